@@ -1,0 +1,1 @@
+//! Typed settings of the storage, read from a file and from the environment.

@@ -1,0 +1,1 @@
+//! The landing-worker program: run, migrate, status, drain, import, export, demo.

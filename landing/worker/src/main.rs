@@ -1,0 +1,2 @@
+//! The `landing-worker` program.
+fn main() {}

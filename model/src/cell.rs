@@ -1,0 +1,69 @@
+//! What a field holds, hot and cold.
+
+use bytes::Bytes;
+
+use crate::{Field, Owner, Version};
+
+/// The state of a field that was written at least once. A field without a cell was never written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// The field has this value.
+    Live(Bytes),
+    /// The field was removed; this was its last value, kept until it is purged (a *tombstone*).
+    Removed(Bytes),
+    /// The field was removed and its last value was given up. Stays as a row, so that no late writer brings the value back.
+    Purged,
+}
+
+impl Cell {
+    /// The value, if the field is live.
+    #[must_use]
+    pub fn live(&self) -> Option<&Bytes> {
+        match self {
+            Self::Live(value) => Some(value),
+            Self::Removed(_) | Self::Purged => None,
+        }
+    }
+
+    /// The number that stands for this state in the column `is_del`: 0 live, 1 removed, 2 purged.
+    #[must_use]
+    pub fn is_del(&self) -> u8 {
+        match self {
+            Self::Live(_) => 0,
+            Self::Removed(_) => 1,
+            Self::Purged => 2,
+        }
+    }
+
+    /// The cell of a row with this `is_del` and value. Any number above 1 reads as purged.
+    #[must_use]
+    pub fn from_row(is_del: u8, value: Bytes) -> Self {
+        match is_del {
+            0 => Self::Live(value),
+            1 => Self::Removed(value),
+            _ => Self::Purged,
+        }
+    }
+
+    /// The bytes that the column `value` holds for this cell; none for a purged one.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match self {
+            Self::Live(value) | Self::Removed(value) => value,
+            Self::Purged => &[],
+        }
+    }
+}
+
+/// One field of one owner as the cold tier holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Whose field it is.
+    pub owner: Owner,
+    /// Which field it is.
+    pub field: Field,
+    /// What the field holds.
+    pub cell: Cell,
+    /// The owner's version when the cell was read from the hot tier. An older row never replaces a newer one.
+    pub version: Version,
+}

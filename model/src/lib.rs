@@ -1,0 +1,31 @@
+//! The words that all crates of the storage share. No input or output happens here.
+//!
+//! | module | words |
+//! | --- | --- |
+//! | [`name`] | [`Owner`], [`Scope`], [`Field`], [`Partition`]: who data belongs to |
+//! | [`version`] | [`Version`], [`Epoch`], [`Timestamp`]: numbers that order things |
+//! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: what a write asks for and what it did |
+//! | [`cell`] | [`Cell`], [`Row`]: what a field holds, hot and cold |
+//! | [`outcome`] | [`Outcome`], [`Retry`]: what a caller can do about an error |
+//! | [`limits`] | [`Limits`]: the largest names, values and calls |
+//! | [`clock`] | [`Clock`]: where time comes from |
+//! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
+
+pub mod cell;
+pub mod clock;
+pub mod ids;
+pub mod limits;
+pub mod mutation;
+pub mod name;
+pub mod outcome;
+pub mod version;
+
+pub use bytes::Bytes;
+pub use cell::{Cell, Row};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use ids::{Ids, OpId, RandomIds, SeededIds};
+pub use limits::{LimitError, Limits};
+pub use mutation::{Applied, Change, Condition, Mutation};
+pub use name::{Field, NameError, Owner, Partition, Scope};
+pub use outcome::{Outcome, Retry};
+pub use version::{Epoch, Timestamp, Version};

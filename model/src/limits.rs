@@ -1,0 +1,91 @@
+//! The largest values and calls.
+
+use crate::{Change, Mutation};
+
+/// What one call may hold. Checked before anything is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of one value. Default: 1 MiB. Never above what the table and the database's packet hold.
+    pub value_bytes_max: usize,
+    /// The most fields of one call. Default: 1,000, since one script takes at most some 8,000 arguments.
+    pub fields_max: usize,
+    /// The most bytes of all values of one call. Default: 8 MiB, so that no call blocks the server for long.
+    pub call_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { value_bytes_max: 1 << 20, fields_max: 1_000, call_bytes_max: 8 << 20 }
+    }
+}
+
+/// A call that is larger than the limits allow. Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// A value is too large.
+    #[error(
+        "field {field:?} has a value of {bytes} bytes; limits.value_bytes_max is {limit}, so split the value or raise the limit"
+    )]
+    Value {
+        /// The field.
+        field: String,
+        /// Its value's bytes.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// The call names too many fields.
+    #[error("the call names {fields} fields; limits.fields_max is {limit}, so split the call")]
+    Fields {
+        /// How many fields.
+        fields: usize,
+        /// The most fields.
+        limit: usize,
+    },
+    /// The call's values are too large together.
+    #[error("the call holds {bytes} bytes of values; limits.call_bytes_max is {limit}, so split the call")]
+    Call {
+        /// All values' bytes.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// The call names no field.
+    #[error("the call names no field; name at least one")]
+    NoFields,
+}
+
+impl Limits {
+    /// Checks a mutation.
+    ///
+    /// # Errors
+    /// It names no or too many fields, or holds too large a value or too many bytes.
+    pub fn check(&self, mutation: &Mutation) -> Result<(), LimitError> {
+        self.check_fields(mutation.changes.len())?;
+        let mut total = 0_usize;
+        for (field, change) in &mutation.changes {
+            let Change::Set(value) = change else { continue };
+            if value.len() > self.value_bytes_max {
+                let field = field.to_string();
+                return Err(LimitError::Value { field, bytes: value.len(), limit: self.value_bytes_max });
+            }
+            total = total.saturating_add(value.len());
+        }
+        if total > self.call_bytes_max {
+            return Err(LimitError::Call { bytes: total, limit: self.call_bytes_max });
+        }
+        Ok(())
+    }
+
+    /// Checks how many fields a call names.
+    ///
+    /// # Errors
+    /// None, or more than `fields_max`.
+    pub fn check_fields(&self, fields: usize) -> Result<(), LimitError> {
+        match fields {
+            0 => Err(LimitError::NoFields),
+            n if n > self.fields_max => Err(LimitError::Fields { fields: n, limit: self.fields_max }),
+            _ => Ok(()),
+        }
+    }
+}

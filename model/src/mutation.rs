@@ -1,0 +1,80 @@
+//! What a write asks for and what it did.
+
+use bytes::Bytes;
+
+use crate::{Field, OpId, Owner, Timestamp, Version};
+
+/// What happens to one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The field gets this value; a tombstone is cleared. Never needs the old value.
+    Set(Bytes),
+    /// The field's integer grows by this much. A field that was never written or was removed starts at 0.
+    Incr(i64),
+    /// The field becomes a tombstone. Nothing happens to a field that is not live.
+    Remove,
+    /// A tombstone becomes live again with its last value. Nothing happens to any other field.
+    Restore,
+    /// A tombstone gives up its last value for ever. Nothing happens to any other field.
+    Purge,
+}
+
+/// What must hold for a mutation to be applied; otherwise it changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    None,
+    /// The owner's version is this one; [`Version::ZERO`] for an owner that was never written.
+    Version(Version),
+    /// None of the named fields is live.
+    Absent,
+}
+
+/// A write of one owner: all of its changes happen, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mutation {
+    /// Whose fields change.
+    pub owner: Owner,
+    /// The fields and what happens to them. Each field at most once, in the order of their names; see [`Mutation::new`].
+    pub changes: Vec<(Field, Change)>,
+    /// What must hold.
+    pub condition: Condition,
+    /// By this a repeat is recognised: it changes nothing again and gets the first reply.
+    pub id: OpId,
+    /// From this moment on, in the hot tier's time, the mutation is refused.
+    pub deadline: Timestamp,
+}
+
+impl Mutation {
+    /// A mutation without condition. Sorts the changes; of two changes of one field the later one in the list counts.
+    #[must_use]
+    pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
+        let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
+        Self { owner, changes: changes.into_iter().collect(), condition: Condition::None, id, deadline }
+    }
+
+    /// The same mutation under a condition.
+    #[must_use]
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = condition;
+        self
+    }
+
+    /// Whether the mutation can be applied without knowing what the owner holds.
+    #[must_use]
+    pub fn is_blind(&self) -> bool {
+        self.condition == Condition::None && self.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)))
+    }
+}
+
+/// What an applied mutation did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// The owner's version after it. Unchanged if no field changed.
+    pub version: Version,
+    /// How many fields changed.
+    pub changed: u32,
+    /// The new values of the incremented fields, in the order of the mutation's changes.
+    pub counters: Vec<i64>,
+}

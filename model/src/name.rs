@@ -1,0 +1,247 @@
+//! Names: who data belongs to. Checked once, when a name is made; whatever holds a name may rely on it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// The most bytes an app id, a region id or a logic type may have. The table's columns hold as many.
+pub const SCOPE_BYTES_MAX: usize = 64;
+/// The most bytes an owner id or a field name may have. The table's columns hold as many.
+pub const ID_BYTES_MAX: usize = 255;
+
+/// A name that was refused. Nothing was read or written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// The name has no characters.
+    #[error("{part} is empty; it needs 1 to {limit} bytes")]
+    Empty {
+        /// Which name: "app", "region", "logic type", "owner id" or "field".
+        part: &'static str,
+        /// The most bytes this name may have.
+        limit: usize,
+    },
+    /// The name is longer than its column.
+    #[error("{part} {name:?} has {bytes} bytes; the limit is {limit}, so shorten it")]
+    TooLong {
+        /// Which name.
+        part: &'static str,
+        /// The first characters of the name.
+        name: String,
+        /// Its length in bytes.
+        bytes: usize,
+        /// The most bytes this name may have.
+        limit: usize,
+    },
+    /// The name holds a control character (U+0000 to U+001F, U+007F to U+009F).
+    #[error("{part} {name:?} holds the control character {character:?}; names may hold any other UTF-8")]
+    Control {
+        /// Which name.
+        part: &'static str,
+        /// The first characters of the name.
+        name: String,
+        /// The character that was refused.
+        character: char,
+    },
+}
+
+fn check(part: &'static str, name: &str, limit: usize) -> Result<Arc<str>, NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty { part, limit });
+    }
+    let shown = || name.chars().take(40).collect::<String>();
+    if name.len() > limit {
+        return Err(NameError::TooLong { part, name: shown(), bytes: name.len(), limit });
+    }
+    if let Some(character) = name.chars().find(|c| c.is_control()) {
+        return Err(NameError::Control { part, name: shown(), character });
+    }
+    Ok(Arc::from(name))
+}
+
+/// An app and a region: the world that owners live in. Cheap to clone.
+///
+/// ```
+/// let world = storage_model::Scope::new("mygame", "eu-1")?;
+/// assert_eq!(world.owner("player", "42")?.to_string(), "mygame/eu-1/player/42");
+/// # Ok::<(), storage_model::NameError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    app: Arc<str>,
+    region: Arc<str>,
+}
+
+impl Scope {
+    /// Checks both names.
+    ///
+    /// # Errors
+    /// A name is empty, longer than [`SCOPE_BYTES_MAX`] bytes, or holds a control character.
+    pub fn new(app: &str, region: &str) -> Result<Self, NameError> {
+        Ok(Self { app: check("app", app, SCOPE_BYTES_MAX)?, region: check("region", region, SCOPE_BYTES_MAX)? })
+    }
+
+    /// The app id.
+    #[must_use]
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
+    /// The region id.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// An owner of this world.
+    ///
+    /// # Errors
+    /// The logic type or the id is empty, too long ([`SCOPE_BYTES_MAX`], [`ID_BYTES_MAX`] bytes), or holds a control character.
+    pub fn owner(&self, logic_type: &str, id: &str) -> Result<Owner, NameError> {
+        Ok(Owner {
+            scope: self.clone(),
+            logic_type: check("logic type", logic_type, SCOPE_BYTES_MAX)?,
+            id: check("owner id", id, ID_BYTES_MAX)?,
+        })
+    }
+}
+
+/// One entity: app, region, logic type and owner id. One hash in the hot tier, some adjacent rows in the cold tier.
+///
+/// Owners are ordered as the table's primary key orders them: byte by byte, part by part. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    scope: Scope,
+    logic_type: Arc<str>,
+    id: Arc<str>,
+}
+
+impl Owner {
+    /// Checks all four names.
+    ///
+    /// # Errors
+    /// A name is empty, too long, or holds a control character.
+    pub fn new(app: &str, region: &str, logic_type: &str, id: &str) -> Result<Self, NameError> {
+        Scope::new(app, region)?.owner(logic_type, id)
+    }
+
+    /// The app and the region.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The app id.
+    #[must_use]
+    pub fn app(&self) -> &str {
+        &self.scope.app
+    }
+
+    /// The region id.
+    #[must_use]
+    pub fn region(&self) -> &str {
+        &self.scope.region
+    }
+
+    /// The kind of entity, such as "player".
+    #[must_use]
+    pub fn logic_type(&self) -> &str {
+        &self.logic_type
+    }
+
+    /// The entity's own id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The partition of this owner among `count`: `xxh3_64(app \0 region \0 logic type \0 id) % count`.
+    ///
+    /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL, so the input is unambiguous.
+    #[must_use]
+    pub fn partition(&self, count: u32) -> Partition {
+        let mut hash = Xxh3::new();
+        for part in [self.app(), self.region(), self.logic_type()] {
+            hash.update(part.as_bytes());
+            hash.update(&[0]);
+        }
+        hash.update(self.id().as_bytes());
+        let index = hash.digest() % u64::from(count.max(1));
+        Partition(u32::try_from(index).unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.app(), self.region(), self.logic_type, self.id)
+    }
+}
+
+/// The name of one value of an owner. Any UTF-8 of 1 to [`ID_BYTES_MAX`] bytes but control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Field(Arc<str>);
+
+impl Field {
+    /// Checks the name.
+    ///
+    /// # Errors
+    /// The name is empty, longer than [`ID_BYTES_MAX`] bytes, or holds a control character.
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        check("field", name, ID_BYTES_MAX).map(Self)
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One of the P parts that owners are hashed into. Each has its own dirty map, lock and version source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Partition(pub u32);
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_the_table_cannot_hold_are_refused_by_name_and_limit() {
+        assert_eq!(Field::new("").unwrap_err().to_string(), "field is empty; it needs 1 to 255 bytes");
+        let long = "x".repeat(65);
+        let error = Scope::new(&long, "eu").unwrap_err().to_string();
+        assert!(error.contains("has 65 bytes; the limit is 64"), "{error}");
+        assert!(Field::new("a\u{7f}b").is_err() && Field::new("a\nb").is_err() && Field::new("a\u{85}").is_err());
+        for good in [":x", "{a}", "%", "a&b", "'\"`", "名前", &"y".repeat(255)] {
+            assert_eq!(Field::new(good).unwrap().as_str(), good);
+        }
+    }
+
+    #[test]
+    fn partitions_do_not_depend_on_how_name_parts_are_cut() {
+        let one = Owner::new("ab", "c", "d", "e").unwrap();
+        let other = Owner::new("a", "bc", "d", "e").unwrap();
+        assert_ne!(one.partition(1 << 30), other.partition(1 << 30));
+        let spread: std::collections::BTreeSet<_> =
+            (0..2_000).map(|i| Owner::new("a", "b", "c", &i.to_string()).unwrap().partition(64)).collect();
+        assert_eq!(spread.len(), 64);
+    }
+
+    #[test]
+    fn the_partition_of_an_owner_never_changes_between_releases() {
+        // A fixture: stored data is found by this number.
+        assert_eq!(Owner::new("mygame", "eu-1", "player", "42").unwrap().partition(256), Partition(93));
+    }
+}

@@ -1,0 +1,64 @@
+//! Numbers that order things.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The order of writes: microseconds, larger for each later write of an owner. 0 means "never written".
+///
+/// A version is `max(last version of the partition + 1, time of the hot tier)`. It stays below 2^53 until the year 2255, so that
+/// Lua's numbers hold it exactly; a larger one is never given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Version(u64);
+
+impl Version {
+    /// No write.
+    pub const ZERO: Self = Self(0);
+    /// The largest version that is ever given: 2^53 − 1.
+    pub const MAX: Self = Self((1 << 53) - 1);
+
+    /// A version, if it is at most [`Version::MAX`].
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        (number <= Self::MAX.0).then_some(Self(number))
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How often a partition's hot tier was replaced. Kept in both tiers; a landing transaction of another epoch is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A moment: microseconds since 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// This moment and `later` on, as far as the number reaches.
+    #[must_use]
+    pub fn plus(self, later: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(later.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long after `earlier` this moment is; zero if it is before it.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}

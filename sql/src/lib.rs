@@ -1,0 +1,1 @@
+//! The cold tier: versioned rows in MySQL, MariaDB or SQLite.

@@ -1,0 +1,1 @@
+//! The SaveObject derive of the storage SDK.

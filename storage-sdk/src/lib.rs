@@ -1,0 +1,1 @@
+//! The storage SDK that a game server links: ByteStorage and ObjStorage.

@@ -1,0 +1,1 @@
+//! Starts Redis, Redis Cluster and MariaDB in temporary folders, for tests and the demo.
