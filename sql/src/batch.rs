@@ -1,0 +1,46 @@
+//! What goes into the cold tier and comes out of it.
+
+use storage_model::{Epoch, Owner, Partition, Row, Version};
+
+/// The proof that a landing transaction carries for one partition: it commits only if the database's record still has this
+/// epoch and this highest landed version. Otherwise the hot tier was replaced, or another worker landed in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// The partition that rows of the batch belong to.
+    pub partition: Partition,
+    /// The epoch read from the hot tier with the rows.
+    pub epoch: Epoch,
+    /// The highest landed version read from the hot tier with the rows.
+    pub landed: Version,
+    /// The highest version among the batch's rows of this partition; the record keeps the greater of this and `landed`.
+    pub reaches: Version,
+}
+
+/// One landing transaction: all of it commits, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// One fence for each partition that has rows here.
+    pub fences: Vec<Fence>,
+    /// The rows, in any order; of two rows of one field the one with the greater version counts.
+    pub rows: Vec<Row>,
+}
+
+/// What the database holds of one owner.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// The owner's rows by field, tombstones and purged fields included.
+    pub rows: Vec<Row>,
+    /// Whether these are all rows. If not, the owner has more than the limit, and `rows` is empty.
+    pub complete: bool,
+}
+
+/// The database's record of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionRecord {
+    /// Which partition.
+    pub partition: Partition,
+    /// How often the hot tier was replaced.
+    pub epoch: Epoch,
+    /// The highest version that a landing transaction of this partition committed.
+    pub last_version: Version,
+}

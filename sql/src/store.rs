@@ -1,0 +1,65 @@
+//! The contract of the cold tier.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
+
+use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord};
+
+/// Versioned rows, one for each field of each owner, and one record for each partition.
+///
+/// Two engines implement it, MySQL (with MariaDB) and SQLite; one conformance suite runs over both.
+///
+/// # Cancel safety
+/// Every method may be dropped at any await: a connection whose statement was cut is thrown away, never reused. A dropped
+/// [`ColdStore::land`] or [`ColdStore::raise`] may or may not have committed; repeating either is harmless.
+#[async_trait]
+pub trait ColdStore: Send + Sync + fmt::Debug {
+    /// All rows of each owner, tombstones and purged fields included, in the owners' order; one statement for many owners.
+    /// An owner with more than `rows_max` rows comes back empty and not `complete`.
+    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError>;
+
+    /// The rows of the named fields of one owner; fields without a row are left out.
+    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError>;
+
+    /// The version of each field's row, in the order asked; none where there is no row.
+    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError>;
+
+    /// Writes the rows that are newer than what the database holds, all in one transaction that commits only if every fence
+    /// matches. No client ever observes a row's version fall, or a part of a batch. An older or equal row is ignored.
+    ///
+    /// Fences are taken first, by ascending partition, then rows in key order; so overlapping calls do not deadlock. The engine
+    /// splits rows into statements by count and by bytes.
+    async fn land(&self, batch: &Batch) -> Result<(), LandError>;
+
+    /// Up to `limit` owners of a world that have at least one live row, in key order, beginning after `after`; of one logic type
+    /// if one is given.
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: Option<&str>,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError>;
+
+    /// Up to `limit` owners of all worlds that have at least one live row, in key order, beginning after `after`.
+    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError>;
+
+    /// The records of these partitions, in the order asked. A partition without a record has epoch 0 and version 0.
+    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError>;
+
+    /// Raises the epoch of each partition by one, if it still is the one given, in one transaction that waits for landings under
+    /// way; returns all records as they are after it, in the order given. A record that moved is returned as it is, not raised.
+    /// After it no landing transaction of an earlier epoch commits.
+    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError>;
+
+    /// Stores the partition count if none is stored; an error of kind `PartitionCount` if another is.
+    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError>;
+
+    /// The most bytes a value may have here: what the column holds and half of what one packet takes.
+    fn value_bytes_max(&self) -> usize;
+
+    /// Closes all connections, after the statements under way.
+    async fn close(&self);
+}
