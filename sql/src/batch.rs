@@ -1,6 +1,6 @@
 //! What goes into the cold tier and comes out of it.
 
-use storage_model::{Epoch, Owner, Partition, Row, Version};
+use storage_model::{Epoch, Partition, Row, Version};
 
 /// The proof that a landing transaction carries for one partition: it commits only if the database's record still has this
 /// epoch and this highest landed version. Otherwise the hot tier was replaced, or another worker landed in between.
