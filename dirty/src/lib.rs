@@ -1,1 +1,24 @@
 //! The hot tier: owner hashes, dirty maps, snapshots, locks and error maps, on Redis or in memory.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`store`] | [`HotStore`]: what every engine promises |
+//! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data, read, filled and changed |
+//! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
+//! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
+//! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
+//! | [`error`] | [`HotError`]: what a caller can do about a failure |
+
+pub mod error;
+pub mod landing;
+pub mod mark;
+pub mod owner;
+pub mod partition;
+pub mod store;
+
+pub use error::{HotError, HotKind};
+pub use landing::{Collected, Entry, ErrorEntry, Fault, Page, Park, Parked, Settle, Settled, Snapshot};
+pub use mark::Mark;
+pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
+pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
+pub use store::HotStore;

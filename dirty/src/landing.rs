@@ -1,0 +1,140 @@
+//! What a landing worker does with marks.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use storage_model::{Epoch, Field, Owner, Partition, Timestamp, Version};
+
+use crate::{HotRead, Lock, Mark};
+
+/// What taking a snapshot found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Snapshot {
+    /// Nothing is marked.
+    Empty,
+    /// The dirty map became the snapshot.
+    Taken,
+    /// A snapshot was left over; it must be finished first. The dirty map was not touched (R4).
+    Leftover,
+}
+
+/// One entry of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The entry's name as stored.
+    pub raw: Bytes,
+    /// The mark; none if the name can't be read (somebody else wrote it).
+    pub mark: Option<Mark>,
+    /// The version of the mark's write.
+    pub version: Version,
+}
+
+/// A part of a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Entries; one may come twice over several pages.
+    pub entries: Vec<T>,
+    /// Where to go on; none at the end. An entry that is there from the first page to the last is in some page.
+    pub next: Option<u64>,
+}
+
+/// What the hot tier holds of marked fields, and what a fence needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collected {
+    /// The partition's epoch.
+    pub epoch: Epoch,
+    /// The highest version that is known to have landed.
+    pub landed: Version,
+    /// One read for each owner asked, in order; value and version of one owner belong together (R3).
+    pub reads: Vec<HotRead>,
+}
+
+/// Marks whose rows were committed, to be cleared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// The partition that all of it belongs to.
+    pub partition: Partition,
+    /// The worker's lock; without one (a flush) marks stay and only error marks are cleared.
+    pub lock: Option<Lock>,
+    /// The epoch the rows were collected under.
+    pub epoch: Epoch,
+    /// The highest version that the commit landed; `landed` is raised to it.
+    pub landed: Version,
+    /// Snapshot entries and the versions they had when they were read. One that has another version by now stays (R5).
+    pub marks: Vec<(Entry, Version)>,
+    /// The rows that were committed. Error marks of these fields at or below these versions are cleared.
+    pub rows: Vec<(Owner, Field, Version)>,
+}
+
+/// What settling did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settled {
+    /// How many marks were cleared from the snapshot.
+    pub cleared: u32,
+    /// How many error marks were cleared.
+    pub errors_cleared: u32,
+}
+
+/// Why a field could not be landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Which field.
+    pub field: Field,
+    /// The version that was refused.
+    pub version: Version,
+    /// The database's error number; 0 for a reason of our own.
+    pub code: u32,
+    /// The reason in one line, such as the database's message, or "vanished".
+    pub message: String,
+}
+
+/// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt.
+    pub source: Option<Entry>,
+    /// Whose fields; none if the source can't be read, which is then parked under its own name with `faults[0]`'s message.
+    pub owner: Option<Owner>,
+    /// The refused fields. Each becomes an error mark of its own; where one is there already, the greater version stays.
+    pub faults: Vec<Fault>,
+}
+
+/// Entries to move to the error map, in one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Park {
+    /// The partition that all of it belongs to.
+    pub partition: Partition,
+    /// The worker's lock.
+    pub lock: Lock,
+    /// The epoch the rows were collected under.
+    pub epoch: Epoch,
+    /// The first delay before another attempt; it doubles with each attempt.
+    pub retry_min: Duration,
+    /// The longest delay.
+    pub retry_max: Duration,
+    /// What to park.
+    pub parked: Vec<Parked>,
+}
+
+/// One entry of an error map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorEntry {
+    /// The entry's name as stored.
+    pub raw: Bytes,
+    /// Owner and field; none if the name can't be read.
+    pub target: Option<(Owner, Field)>,
+    /// The version that was refused last.
+    pub version: Version,
+    /// How often landing was attempted.
+    pub attempts: u32,
+    /// When it was first refused.
+    pub first: Timestamp,
+    /// When it was last refused.
+    pub last: Timestamp,
+    /// When it is to be tried again.
+    pub next: Timestamp,
+    /// The database's error number; 0 for a reason of our own.
+    pub code: u32,
+    /// The reason in one line.
+    pub message: String,
+}

@@ -1,0 +1,138 @@
+//! One owner's data in the hot tier: how it is read, filled from the cold tier, and changed.
+
+use storage_model::{Applied, Cell, Epoch, Field, Owner, Version};
+
+/// Which fields a read asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fields {
+    /// These, tombstones left out.
+    Live(Vec<Field>),
+    /// These, tombstones and purged fields included.
+    Cells(Vec<Field>),
+    /// All, tombstones and purged fields included.
+    All,
+    /// All, as with [`Fields::All`], but with empty values.
+    Names,
+}
+
+/// A read of one owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// Whose fields.
+    pub owner: Owner,
+    /// Which fields.
+    pub fields: Fields,
+}
+
+/// What an owner's hash says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The version of the owner's last write.
+    pub version: Version,
+    /// The all-cached marker: every field that has a row is in the hash, so a field that is not there was never written.
+    pub complete: bool,
+    /// The generation the hash was written under; a lower one than the partition's is *suspect*.
+    pub generation: Epoch,
+    /// How many marks name the owner: entries of the dirty map, the snapshot and the error map.
+    pub marks: u32,
+}
+
+/// What one atomic read of an owner's hash saw.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HotRead {
+    /// None if the owner has no hash: never written, or evicted after it landed.
+    pub header: Option<Header>,
+    /// The asked fields that the hash holds, in the order asked; by name if all were asked.
+    pub cells: Vec<(Field, Cell)>,
+}
+
+/// The exist marker of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marker {
+    /// No marker: nothing is known of the owner, so only the cold tier can tell (R8).
+    Unknown,
+    /// The cold tier was asked a short while ago, and had no row.
+    Absent,
+    /// The owner was written, and this was its last version.
+    At(Version),
+}
+
+impl Marker {
+    /// The version, or [`Version::ZERO`] for an owner without a version.
+    #[must_use]
+    pub fn version(self) -> Version {
+        match self {
+            Self::At(version) => version,
+            Self::Unknown | Self::Absent => Version::ZERO,
+        }
+    }
+}
+
+/// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// The owner's exist marker.
+    pub marker: Marker,
+    /// The epoch of the owner's partition.
+    pub epoch: Epoch,
+}
+
+/// Rows brought back from the cold tier, with the proof that they may still be believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Load {
+    /// Whose rows.
+    pub owner: Owner,
+    /// What was observed before the cold tier was asked.
+    pub observed: Observed,
+    /// The rows: field, cell and the row's version.
+    pub rows: Vec<(Field, Cell, Version)>,
+    /// Whether these are all rows of the owner.
+    pub complete: bool,
+}
+
+/// What became of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filled {
+    /// The load was proved. This is the whole owner, rows and hash taken together; fields of the hash won.
+    Accepted(HotRead),
+    /// The owner or the epoch moved since it was observed. Observe and load again.
+    Refused,
+}
+
+/// What became of a mutation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mutated {
+    /// All of it happened, now or when the same id was first applied.
+    Applied(Applied),
+    /// It builds on something that the hash does not hold. Nothing changed: load, and repeat with the load.
+    Load(Observed),
+    /// It must not happen. Nothing changed.
+    Refused(Refusal),
+}
+
+/// Why a mutation must not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The deadline has passed in the hot tier's time.
+    Expired,
+    /// The owner has another version than the condition names.
+    Version(Version),
+    /// A field is live that the condition wants absent.
+    Exists(Field),
+    /// The field to increment does not hold an integer of 64 bits in canonical decimal form.
+    NotInteger(Field),
+    /// The sum does not fit in 64 bits.
+    Overflow(Field),
+    /// A purge of an owner whose changes have not all landed.
+    NotLanded,
+}
+
+/// What became of an eviction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evicted {
+    /// The hash is gone, or was not there.
+    Gone,
+    /// The hash has unlanded marks and stays; it goes when the last of them is settled.
+    WhenLanded,
+}

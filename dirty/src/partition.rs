@@ -1,0 +1,80 @@
+//! The record, lock and sizes of a partition.
+
+use std::fmt;
+
+use storage_model::{Epoch, Partition, Timestamp, Version};
+
+/// What the hot tier remembers of a partition (R14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionRecord {
+    /// The incarnation that the record was made or adopted under.
+    pub incarnation: String,
+    /// How often the hot tier was replaced, as the database counts it.
+    pub epoch: Epoch,
+    /// The epoch in which the hot tier was last found rewound; hashes of a lower generation are suspect.
+    pub generation: Epoch,
+    /// The highest version given.
+    pub source: Version,
+    /// The highest version known to have landed.
+    pub landed: Version,
+}
+
+/// A partition's record beside the incarnation of the server that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionState {
+    /// Which server process, in which replication history, holds the partition now.
+    pub incarnation: String,
+    /// The record; none at first contact or after a wipe.
+    pub record: Option<PartitionRecord>,
+}
+
+impl PartitionState {
+    /// Whether the record was made under the incarnation that holds the partition now.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.incarnation == self.incarnation)
+    }
+}
+
+/// The takeover of a partition by a new incarnation, after the database's epoch was raised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopt {
+    /// Which partition.
+    pub partition: Partition,
+    /// The state that was seen before the database was asked.
+    pub seen: PartitionState,
+    /// The database's epoch, raised.
+    pub epoch: Epoch,
+    /// The database's highest landed version.
+    pub last_version: Version,
+}
+
+/// The right to land a partition, until it runs out.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Lock {
+    /// Who holds it: the worker's name, for people.
+    pub holder: String,
+    /// What tells this holding from any other of the same worker.
+    pub token: String,
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lock({})", self.holder)
+    }
+}
+
+/// How much of a partition waits, without reading a mark.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartitionPeek {
+    /// Entries of the dirty map.
+    pub live: u64,
+    /// Entries of the snapshot.
+    pub snapshot: u64,
+    /// Entries of the error map.
+    pub errors: u64,
+    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
+    pub oldest: Option<Timestamp>,
+    /// Who holds the lock.
+    pub holder: Option<String>,
+}

@@ -1,0 +1,117 @@
+//! The contract of the hot tier.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+
+use crate::{
+    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Mutated, Observed, Page, Park,
+    PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+};
+
+/// Owner hashes, exist markers, dirty maps, snapshots, error maps, locks and partition records.
+///
+/// Two engines implement it, Redis (single server, Cluster) and memory; one conformance suite runs over both. Calls take
+/// batches; the results come in the order asked, one for each item, and items do not depend on each other: an engine may apply
+/// them in any order and beside each other. Every item is atomic: no client ever observes a part of it.
+///
+/// # Cancel safety
+/// A dropped call may or may not have taken place, as one whose outcome is unknown. No call leaves anything half done.
+#[async_trait]
+pub trait HotStore: Send + Sync + fmt::Debug {
+    /// How many partitions owners are hashed into.
+    fn partition_count(&self) -> u32;
+
+    /// Reads hashes as they are. Never waits for the cold tier, never writes.
+    async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>>;
+
+    /// Applies mutations, each with the load it builds on, if it needed one.
+    ///
+    /// In one step: validates everything; then gives a version (greater than every earlier one of the partition, and at least
+    /// the hot tier's time); changes the fields; raises the owner's version and its exist marker to it; marks the changed fields
+    /// in the dirty map; remembers the id and the reply; and takes away the hash's time to live. A hash that it creates is born
+    /// at this version; it is complete only if the owner is known to have no rows, or the load brought all.
+    /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
+    ///
+    /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
+    async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>>;
+
+    /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.
+    async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
+
+    /// Writes what was loaded, if it can be proved: the epoch is still the one observed, and either the hash exists and was born
+    /// at or before the marker observed (fields already there win, tombstones included), or there is no hash and the marker is
+    /// still the one observed. A hash that it creates is clean, has the marker's version (or the rows' highest, which then
+    /// becomes the marker) and the time to live of landed data. An owner of which no row was found and which has no marker is
+    /// remembered as absent for a short time.
+    ///
+    /// At the memory limit nothing is written; the proof is made all the same.
+    async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>>;
+
+    /// Drops hashes whose changes have all landed; others go when the last of their marks is settled.
+    async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>>;
+
+    /// Gives hashes that have a time to live the full one again. Never gives one to a hash that has none.
+    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError>;
+
+    /// The hot tier's time, from which deadlines are counted.
+    async fn time(&self) -> Result<Timestamp, HotError>;
+
+    /// Stores the partition count if none is stored; an error of kind `PartitionCount` if another is.
+    async fn fix_partition_count(&self) -> Result<(), HotError>;
+
+    /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
+    async fn check(&self) -> Result<(), HotError>;
+
+    /// The records of partitions, and the incarnations that hold them now.
+    async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
+
+    /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
+    /// the epoch is greater than the stored one. The source and `landed` are raised to `last_version`; if `landed` was below it
+    /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Answers whether it did.
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
+
+    /// Raises `landed` (never lowers it), after a fence found that a commit was not settled. Refused under another epoch or incarnation.
+    async fn raise_landed(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError>;
+
+    /// Sizes, ages and lock holders, without reading marks.
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
+
+    /// Takes locks that nobody holds; answers which it got. Works at the memory limit, as all that a worker calls.
+    async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>>;
+
+    /// Prolongs locks that are still held; answers which are.
+    async fn renew(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>>;
+
+    /// Gives locks back that are still held.
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>>;
+
+    /// Turns the dirty map into the snapshot, unless a snapshot is left over (R4). An error of kind `LockLost` without the lock.
+    async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError>;
+
+    /// Some entries of the snapshot, about `count`, from `cursor` on (0 at first).
+    async fn scan(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<Entry>, HotError>;
+
+    /// Some entries of the error map, about `count`, from `cursor` on (0 at first).
+    async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError>;
+
+    /// Reads marked fields (tombstones included) of owners of one partition, then the partition's epoch and `landed`, under one
+    /// incarnation; `Unprepared` if it is not the recorded one. No fields: all of the owner.
+    async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError>;
+
+    /// Clears marks after their rows were committed, each only if it still has its version (R5), and error marks of committed
+    /// fields at or below the committed versions; raises `landed`. The owner that loses its last mark gets the time to live of
+    /// landed data, or is evicted if that was asked for. Refused whole under another epoch or incarnation, or without the lock.
+    async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
+
+    /// Moves entries to the error map, and counts attempts. Refused whole under another epoch or incarnation, or without the lock.
+    async fn park(&self, park: &Park) -> Result<(), HotError>;
+
+    /// Announces a worker for `ttl` and answers the names of all announced workers, sorted.
+    async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError>;
+
+    /// Takes an announcement back.
+    async fn retire(&self, worker: &str) -> Result<(), HotError>;
+}
