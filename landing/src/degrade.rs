@@ -1,0 +1,91 @@
+//! What to do with a batch that the database refuses: halve it until only the culprits are left (H38).
+
+use storage_model::{Row, Version};
+use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
+
+/// A row that the database refuses by itself, and why.
+pub type Refused = (Row, RowFault);
+
+/// Lands rows under their fences, in one transaction if the database takes them all.
+///
+/// If it refuses something, the rows are landed in halves, each in a transaction of its own and never cutting an owner in two
+/// (R16), until an owner is refused alone; its rows are then landed one by one. `n` rows with one culprit cost some `log2(n)`
+/// statements. The rows that stay refused are returned; all others have landed.
+///
+/// # Errors
+/// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is harmless.
+pub async fn land(cold: &dyn ColdStore, fences: &[Fence], rows: &[Row]) -> Result<Vec<Refused>, LandError> {
+    let mut sorted = rows.to_vec();
+    sorted.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+    let mut fences = fences.to_vec();
+    let mut refused = Vec::new();
+    let mut parts = vec![sorted];
+    while let Some(part) = parts.pop() {
+        match land_part(cold, &mut fences, part.clone()).await {
+            Ok(()) => {}
+            Err(LandError::Refused(fault)) => match halves(part) {
+                Halves::Two(left, right) => parts.extend([right, left]),
+                Halves::One(row) => refused.push((row, fault)),
+                Halves::None => {}
+            },
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(refused)
+}
+
+/// Lands one part under the fences of its partitions, which then expect what it committed.
+async fn land_part(cold: &dyn ColdStore, fences: &mut [Fence], rows: Vec<Row>) -> Result<(), LandError> {
+    cold.land(&Batch { fences: fences.to_vec(), rows }).await?;
+    for fence in fences {
+        fence.landed = fence.landed.max(fence.reaches);
+    }
+    Ok(())
+}
+
+enum Halves {
+    Two(Vec<Row>, Vec<Row>),
+    One(Row),
+    None,
+}
+
+/// Cuts sorted rows near the middle: between two owners if there are several, else between two rows.
+fn halves(mut rows: Vec<Row>) -> Halves {
+    if rows.len() < 2 {
+        return rows.pop().map_or(Halves::None, Halves::One);
+    }
+    let middle = rows.len() / 2;
+    let cut = |at: &usize| rows.get(at - 1).map(|row| &row.owner) != rows.get(*at).map(|row| &row.owner);
+    let between_owners = (1..rows.len()).filter(cut).min_by_key(|at| at.abs_diff(middle));
+    let right = rows.split_off(between_owners.unwrap_or(middle));
+    Halves::Two(rows, right)
+}
+
+/// The highest version among rows, for their fence.
+#[must_use]
+pub fn reaches<'a>(rows: impl Iterator<Item = &'a Row>) -> Version {
+    rows.map(|row| row.version).max().unwrap_or(Version::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Bytes, Cell, Field, Owner};
+
+    use super::*;
+
+    fn row(owner: &str, field: &str) -> Row {
+        let owner = Owner::new("a", "r", "t", owner).unwrap();
+        Row { owner, field: Field::new(field).unwrap(), cell: Cell::Live(Bytes::new()), version: Version::ZERO }
+    }
+
+    #[test]
+    fn a_refused_batch_is_cut_between_owners_before_any_owner_is_cut() {
+        let rows = vec![row("1", "a"), row("2", "a"), row("2", "b"), row("2", "c"), row("2", "d")];
+        let Halves::Two(left, right) = halves(rows) else { panic!("not cut") };
+        assert_eq!((left.len(), right.len()), (1, 4));
+        let Halves::Two(left, right) = halves(right) else { panic!("not cut") };
+        assert_eq!((left.len(), right.len()), (2, 2));
+        assert!(matches!(halves(vec![row("1", "a")]), Halves::One(_)));
+        assert!(matches!(halves(Vec::new()), Halves::None));
+    }
+}

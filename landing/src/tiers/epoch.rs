@@ -1,0 +1,124 @@
+//! R14: a partition is used only with a record that belongs to the server that holds it now.
+
+use std::collections::BTreeSet;
+
+use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
+use storage_model::{Epoch, Partition};
+use storage_sql::PartitionRecord;
+
+use super::{TierError, Tiers};
+
+/// More rounds than any sequence of concurrent takeovers needs.
+const ROUNDS_MAX: u32 = 32;
+
+/// What has to happen before a partition may be used.
+enum Need {
+    /// Nothing: record, incarnation and epoch agree.
+    Nothing,
+    /// The database's epoch must rise first, so that no landing of the past commits.
+    Raise(Epoch),
+    /// The database's epoch is ahead already; the record follows.
+    Adopt,
+    /// A commit was not settled: `landed` follows the database.
+    Landed,
+}
+
+fn need(state: &PartitionState, cold: PartitionRecord) -> Need {
+    let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
+        return Need::Raise(cold.epoch);
+    };
+    match cold.epoch.cmp(&record.epoch) {
+        std::cmp::Ordering::Greater => Need::Adopt,
+        // The database is an older copy of itself: it has to overtake what the hot tier has seen.
+        std::cmp::Ordering::Less => Need::Raise(cold.epoch),
+        // It lost commits that were settled. A new epoch makes both agree on what it still has.
+        std::cmp::Ordering::Equal if record.landed > cold.last_version => Need::Raise(cold.epoch),
+        std::cmp::Ordering::Equal if record.landed < cold.last_version => Need::Landed,
+        std::cmp::Ordering::Equal => Need::Nothing,
+    }
+}
+
+impl Tiers {
+    /// Makes partitions usable: gives each a record of the present incarnation and epoch, and makes its `landed` agree with the
+    /// database. Partitions that are in order are left alone.
+    ///
+    /// The order is what makes it safe: the epoch rises in the database first, waiting for landings under way, and from then on
+    /// none of the past commits; only then does the hot tier take the new epoch, if it still is the one that was looked at.
+    ///
+    /// # Errors
+    /// A tier is away, or others took over each time.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves partitions that the next call finishes.
+    pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
+        let mut left: Vec<Partition> = partitions.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        for _ in 0..ROUNDS_MAX {
+            left = self.prepare_round(&left).await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(TierError::Contended { what: format!("prepare {} partitions", left.len()), tries: ROUNDS_MAX })
+    }
+
+    /// Looks at the partitions and acts once on each; returns those to look at again.
+    async fn prepare_round(&self, partitions: &[Partition]) -> Result<Vec<Partition>, TierError> {
+        let states = self.hot.partition_states(partitions).await.into_iter().collect::<Result<Vec<_>, HotError>>()?;
+        let records = self.cold.partitions(partitions).await?;
+        let mut again = Vec::new();
+        let mut raises = Vec::new();
+        let mut adopts = Vec::new();
+        for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
+            match need(&seen, record) {
+                Need::Nothing => continue,
+                Need::Raise(epoch) => raises.push((partition, epoch, seen)),
+                Need::Adopt => adopts.push(adoption(partition, seen, record)),
+                Need::Landed => {
+                    // One that moved meanwhile is looked at again.
+                    let _ = self.hot.raise_landed(partition, record.epoch, record.last_version).await;
+                }
+            }
+            again.push(partition);
+        }
+        if !raises.is_empty() {
+            let seen: Vec<_> = raises.iter().map(|(partition, epoch, _)| (*partition, *epoch)).collect();
+            let raised = self.cold.raise(&seen).await?;
+            adopts.extend(raises.into_iter().zip(raised).map(|((partition, _, seen), record)| adoption(partition, seen, record)));
+        }
+        // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
+        self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
+        Ok(again)
+    }
+
+    /// Prepares the partition that a call was refused for. Any other error is returned as it is.
+    ///
+    /// # Errors
+    /// The error itself, or the failure of preparing.
+    pub async fn prepare_after(&self, error: HotError) -> Result<(), TierError> {
+        match error.kind {
+            HotKind::Unprepared(partition) => self.prepare(&[partition]).await,
+            _ => Err(error.into()),
+        }
+    }
+}
+
+fn adoption(partition: Partition, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+    if let Some(record) = &seen.record {
+        if record.landed < cold.last_version {
+            tracing::error!(
+                partition = partition.0,
+                landed = record.landed.get(),
+                last_version = cold.last_version.get(),
+                "the hot tier came back older than what has landed; hashes from before are suspect"
+            );
+        } else if record.landed > cold.last_version {
+            tracing::error!(
+                partition = partition.0,
+                landed = record.landed.get(),
+                last_version = cold.last_version.get(),
+                "the database lost rows that had landed"
+            );
+        }
+    }
+    Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version }
+}

@@ -1,0 +1,111 @@
+//! Landing one owner at once, in the caller's process, because somebody waits for it.
+
+use storage_dirty::{Collected, HotKind, Settle};
+use storage_model::{Owner, Row, Version};
+use storage_sql::{Fence, LandError};
+
+use super::{TierError, Tiers};
+use crate::degrade;
+
+/// Each try fails only if another landing of the same partition committed in between.
+const TRIES_MAX: u32 = 256;
+
+/// What a flush found and did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flushed {
+    /// The version up to which everything of the owner is in the database.
+    pub version: Version,
+    /// How many rows this call committed; 0 if all had landed before.
+    pub rows: usize,
+}
+
+impl Tiers {
+    /// Commits everything of an owner to the database and returns when it is there. Marks are left to the worker, which finds
+    /// the rows in place.
+    ///
+    /// All rows go in one transaction. If the database refuses one of them, the others are committed by themselves.
+    ///
+    /// # Errors
+    /// `Refused` names the first field that the database refuses; the value stays in the hot tier and all others have landed.
+    /// Otherwise a tier is away, and some or all rows may have landed.
+    ///
+    /// # Cancel safety
+    /// A dropped flush may or may not have landed the owner. Repeating it is harmless.
+    pub async fn flush(&self, owner: &Owner) -> Result<Flushed, TierError> {
+        let partition = owner.partition(self.hot.partition_count());
+        for _ in 0..TRIES_MAX {
+            let collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
+                Ok(collected) => collected,
+                Err(error) => {
+                    self.prepare_after(error).await?;
+                    continue;
+                }
+            };
+            let Some((version, rows)) = rows_of(owner, &collected) else {
+                return Ok(Flushed { version: Version::ZERO, rows: 0 });
+            };
+            if rows.is_empty() {
+                return Ok(Flushed { version, rows: 0 });
+            }
+            let fence = Fence { partition, epoch: collected.epoch, landed: collected.landed, reaches: version };
+            let outcome = match degrade::land(self.cold.as_ref(), &[fence], &rows).await {
+                Ok(outcome) => outcome,
+                Err(LandError::Fenced(_)) => {
+                    self.prepare(&[partition]).await?;
+                    continue;
+                }
+                Err(LandError::Cold(error)) => return Err(error.into()),
+                Err(LandError::Refused(fault)) => return Err(refused(owner, String::new(), fault)),
+            };
+            self.settle_flush(owner, &collected, version, &rows, &outcome).await;
+            return match outcome.into_iter().next() {
+                None => Ok(Flushed { version, rows: rows.len() }),
+                Some((row, fault)) => Err(refused(owner, row.field.to_string(), fault)),
+            };
+        }
+        Err(TierError::Contended { what: format!("flush {owner}"), tries: TRIES_MAX })
+    }
+
+    /// Tells the hot tier what has landed. Whatever fails here is made up for by the next landing of the partition.
+    async fn settle_flush(
+        &self,
+        owner: &Owner,
+        collected: &Collected,
+        version: Version,
+        rows: &[Row],
+        refused: &[degrade::Refused],
+    ) {
+        let landed = rows.iter().filter(|row| !refused.iter().any(|(bad, _)| bad.field == row.field));
+        let settle = Settle {
+            partition: owner.partition(self.hot.partition_count()),
+            lock: None,
+            epoch: collected.epoch,
+            landed: version,
+            marks: Vec::new(),
+            rows: landed.map(|row| (row.owner.clone(), row.field.clone(), row.version)).collect(),
+        };
+        if let Err(error) = self.hot.settle(&settle).await
+            && !matches!(error.kind, HotKind::Unprepared(_) | HotKind::EpochMoved)
+        {
+            tracing::warn!(%owner, %error, "a flush has landed but the hot tier could not be told");
+        }
+    }
+}
+
+/// The owner's version and unlanded rows; none without a hash, no rows if nothing is marked.
+fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> {
+    let read = collected.reads.first()?;
+    let header = read.header?;
+    let row = |(field, cell): &(storage_model::Field, storage_model::Cell)| Row {
+        owner: owner.clone(),
+        field: field.clone(),
+        cell: cell.clone(),
+        version: header.version,
+    };
+    let rows = if header.marks == 0 { Vec::new() } else { read.cells.iter().map(row).collect() };
+    Some((header.version, rows))
+}
+
+fn refused(owner: &Owner, field: String, fault: storage_sql::RowFault) -> TierError {
+    TierError::Refused { owner: owner.clone(), field, fault }
+}

@@ -1,0 +1,270 @@
+//! Hot-loading: bringing cold owners back, once for all who wait (R12), with proof (R7, R8, R15).
+//!
+//! Misses of a process queue up. Whoever finds no batch under way carries the next one: it takes what waits, observes the
+//! markers, reads all the owners in one statement, fills them, and answers everyone. Further misses of the same owner join the
+//! load that waits or runs: an accepted load is true at the moment of its fill, which lies after every joiner's call.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use storage_dirty::{Filled, HotKind, HotRead, Load, Observed};
+use storage_model::{Cell, Field, Owner, Row};
+use tokio::sync::{Semaphore, broadcast};
+
+use super::{TierError, Tiers};
+
+/// Owners in one statement. More gain nothing and delay the first.
+const BATCH_OWNERS_MAX: usize = 64;
+/// Batches under way at once; each holds one database connection.
+const BATCHES_MAX: usize = 4;
+/// Each try fails only if a write of the same owner came in between.
+const TRIES_MAX: u32 = 64;
+
+/// A load that was accepted: what it brought, and the owner as it is with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FullLoad {
+    /// Rows and proof, for a mutation that builds on them.
+    pub load: Load,
+    /// Rows and hash taken together.
+    pub read: HotRead,
+}
+
+/// How many loads there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoadCounts {
+    /// Owners read from the database.
+    pub owners: u64,
+    /// Statements that read them.
+    pub statements: u64,
+}
+
+type Answer = Result<Option<Arc<FullLoad>>, TierError>;
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Owners whose load waits or runs, and who listens. Written by joiners and carriers under the lock; entries end with their answer.
+    waiting: HashMap<Owner, broadcast::Sender<Answer>>,
+    /// Those of them that no carrier took yet.
+    fresh: Vec<Owner>,
+}
+
+/// The loads under way in this process. A plain mutex: it is held for map operations only, never across an await.
+#[derive(Debug, Clone)]
+pub(super) struct Loader {
+    rows_max: usize,
+    queue: Arc<Mutex<Queue>>,
+    carriers: Arc<Semaphore>,
+    owners: Arc<AtomicU64>,
+    statements: Arc<AtomicU64>,
+}
+
+impl Loader {
+    pub(super) fn new(rows_max: usize) -> Self {
+        Self {
+            rows_max,
+            queue: Arc::default(),
+            carriers: Arc::new(Semaphore::new(BATCHES_MAX)),
+            owners: Arc::default(),
+            statements: Arc::default(),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the owner's load, or queues it; says whether it was queued.
+    fn join(&self, owner: &Owner) -> (broadcast::Receiver<Answer>, bool) {
+        let mut queue = self.queue();
+        if let Some(listeners) = queue.waiting.get(owner) {
+            return (listeners.subscribe(), false);
+        }
+        let (sender, receiver) = broadcast::channel(1);
+        queue.waiting.insert(owner.clone(), sender);
+        queue.fresh.push(owner.clone());
+        (receiver, true)
+    }
+
+    fn take(&self) -> Vec<Owner> {
+        let mut queue = self.queue();
+        let count = queue.fresh.len().min(BATCH_OWNERS_MAX);
+        queue.fresh.drain(..count).collect()
+    }
+
+    fn answer(&self, owner: &Owner, answer: Answer) {
+        if let Some(listeners) = self.queue().waiting.remove(owner) {
+            let _ = listeners.send(answer);
+        }
+    }
+
+    fn count(&self, owners: usize) {
+        self.owners.fetch_add(u64::try_from(owners).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.statements.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Tiers {
+    /// Brings a whole owner into the hot tier and answers what it holds. None if it has more rows than one load takes; see
+    /// [`Tiers::load_fields`] and [`Tiers::load_large`].
+    ///
+    /// # Errors
+    /// A tier is away, or writes of the same owner came in between each time.
+    ///
+    /// # Cancel safety
+    /// The load goes on for the others who wait for it; nothing else is left.
+    pub async fn load(&self, owner: &Owner) -> Answer {
+        let (mut answer, queued) = self.loader.join(owner);
+        if queued {
+            let tiers = self.clone();
+            tokio::spawn(async move { tiers.carry().await });
+        }
+        answer.recv().await.unwrap_or_else(|_| Err(contended(owner)))
+    }
+
+    /// Carries one batch of queued loads, if there still are any.
+    async fn carry(&self) {
+        let Ok(_permit) = self.loader.carriers.acquire().await else { return };
+        let mut owners = self.loader.take();
+        for _ in 0..TRIES_MAX {
+            if owners.is_empty() {
+                return;
+            }
+            match self.load_batch(&owners).await {
+                Ok(answers) => {
+                    let mut again = Vec::new();
+                    for (owner, answer) in owners.into_iter().zip(answers) {
+                        match answer {
+                            Some(answer) => self.loader.answer(&owner, answer),
+                            None => again.push(owner),
+                        }
+                    }
+                    owners = again;
+                }
+                Err(error) => {
+                    owners.iter().for_each(|owner| self.loader.answer(owner, Err(error.clone())));
+                    return;
+                }
+            }
+        }
+        owners.iter().for_each(|owner| self.loader.answer(owner, Err(contended(owner))));
+    }
+
+    /// Loads owners once. An owner without an answer moved meanwhile, and is to be loaded again.
+    async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
+        let observed = self.observe(owners).await?;
+        let loaded = self.cold.load(owners, self.loader.rows_max).await?;
+        self.loader.count(owners.len());
+        let complete: Vec<bool> = loaded.iter().map(|loaded| loaded.complete).collect();
+        let loads: Vec<Load> = owners
+            .iter()
+            .zip(&observed)
+            .zip(loaded)
+            .filter(|(_, loaded)| loaded.complete)
+            .map(|((owner, observed), loaded)| load_of(owner, *observed, loaded.rows, true))
+            .collect();
+        let mut filled = self.hot.fill(&loads).await.into_iter().zip(loads);
+        let mut answers = Vec::with_capacity(owners.len());
+        for complete in complete {
+            answers.push(match if complete { filled.next() } else { None } {
+                None => Some(Ok(None)),
+                Some((Ok(Filled::Accepted(read)), load)) => Some(Ok(Some(Arc::new(FullLoad { load, read })))),
+                Some((Ok(Filled::Refused), _)) => None,
+                Some((Err(error), _)) if matches!(error.kind, HotKind::Unprepared(_)) => None,
+                Some((Err(error), _)) => Some(Err(error.into())),
+            });
+        }
+        Ok(answers)
+    }
+
+    /// What to remember before the database is asked; prepares partitions that need it.
+    async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
+        for _ in 0..TRIES_MAX {
+            let mut unprepared = Vec::new();
+            let mut observed = Vec::with_capacity(owners.len());
+            for result in self.hot.observe(owners).await {
+                match result {
+                    Ok(seen) => observed.push(seen),
+                    Err(error) => match error.kind {
+                        HotKind::Unprepared(partition) => unprepared.push(partition),
+                        _ => return Err(error.into()),
+                    },
+                }
+            }
+            if unprepared.is_empty() {
+                return Ok(observed);
+            }
+            self.prepare(&unprepared).await?;
+        }
+        Err(TierError::Contended { what: "observe".into(), tries: TRIES_MAX })
+    }
+
+    /// Brings the named fields of an owner that has too many rows for [`Tiers::load`].
+    ///
+    /// # Errors
+    /// As [`Tiers::load`].
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind but what was filled.
+    pub async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<FullLoad, TierError> {
+        self.load_proved(owner, async || Ok((self.cold.load_fields(owner, fields).await?, true))).await
+    }
+
+    /// Reads all of an owner that has too many rows for [`Tiers::load`]. Its rows are not kept in the hot tier.
+    ///
+    /// # Errors
+    /// As [`Tiers::load`].
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind.
+    pub async fn load_large(&self, owner: &Owner) -> Result<HotRead, TierError> {
+        let load = async || {
+            let loaded = self.cold.load(std::slice::from_ref(owner), usize::MAX).await?;
+            Ok((loaded.into_iter().flat_map(|loaded| loaded.rows).collect(), false))
+        };
+        let FullLoad { load, read } = self.load_proved(owner, load).await?;
+        let mut cells: std::collections::BTreeMap<Field, Cell> =
+            load.rows.into_iter().map(|(field, cell, _)| (field, cell)).collect();
+        cells.extend(read.cells);
+        Ok(HotRead { header: read.header, cells: cells.into_iter().collect() })
+    }
+
+    /// Repeats a load of one owner until it is proved. Rows that are not `kept` serve the caller only.
+    async fn load_proved(
+        &self,
+        owner: &Owner,
+        rows: impl AsyncFn() -> Result<(Vec<Row>, bool), TierError>,
+    ) -> Result<FullLoad, TierError> {
+        for _ in 0..TRIES_MAX {
+            let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else { continue };
+            let (rows, kept) = rows().await?;
+            self.loader.count(1);
+            let load = load_of(owner, observed, rows, false);
+            let fill = if kept { load.clone() } else { Load { rows: Vec::new(), ..load.clone() } };
+            match self.hot.fill(&[fill]).await.pop() {
+                Some(Ok(Filled::Accepted(read))) => return Ok(FullLoad { load, read }),
+                Some(Err(error)) if !matches!(error.kind, HotKind::Unprepared(_)) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Err(contended(owner))
+    }
+
+    /// How many loads this process made since it started.
+    #[must_use]
+    pub fn load_counts(&self) -> LoadCounts {
+        LoadCounts {
+            owners: self.loader.owners.load(Ordering::Relaxed),
+            statements: self.loader.statements.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn contended(owner: &Owner) -> TierError {
+    TierError::Contended { what: format!("load {owner}"), tries: TRIES_MAX }
+}
+
+fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
+    let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
+    Load { owner: owner.clone(), observed, rows, complete }
+}

@@ -1,0 +1,73 @@
+//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once.
+
+mod epoch;
+mod flush;
+mod load;
+
+use std::sync::Arc;
+
+use storage_dirty::{HotError, HotStore};
+use storage_model::Owner;
+use storage_sql::{ColdError, ColdStore, RowFault};
+
+pub use flush::Flushed;
+pub use load::{FullLoad, LoadCounts};
+
+/// Both tiers, and the loads under way between them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tiers {
+    hot: Arc<dyn HotStore>,
+    cold: Arc<dyn ColdStore>,
+    loader: load::Loader,
+}
+
+/// A failure of work that needs both tiers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TierError {
+    /// The hot tier failed.
+    #[error(transparent)]
+    Hot(#[from] HotError),
+    /// The cold tier failed.
+    #[error(transparent)]
+    Cold(#[from] ColdError),
+    /// The database refuses a field of the owner; its value stays in the hot tier.
+    #[error("{owner}: the database refuses field {field:?}: {} (error {})", .fault.message, .fault.code)]
+    Refused {
+        /// Whose field.
+        owner: Owner,
+        /// Which field.
+        field: String,
+        /// The database's words.
+        fault: RowFault,
+    },
+    /// Others changed the same owner or partition each time it was tried. Nothing is wrong with either; try again.
+    #[error("{what}: others were faster {tries} times in a row")]
+    Contended {
+        /// What was attempted, and on which owner or partition.
+        what: String,
+        /// How often.
+        tries: u32,
+    },
+}
+
+impl Tiers {
+    /// Both tiers. A load takes whole owners of up to `load_rows_max` rows; of a larger one only the fields asked for.
+    #[must_use]
+    pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
+        let loader = load::Loader::new(load_rows_max);
+        Self { hot, cold, loader }
+    }
+
+    /// The hot tier.
+    #[must_use]
+    pub fn hot(&self) -> &Arc<dyn HotStore> {
+        &self.hot
+    }
+
+    /// The cold tier.
+    #[must_use]
+    pub fn cold(&self) -> &Arc<dyn ColdStore> {
+        &self.cold
+    }
+}
