@@ -93,7 +93,7 @@ pub struct Fault {
 pub struct Parked {
     /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt.
     pub source: Option<Entry>,
-    /// Whose fields; none if the source can't be read, which is then parked under its own name with `faults[0]`'s message.
+    /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
     /// The refused fields. Each becomes an error mark of its own; where one is there already, the greater version stays.
     pub faults: Vec<Fault>,

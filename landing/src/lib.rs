@@ -3,9 +3,25 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`tiers`] | [`Tiers`]: prepare partitions, load cold owners, flush one owner. The SDK uses it too |
+//! | [`run`] | [`LandingWorker`]: the loop of a worker |
+//! | [`claim`] | even shares of partitions, under locks |
+//! | `pass` | one pass over a worker's partitions, in lanes |
+//! | `step` | one transaction: collect, land, settle, park |
+//! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 
+pub mod backoff;
+pub mod batch;
+pub mod claim;
 pub mod degrade;
+pub mod metrics;
+pub mod options;
+mod pass;
+pub mod run;
+mod step;
 pub mod tiers;
 
+pub use metrics::Counts;
+pub use options::LandingOptions;
+pub use run::LandingWorker;
 pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers};

@@ -1,0 +1,151 @@
+//! Which partitions a worker lands: even shares among the workers that are alive, each under a lock that runs out.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use storage_dirty::{HotError, HotStore, Lock};
+use storage_model::Partition;
+
+use crate::LandingOptions;
+
+/// The share of `worker` among `workers` (sorted): every n-th partition. Shares differ by at most one.
+#[must_use]
+pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Partition> {
+    let Some(index) = workers.iter().position(|name| name == worker) else { return BTreeSet::new() };
+    (0..partitions).map(Partition).skip(index).step_by(workers.len()).collect()
+}
+
+/// What a worker holds. The keeper writes it; lanes read it and say which partitions they are busy with.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    lock: Lock,
+    // A plain mutex: held for set operations only, never across an await.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: BTreeSet<Partition>,
+    busy: BTreeSet<Partition>,
+    closed: bool,
+}
+
+/// A partition that a lane works on; it is not given away until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy<'a> {
+    claims: &'a Claims,
+    pub(crate) partition: Partition,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.claims.state().busy.remove(&self.partition);
+    }
+}
+
+impl Claims {
+    pub(crate) fn new(lock: Lock) -> Self {
+        Self { lock, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    pub(crate) fn held(&self) -> Vec<Partition> {
+        self.state().held.iter().copied().collect()
+    }
+
+    /// Begins work on a partition, if it is held and nobody works on it.
+    pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
+        let mut state = self.state();
+        let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
+        free.then_some(Busy { claims: self, partition })
+    }
+
+    /// One round of the keeper: announces the worker, prolongs its locks, gives away what is not its share any more, and claims
+    /// what is.
+    pub(crate) async fn keep(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
+        let workers = hot.announce(&options.name, options.worker_ttl).await?;
+        let share = share(&options.name, &workers, hot.partition_count());
+
+        let held = self.held();
+        let renewed = hot.renew(&held, &self.lock, options.lock_ttl).await;
+        let lost = zip_if(&held, renewed, |kept| !kept)?;
+        self.forget(&lost);
+
+        let surplus: Vec<_> = {
+            let mut state = self.state();
+            let surplus: Vec<_> =
+                state.held.iter().copied().filter(|held| !share.contains(held) && !state.busy.contains(held)).collect();
+            surplus.iter().for_each(|partition| {
+                state.held.remove(partition);
+            });
+            surplus
+        };
+        hot.unlock(&surplus, &self.lock).await.into_iter().collect::<Result<(), _>>()?;
+
+        let missing: Vec<_> = {
+            let state = self.state();
+            if state.closed { Vec::new() } else { share.difference(&state.held).copied().collect() }
+        };
+        let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
+        let got = zip_if(&missing, locked, |got| got)?;
+        self.state().held.extend(got);
+        Ok(())
+    }
+
+    fn forget(&self, lost: &[Partition]) {
+        let mut state = self.state();
+        lost.iter().for_each(|partition| {
+            state.held.remove(partition);
+        });
+    }
+
+    /// Lets nobody begin any more.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+    }
+
+    /// Gives everything back. The lanes have stopped.
+    pub(crate) async fn release(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
+        self.close();
+        let held = self.held();
+        let unlocked = hot.unlock(&held, &self.lock).await.into_iter().collect::<Result<(), _>>();
+        self.forget(&held);
+        hot.retire(&options.name).await?;
+        unlocked
+    }
+}
+
+fn zip_if(
+    partitions: &[Partition],
+    results: Vec<Result<bool, HotError>>,
+    wanted: impl Fn(bool) -> bool,
+) -> Result<Vec<Partition>, HotError> {
+    let mut out = Vec::new();
+    for (partition, result) in partitions.iter().zip(results) {
+        if wanted(result?) {
+            out.push(*partition);
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_even_and_cover_every_partition_once() {
+        let workers: Vec<String> = ["a", "b", "c"].map(String::from).to_vec();
+        let shares: Vec<_> = workers.iter().map(|worker| share(worker, &workers, 256)).collect();
+        assert_eq!(shares.iter().map(BTreeSet::len).collect::<Vec<_>>(), [86, 85, 85]);
+        assert_eq!(shares.iter().flatten().collect::<BTreeSet<_>>().len(), 256);
+        assert!(share("stranger", &workers, 256).is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! What a worker counted since it started.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of one worker.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    rows: AtomicU64,
+    marks: AtomicU64,
+    transactions: AtomicU64,
+    parked: AtomicU64,
+    fenced: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// The counters at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Rows sent to the database and committed.
+    pub rows: u64,
+    /// Marks cleared.
+    pub marks: u64,
+    /// Steps that committed.
+    pub transactions: u64,
+    /// Entries moved to an error map, repeated attempts included.
+    pub parked: u64,
+    /// Transactions that the fence refused.
+    pub fenced: u64,
+    /// Passes that a failure of either tier ended.
+    pub failures: u64,
+}
+
+impl Metrics {
+    fn add(counter: &AtomicU64, n: usize) {
+        counter.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn landed(&self, rows: usize) {
+        Self::add(&self.rows, rows);
+        Self::add(&self.transactions, 1);
+    }
+
+    pub(crate) fn settled(&self, marks: u32) {
+        self.marks.fetch_add(marks.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn parked(&self, entries: usize) {
+        Self::add(&self.parked, entries);
+    }
+
+    pub(crate) fn fenced(&self) {
+        Self::add(&self.fenced, 1);
+    }
+
+    pub(crate) fn failed(&self) {
+        Self::add(&self.failures, 1);
+    }
+
+    /// The counters now.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            rows: get(&self.rows),
+            marks: get(&self.marks),
+            transactions: get(&self.transactions),
+            parked: get(&self.parked),
+            fenced: get(&self.fenced),
+            failures: get(&self.failures),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How a landing worker works.
+
+use std::time::Duration;
+
+/// How a landing worker works. `Default` gives the values named here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandingOptions {
+    /// The worker's name, for people; names of workers that run at once must differ. Default: "worker".
+    pub name: String,
+    /// How long a worker without work waits before it looks again. Default: 500 ms.
+    pub interval: Duration,
+    /// About how many marks one transaction lands. Default: 1,000, the knee of the curve on MariaDB.
+    pub batch_rows: usize,
+    /// About how many bytes of values one transaction lands. Default: 1 MiB.
+    pub batch_bytes: usize,
+    /// Transactions under way at once; each holds a database connection. Default: 2.
+    pub lanes: usize,
+    /// How long a lock outlives a worker that died. Default: 10 s.
+    pub lock_ttl: Duration,
+    /// How long an announcement outlives a worker that died. Default: 10 s.
+    pub worker_ttl: Duration,
+    /// The first wait after a failure of either tier; it doubles, with jitter. Default: 100 ms.
+    pub backoff_min: Duration,
+    /// The longest wait after a failure. Default: 10 s.
+    pub backoff_max: Duration,
+    /// The first delay before a refused row is tried again; it doubles. Default: 10 s.
+    pub retry_min: Duration,
+    /// The longest delay before a refused row is tried again. Default: 1 h.
+    pub retry_max: Duration,
+}
+
+impl Default for LandingOptions {
+    fn default() -> Self {
+        Self {
+            name: "worker".into(),
+            interval: Duration::from_millis(500),
+            batch_rows: 1_000,
+            batch_bytes: 1 << 20,
+            lanes: 2,
+            lock_ttl: Duration::from_secs(10),
+            worker_ttl: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+            retry_min: Duration::from_secs(10),
+            retry_max: Duration::from_secs(3_600),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The landing worker's loop: when to look, when to wait, when to stop.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use storage_dirty::Lock;
+use storage_model::Ids;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::backoff::Backoff;
+use crate::claim::Claims;
+use crate::metrics::{Counts, Metrics};
+use crate::pass::Worker;
+use crate::{LandingOptions, TierError, Tiers};
+
+/// A landing worker. Any number of them may run at once, in one process or in many.
+///
+/// What it does not do is hold anything of its own: killed at any instruction, it loses nothing, and another worker goes on when
+/// its locks run out.
+#[derive(Debug, Clone)]
+pub struct LandingWorker {
+    worker: Arc<Worker>,
+}
+
+impl LandingWorker {
+    /// A worker that does not run yet.
+    #[must_use]
+    pub fn new(tiers: Tiers, options: LandingOptions, ids: &dyn Ids) -> Self {
+        let lock = Lock { holder: options.name.clone(), token: ids.next().to_string() };
+        let rows_at_once = AtomicUsize::new(options.batch_rows.max(1));
+        let worker = Worker { tiers, options, claims: Claims::new(lock), metrics: Metrics::default(), rows_at_once };
+        Self { worker: Arc::new(worker) }
+    }
+
+    /// What it counted so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.worker.metrics.counts()
+    }
+
+    /// The tiers it works on.
+    #[must_use]
+    pub fn tiers(&self) -> &Tiers {
+        &self.worker.tiers
+    }
+
+    /// Lands until `shutdown` is ready; then finishes the batches under way, gives its locks back and returns.
+    ///
+    /// Failures of either tier are reported and waited out, for as long as it takes. While the database is away nothing is given
+    /// up and no mark is moved.
+    ///
+    /// # Cancel safety
+    /// Dropping it is like killing the worker: nothing is lost, and its locks run out.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let (stop, stopped) = watch::channel(false);
+        let shutdown = async {
+            shutdown.await;
+            self.worker.claims.close();
+            let _ = stop.send(true);
+        };
+        tokio::join!(shutdown, self.keep(stopped.clone()), self.work(stopped));
+        if let Err(error) = self.worker.claims.release(self.worker.tiers.hot().as_ref(), &self.worker.options).await {
+            tracing::warn!(%error, "locks could not be given back; they run out by themselves");
+        }
+    }
+
+    /// Keeps announcement, share and locks, on its own rhythm, however long a batch takes.
+    async fn keep(&self, mut stopped: watch::Receiver<bool>) {
+        let Worker { tiers, options, claims, .. } = &*self.worker;
+        let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
+        while !*stopped.borrow_and_update() {
+            let round = timeout(options.lock_ttl, claims.keep(tiers.hot().as_ref(), options)).await;
+            if let Ok(Err(error)) = round {
+                tracing::warn!(%error, "locks could not be kept");
+            }
+            wait(rhythm.min(options.interval), &mut stopped).await;
+        }
+    }
+
+    async fn work(&self, mut stopped: watch::Receiver<bool>) {
+        let options = &self.worker.options;
+        let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
+        let mut failures = 0_u32;
+        while !*stopped.borrow_and_update() {
+            let pause = match self.worker.pass().await {
+                Ok(any) => {
+                    if failures > 0 {
+                        tracing::info!(failures, "landing goes on");
+                    }
+                    failures = 0;
+                    backoff.reset();
+                    if any { Duration::ZERO } else { options.interval }
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    let wait = backoff.wait();
+                    self.report(&error, failures, wait);
+                    wait
+                }
+            };
+            wait(pause, &mut stopped).await;
+        }
+    }
+
+    fn report(&self, error: &TierError, failures: u32, wait: Duration) {
+        self.worker.metrics.failed();
+        let wait_ms = wait.as_millis();
+        if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
+            tracing::info!(%error, "a partition changed hands");
+        } else {
+            tracing::warn!(%error, failures, wait_ms, "landing waits and tries again; nothing is lost");
+        }
+    }
+}
+
+/// Waits this long, or until the worker is to stop.
+async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
+    if pause.is_zero() {
+        tokio::task::yield_now().await;
+    } else {
+        tokio::select! {
+            () = sleep(pause) => {}
+            _ = stopped.changed() => {}
+        }
+    }
+}

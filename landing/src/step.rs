@@ -1,0 +1,209 @@
+//! One step of landing: some marks, one transaction.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::future::join_all;
+use storage_dirty::{Collected, HotError, HotKind, Lock, Park, Settle};
+use storage_model::{Field, Owner, Partition, Row, Version};
+use storage_sql::{Fence, LandError};
+
+use crate::batch::{self, Faults, Part, Rows, Verdict};
+use crate::degrade;
+use crate::metrics::Metrics;
+use crate::{LandingOptions, TierError, Tiers};
+
+/// Each try fails only if another landing of the same partition committed in between.
+const TRIES_MAX: u32 = 64;
+
+/// A part with what the hot tier holds of it.
+struct Ready {
+    part: Part,
+    collected: Collected,
+    rows: Rows,
+}
+
+/// How much one step took from the hot tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Size {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Size {
+    fn of(ready: &[Ready]) -> Self {
+        let rows = || ready.iter().flat_map(|one| &one.rows.rows);
+        Self { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum() }
+    }
+}
+
+/// Lands parts, each of another partition, in one transaction; settles and parks their marks.
+///
+/// A partition whose lock or epoch was lost on the way is left as it is: its marks are somebody else's to land, and what this
+/// call committed does no harm.
+///
+/// # Errors
+/// A tier is away; nothing of a part is settled unless it was committed.
+pub(crate) async fn land(
+    tiers: &Tiers,
+    lock: &Lock,
+    options: &LandingOptions,
+    metrics: &Metrics,
+    parts: Vec<Part>,
+) -> Result<Size, TierError> {
+    let mut ready = collect_all(tiers, parts).await?;
+    for _ in 0..TRIES_MAX {
+        if ready.is_empty() {
+            return Ok(Size::default());
+        }
+        match commit(tiers, &ready).await {
+            Ok((landed, faults)) => {
+                let size = Size::of(&ready);
+                metrics.landed(size.rows.saturating_sub(faults.len()));
+                finish(tiers, lock, options, metrics, ready, &landed, &faults).await?;
+                return Ok(size);
+            }
+            Err(LandError::Fenced(partitions)) => {
+                metrics.fenced();
+                tiers.prepare(&partitions).await?;
+                let (moved, kept): (Vec<_>, Vec<_>) = ready.into_iter().partition(|one| partitions.contains(&one.part.partition));
+                ready = kept;
+                ready.extend(collect_all(tiers, moved.into_iter().map(|one| one.part).collect()).await?);
+            }
+            Err(LandError::Cold(error)) => return Err(error.into()),
+            Err(LandError::Refused(fault)) => {
+                // Bisection ends at single rows, so a refusal without a culprit is the database's own trouble.
+                return Err(storage_sql::ColdError {
+                    kind: storage_sql::ColdKind::Unwell,
+                    operation: "land",
+                    message: format!("{} (error {})", fault.message, fault.code),
+                }
+                .into());
+            }
+        }
+    }
+    let partitions: Vec<_> = ready.iter().map(|one| one.part.partition.to_string()).collect();
+    Err(TierError::Contended { what: format!("land partitions {}", partitions.join(", ")), tries: TRIES_MAX })
+}
+
+async fn collect_all(tiers: &Tiers, parts: Vec<Part>) -> Result<Vec<Ready>, TierError> {
+    join_all(parts.into_iter().map(|part| collect(tiers, part))).await.into_iter().collect()
+}
+
+/// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong together.
+async fn collect(tiers: &Tiers, part: Part) -> Result<Ready, TierError> {
+    let wanted = part.wanted();
+    for _ in 0..TRIES_MAX {
+        match tiers.hot().collect(part.partition, &wanted).await {
+            Ok(collected) => {
+                let rows = batch::rows(&wanted, &collected);
+                return Ok(Ready { part, collected, rows });
+            }
+            Err(error) => tiers.prepare_after(error).await?,
+        }
+    }
+    Err(TierError::Contended { what: format!("collect partition {}", part.partition), tries: TRIES_MAX })
+}
+
+type LandedRows = HashMap<(Owner, Field), Version>;
+
+/// Commits all rows, and looks up the rows of marked fields that the hot tier lacks (R6).
+async fn commit(tiers: &Tiers, ready: &[Ready]) -> Result<(LandedRows, Faults), LandError> {
+    let rows: Vec<Row> = ready.iter().flat_map(|one| one.rows.rows.iter().cloned()).collect();
+    let mut landed: LandedRows = rows.iter().map(|row| ((row.owner.clone(), row.field.clone()), row.version)).collect();
+    let mut faults = Faults::new();
+    if !rows.is_empty() {
+        let fences: Vec<Fence> = ready.iter().filter(|one| !one.rows.rows.is_empty()).map(fence).collect();
+        for (row, fault) in degrade::land(tiers.cold().as_ref(), &fences, &rows).await? {
+            faults.insert((row.owner, row.field), (fault.code, fault.message));
+        }
+    }
+    let missing: Vec<_> = ready.iter().flat_map(|one| one.rows.missing.iter().cloned()).collect();
+    if !missing.is_empty() {
+        let versions = tiers.cold().versions(&missing).await?;
+        landed.extend(missing.into_iter().zip(versions).filter_map(|(key, version)| Some((key, version?))));
+    }
+    Ok((landed, faults))
+}
+
+fn fence(ready: &Ready) -> Fence {
+    let Collected { epoch, landed, .. } = ready.collected;
+    Fence { partition: ready.part.partition, epoch, landed, reaches: degrade::reaches(ready.rows.rows.iter()).max(landed) }
+}
+
+/// Clears what landed and parks what was refused.
+async fn finish(
+    tiers: &Tiers,
+    lock: &Lock,
+    options: &LandingOptions,
+    metrics: &Metrics,
+    ready: Vec<Ready>,
+    landed: &LandedRows,
+    faults: &Faults,
+) -> Result<(), TierError> {
+    let one = async |ready: &Ready| {
+        let verdict = batch::judge(&ready.part, landed, faults);
+        finish_part(tiers, lock, options, metrics, ready, verdict).await
+    };
+    for result in join_all(ready.iter().map(one)).await {
+        match result {
+            Ok(()) => {}
+            Err(error) if is_lost(&error) => tracing::info!(%error, "a partition changed hands while it was landed"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn finish_part(
+    tiers: &Tiers,
+    lock: &Lock,
+    options: &LandingOptions,
+    metrics: &Metrics,
+    ready: &Ready,
+    verdict: Verdict,
+) -> Result<(), HotError> {
+    let partition = ready.part.partition;
+    let fence = fence(ready);
+    if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
+        // ORDER: marks are cleared after the commit; a crash before it leaves them for the next worker.
+        let settle = Settle {
+            partition,
+            lock: Some(lock.clone()),
+            epoch: fence.epoch,
+            landed: fence.reaches,
+            marks: verdict.settle,
+            rows: verdict.rows,
+        };
+        let settled = tiers.hot().settle(&settle).await?;
+        metrics.settled(settled.cleared);
+    }
+    if !verdict.park.is_empty() {
+        report(partition, &verdict.park);
+        metrics.parked(verdict.park.len());
+        let park = Park {
+            partition,
+            lock: lock.clone(),
+            epoch: fence.epoch,
+            retry_min: options.retry_min,
+            retry_max: options.retry_max,
+            parked: verdict.park,
+        };
+        tiers.hot().park(&park).await?;
+    }
+    Ok(())
+}
+
+fn report(partition: Partition, parked: &[storage_dirty::Parked]) {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for fault in parked.iter().flat_map(|parked| &parked.faults) {
+        *reasons.entry(&fault.message).or_default() += 1;
+    }
+    for (message, fields) in reasons {
+        tracing::error!(partition = partition.0, fields, message, "fields could not be landed; they stay in the hot tier");
+    }
+}
+
+/// Whether a partition now belongs to somebody else, or to another incarnation.
+pub(crate) fn is_lost(error: &HotError) -> bool {
+    matches!(error.kind, HotKind::LockLost | HotKind::EpochMoved | HotKind::Unprepared(_))
+}
