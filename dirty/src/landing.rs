@@ -18,7 +18,18 @@ pub enum Snapshot {
     Leftover,
 }
 
-/// One entry of a snapshot.
+/// The maps of a partition that hold marks, in the order a mark passes through them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Map {
+    /// Where writes mark what they changed.
+    Dirty,
+    /// What a worker lands.
+    Snapshot,
+    /// What the database refused.
+    Error,
+}
+
+/// One entry of a map of marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The entry's name as stored.

@@ -17,7 +17,7 @@ pub mod partition;
 pub mod store;
 
 pub use error::{HotError, HotKind};
-pub use landing::{Collected, Entry, ErrorEntry, Fault, Page, Park, Parked, Settle, Settled, Snapshot};
+pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot};
 pub use mark::Mark;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};

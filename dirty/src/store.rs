@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Mutated, Observed, Page, Park,
+    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, Mutated, Observed, Page, Park,
     PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
 };
 
@@ -91,8 +91,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Turns the dirty map into the snapshot, unless a snapshot is left over (R4). An error of kind `LockLost` without the lock.
     async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError>;
 
-    /// Some entries of the snapshot, about `count`, from `cursor` on (0 at first).
-    async fn scan(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<Entry>, HotError>;
+    /// Some entries of a map of marks, about `count`, from `cursor` on (0 at first).
+    async fn scan(&self, partition: Partition, map: Map, cursor: u64, count: usize) -> Result<Page<Entry>, HotError>;
 
     /// Some entries of the error map, about `count`, from `cursor` on (0 at first).
     async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError>;

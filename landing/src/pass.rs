@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
-use storage_dirty::{Entry, ErrorEntry, HotError, Mark, PartitionPeek, Snapshot};
+use storage_dirty::{Entry, ErrorEntry, HotError, Map, Mark, PartitionPeek, Snapshot};
 use storage_model::{Partition, Timestamp};
 
 use crate::batch::{self, Part};
@@ -80,7 +80,7 @@ impl Worker {
             }) else {
                 break;
             };
-            let page = self.tiers.hot().scan(one.busy.partition, one.cursor, self.options.batch_rows - marks).await?;
+            let page = self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await?;
             marks += page.entries.len();
             parts.push(Part { partition: one.busy.partition, entries: page.entries, replay: false });
             one.cursor = page.next.unwrap_or_default();

@@ -1,0 +1,98 @@
+//! What an acknowledged write says of itself.
+
+use std::time::Duration;
+
+use storage_model::{Applied, Field, OpId, Version};
+
+/// What a write waits for before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// The hot tier has it, with its mark. One round trip.
+    #[default]
+    Cached,
+    /// The database has it. If that takes longer than `timeout`, the write fails with the outcome `Applied`: it is in the hot
+    /// tier and lands later.
+    Landed {
+        /// How long to wait for the database.
+        timeout: Duration,
+    },
+}
+
+/// How safe an acknowledged write was at the moment of the acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Safety {
+    /// In the hot tier, marked for landing.
+    Cached,
+    /// In the database too.
+    Landed,
+}
+
+/// The acknowledgement of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ack {
+    pub(crate) applied: Applied,
+    pub(crate) safety: Safety,
+    pub(crate) id: OpId,
+}
+
+impl Ack {
+    /// The owner's version after the write.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.applied.version
+    }
+
+    /// How many fields changed. A removal of what was not there changes none.
+    #[must_use]
+    pub fn changed(&self) -> u32 {
+        self.applied.changed
+    }
+
+    /// How safe the write is by now: in the hot tier, or in the database.
+    #[must_use]
+    pub fn durability(&self) -> Safety {
+        self.safety
+    }
+
+    /// The id that the write was sent under.
+    #[must_use]
+    pub fn id(&self) -> OpId {
+        self.id
+    }
+}
+
+/// The acknowledgement of increments, with the new values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counters {
+    pub(crate) ack: Ack,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Counters {
+    /// The new value of a field that was incremented.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<i64> {
+        let at = self.fields.iter().position(|name| name.as_str() == field)?;
+        self.ack.applied.counters.get(at).copied()
+    }
+
+    /// The new value, of a write that incremented one field; the first one by name otherwise.
+    #[must_use]
+    pub fn value(&self) -> i64 {
+        self.ack.applied.counters.first().copied().unwrap_or_default()
+    }
+
+    /// The acknowledgement.
+    #[must_use]
+    pub fn ack(&self) -> &Ack {
+        &self.ack
+    }
+
+    /// The owner's version after the write.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.ack.version()
+    }
+}

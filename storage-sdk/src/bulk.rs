@@ -1,0 +1,92 @@
+//! Many writes of many owners in one call.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use storage_model::{Bytes, Change, Field, Mutation, Owner};
+
+use crate::byte::{incrs, sets};
+use crate::core::Core;
+use crate::{Ack, ByteOwner, Error, Kind, Result, Safety};
+
+/// Writes that are sent together when this is awaited: a result for each, in the order they were added.
+///
+/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in either order.
+///
+/// # Cancel safety
+/// Dropped while it is awaited, each write may or may not be applied.
+#[must_use = "a bulk is sent when it is awaited"]
+#[derive(Debug, Clone)]
+pub struct Bulk {
+    core: Arc<Core>,
+    writes: Vec<(Owner, Result<Vec<(Field, Change)>>)>,
+}
+
+impl Bulk {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        Self { core: Arc::clone(core), writes: Vec::new() }
+    }
+
+    fn add(mut self, owner: &ByteOwner, changes: Result<Vec<(Field, Change)>>) -> Self {
+        self.writes.push((owner.owner().clone(), changes));
+        self
+    }
+
+    /// Sets fields of an owner.
+    pub fn update<F: AsRef<str>, V: Into<Bytes>>(self, owner: &ByteOwner, fields: impl IntoIterator<Item = (F, V)>) -> Self {
+        self.add(owner, sets(fields))
+    }
+
+    /// Adds to the integer in a field of an owner.
+    pub fn incr(self, owner: &ByteOwner, field: &str, by: i64) -> Self {
+        self.add(owner, incrs([(field, by)]))
+    }
+
+    /// Removes a field of an owner.
+    pub fn remove(self, owner: &ByteOwner, field: &str) -> Self {
+        let changes = Field::new(field).map(|field| vec![(field, Change::Remove)]).map_err(Error::from);
+        self.add(owner, changes)
+    }
+
+    async fn send(self) -> Vec<Result<Ack>> {
+        let Self { core, writes } = self;
+        let deadline = core.expiry(core.deadline);
+        let mut sent = Vec::new();
+        let mut ids = Vec::with_capacity(writes.len());
+        for (owner, changes) in writes {
+            ids.push(match changes {
+                Ok(changes) => {
+                    let id = core.ids.next();
+                    sent.push(Mutation::new(owner, changes, id, deadline));
+                    Ok(id)
+                }
+                Err(error) => Err(error.of(&owner)),
+            });
+        }
+        let mut applied = core.write_many(sent, core.deadline).await.into_iter();
+        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
+        ids.into_iter()
+            .map(|id| {
+                let id = id?;
+                let applied = applied.next().unwrap_or_else(missing)?;
+                Ok(Ack { applied, safety: Safety::Cached, id })
+            })
+            .collect()
+    }
+}
+
+impl IntoFuture for Bulk {
+    type Output = Vec<Result<Ack>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
+
+/// Does the same with each item, some at a time; results in the order of the items.
+pub(crate) async fn each<I, T>(items: &[I], at_once: usize, one: impl AsyncFn(&I) -> T) -> Vec<T> {
+    futures::stream::iter(items).map(|item| one(item)).buffered(at_once).collect().await
+}

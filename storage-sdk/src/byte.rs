@@ -1,0 +1,266 @@
+//! ByteStorage: bytes per field.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::Evicted;
+use storage_landing::Flushed;
+use storage_model::{Bytes, Change, Field, Owner, Scope, Version};
+use tokio::time::timeout;
+
+use crate::bulk::{Bulk, each};
+use crate::core::Core;
+use crate::owners::OwnerPages;
+use crate::write::{counters, plain};
+use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Write};
+
+/// Bytes per field, of the owners of one world. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ByteStorage {
+    pub(crate) core: Arc<Core>,
+    pub(crate) scope: Scope,
+}
+
+/// The fields of one owner. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ByteOwner {
+    core: Arc<Core>,
+    owner: Owner,
+}
+
+/// Owners that are prefetched at the same time.
+const PREFETCH_AT_ONCE: usize = 256;
+
+impl ByteStorage {
+    /// An owner, by logic type and id.
+    ///
+    /// # Errors
+    /// A name is empty, too long or holds a control character.
+    pub fn owner(&self, logic_type: &str, id: impl OwnerId) -> Result<ByteOwner> {
+        let owner = self.scope.owner(logic_type, &id.to_owner_id())?;
+        Ok(ByteOwner { core: Arc::clone(&self.core), owner })
+    }
+
+    /// Many writes of many owners, sent together.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(&self.core)
+    }
+
+    /// Reads the same fields of many owners: results in the order asked, one for each. One round trip if all are hot.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost; loads under way go on.
+    pub async fn get_many<'a>(
+        &self,
+        owners: impl IntoIterator<Item = &'a ByteOwner>,
+        fields: impl IntoIterator<Item = &str>,
+    ) -> Vec<Result<Record>> {
+        let owners = owners.into_iter().map(|owner| owner.owner.clone());
+        match names(fields) {
+            Ok(fields) => self.core.read_many(&owners.map(|owner| (owner, Some(fields.clone()))).collect::<Vec<_>>()).await,
+            Err(error) => owners.map(|owner| Err(error.clone().of(&owner))).collect(),
+        }
+    }
+
+    /// Reads all fields of many owners: results in the order asked, one for each.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost; loads under way go on.
+    pub async fn get_all_many<'a>(&self, owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Result<Record>> {
+        let asked: Vec<_> = owners.into_iter().map(|owner| (owner.owner.clone(), None)).collect();
+        self.core.read_many(&asked).await
+    }
+
+    /// Brings owners into the hot tier, at login or boot: results in the order given, with each owner's version.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost; loads under way go on.
+    pub async fn prefetch<'a>(&self, owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Result<Version>> {
+        let owners: Vec<&ByteOwner> = owners.into_iter().collect();
+        let one = async |owner: &&ByteOwner| owner.version().await;
+        each(&owners, PREFETCH_AT_ONCE, one).await
+    }
+
+    /// Lists the owners of a logic type that have at least one live field, unlanded ones included, in key order.
+    ///
+    /// The list is not one moment: owners that are written or removed meanwhile may or may not be in it.
+    ///
+    /// # Errors
+    /// The name is impossible, or a tier is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn owners(&self, logic_type: &str) -> Result<OwnerPages> {
+        self.scope.owner(logic_type, "-")?;
+        OwnerPages::open(&self.core, Some((self.scope.clone(), logic_type.to_owned()))).await
+    }
+}
+
+fn names<'a>(fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<Field>> {
+    let mut fields = fields.into_iter().map(Field::new).collect::<Result<Vec<_>, _>>()?;
+    fields.sort();
+    fields.dedup();
+    Ok(fields)
+}
+
+fn changes<'a>(fields: impl IntoIterator<Item = &'a str>, change: &Change) -> Result<Vec<(Field, Change)>> {
+    Ok(names(fields)?.into_iter().map(|field| (field, change.clone())).collect())
+}
+
+pub(crate) fn sets<F: AsRef<str>, V: Into<Bytes>>(fields: impl IntoIterator<Item = (F, V)>) -> Result<Vec<(Field, Change)>> {
+    fields.into_iter().map(|(field, value)| Ok((Field::new(field.as_ref())?, Change::Set(value.into())))).collect()
+}
+
+pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Result<Vec<(Field, Change)>> {
+    fields.into_iter().map(|(field, by)| Ok((Field::new(field.as_ref())?, Change::Incr(by)))).collect()
+}
+
+impl ByteOwner {
+    /// Whose fields these are.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    fn write<T>(&self, changes: Result<Vec<(Field, Change)>>, answer: fn(Ack, Vec<Field>) -> T) -> Write<T> {
+        Write::new(&self.core, &self.owner, changes, answer)
+    }
+
+    /// Sets fields. Never waits for the database, unless it has a condition and the owner is cold.
+    pub fn update<F: AsRef<str>, V: Into<Bytes>>(&self, fields: impl IntoIterator<Item = (F, V)>) -> Write {
+        self.write(sets(fields), plain)
+    }
+
+    /// Adds to the integer in a field, exact over all 64 bits; a field that does not exist starts at 0.
+    pub fn incr(&self, field: &str, by: i64) -> Write<Counters> {
+        self.incr_many([(field, by)])
+    }
+
+    /// Adds to the integers in several fields, all or none of them.
+    pub fn incr_many<F: AsRef<str>>(&self, fields: impl IntoIterator<Item = (F, i64)>) -> Write<Counters> {
+        self.write(incrs(fields), counters)
+    }
+
+    /// Removes fields. Their last values are kept until they are purged; [`ByteOwner::restore`] brings them back.
+    pub fn remove<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
+        self.write(changes(fields, &Change::Remove), plain)
+    }
+
+    /// Brings removed fields back with their last values. Does nothing to fields that were not removed, or were purged.
+    pub fn restore<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
+        self.write(changes(fields, &Change::Restore), plain)
+    }
+
+    /// Gives up the last values of removed fields for ever. Does nothing to other fields. Refused as `NotLanded` while the owner
+    /// has changes that have not landed; flush it first.
+    pub fn purge<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
+        self.write(changes(fields, &Change::Purge), plain)
+    }
+
+    /// Reads fields: one moment of the owner. One round trip if it is hot; hot-loaded if it is cold.
+    ///
+    /// # Errors
+    /// A name is impossible, or a tier that is needed is away.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost; a load under way goes on.
+    pub async fn get<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Result<Record> {
+        let fields = names(fields).map_err(|error| error.of(&self.owner))?;
+        self.core.read(&self.owner, Some(fields)).await
+    }
+
+    /// Reads all live fields: one moment of the owner.
+    ///
+    /// # Errors
+    /// A tier that is needed is away.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost; a load under way goes on.
+    pub async fn get_all(&self) -> Result<Record> {
+        self.core.read(&self.owner, None).await
+    }
+
+    /// Whether the owner has a live field.
+    ///
+    /// # Errors
+    /// A tier that is needed is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn exists(&self) -> Result<bool> {
+        self.core.names(&self.owner).await.map(|names| !names.is_empty()).map_err(|error| error.of(&self.owner))
+    }
+
+    /// The owner's version; 0 if it was never written. Brings the owner into the hot tier.
+    ///
+    /// # Errors
+    /// A tier that is needed is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn version(&self) -> Result<Version> {
+        self.core.names(&self.owner).await.map(|names| names.version()).map_err(|error| error.of(&self.owner))
+    }
+
+    /// Removes all live fields of the owner; it then does not exist. Their last values are kept until they are purged.
+    ///
+    /// # Errors
+    /// As a write; `Contended` if others kept writing the owner.
+    ///
+    /// # Cancel safety
+    /// As a write: it may or may not be applied, whole.
+    pub async fn delete_owner(&self) -> Result<u32> {
+        for _ in 0..64 {
+            let names = self.core.names(&self.owner).await.map_err(|error| error.of(&self.owner))?;
+            if names.is_empty() {
+                return Ok(0);
+            }
+            let write = self.remove(names.iter().map(|(field, _)| field.as_str())).if_version(names.version());
+            match write.await {
+                Err(error) if error.is_conflict() => {}
+                other => return other.map(|ack| ack.changed()),
+            }
+        }
+        Err(Error::new(Kind::Contended, "others wrote the owner each time it was to be deleted").of(&self.owner))
+    }
+
+    /// Waits until everything of the owner is in the database; answers the version up to which it is.
+    ///
+    /// # Errors
+    /// `Rejected` if the database refuses a value, `Timeout` after `within`, or a tier is away. All writes stay as they are and
+    /// land later.
+    ///
+    /// # Cancel safety
+    /// Dropped, the owner may or may not have landed. Nothing is lost.
+    pub async fn flush(&self, within: Duration) -> Result<Flushed> {
+        let flushed = match timeout(within, self.core.tiers.flush(&self.owner)).await {
+            Ok(flushed) => flushed.map_err(Error::from),
+            Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+        };
+        flushed.map_err(|error| error.of(&self.owner))
+    }
+
+    /// Drops the owner's cached data if all of it has landed, else as soon as it has. Nothing is lost; the next read loads it.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not have happened.
+    pub async fn evict(&self) -> Result<Evicted> {
+        let evicted = self.core.tiers.hot().evict(std::slice::from_ref(&self.owner)).await.pop();
+        evicted.unwrap_or(Ok(Evicted::Gone)).map_err(|error| Error::from(error).of(&self.owner))
+    }
+
+    /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].
+    ///
+    /// # Errors
+    /// As `flush`; then the data stays cached.
+    ///
+    /// # Cancel safety
+    /// As `flush` and `evict`.
+    pub async fn unload(&self, within: Duration) -> Result<Evicted> {
+        self.flush(within).await?;
+        self.evict().await
+    }
+}

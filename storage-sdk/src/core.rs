@@ -1,0 +1,258 @@
+//! What every handle of a storage shares: the tiers, the limits, and the one way to write.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
+use storage_landing::{TierError, Tiers};
+use storage_model::{Applied, Field, Ids, Limits, Mutation, OpId, Outcome, Owner, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::touch::Touches;
+use crate::{Error, Kind, Result};
+
+/// The wait before a write is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
+const REPEAT_MIN: Duration = Duration::from_millis(5);
+const REPEAT_MAX: Duration = Duration::from_millis(200);
+/// Writes of unknown outcome that are remembered for `close`.
+const UNKNOWN_MAX: usize = 1_000;
+/// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
+const LOADS_MAX: u32 = 64;
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) tiers: Tiers,
+    pub(crate) limits: Limits,
+    pub(crate) ids: Arc<dyn Ids>,
+    /// Until when a write is repeated, unless it says otherwise.
+    pub(crate) deadline: Duration,
+    /// R8: an owner without an exist marker is taken as absent, without asking the database.
+    pub(crate) trust_absent: bool,
+    pub(crate) touches: Touches,
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    time: HotTime,
+    flights: Flights,
+}
+
+/// The hot tier's time, as far as this process knows: what it was at some moment, and what has passed since.
+#[derive(Debug)]
+struct HotTime(Mutex<(Instant, Timestamp)>);
+
+impl HotTime {
+    fn now(&self) -> Timestamp {
+        let (then, time) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        time.plus(then.elapsed())
+    }
+
+    fn set(&self, asked: Instant, time: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (asked, time);
+    }
+}
+
+/// The writes under way, and those whose outcome stayed unknown.
+#[derive(Debug, Default)]
+struct Flights {
+    open: AtomicU64,
+    closed: AtomicBool,
+    landed: Notify,
+    unknown: Mutex<VecDeque<(Owner, OpId)>>,
+}
+
+/// One write under way; `close` waits for it.
+struct Flight<'a>(&'a Flights);
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if self.0.open.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.landed.notify_waiters();
+        }
+    }
+}
+
+impl Core {
+    pub(crate) async fn new(
+        tiers: Tiers,
+        limits: Limits,
+        ids: Arc<dyn Ids>,
+        deadline: Duration,
+        trust_absent: bool,
+        touches: Touches,
+    ) -> Result<Self> {
+        let asked = Instant::now();
+        let time = HotTime(Mutex::new((asked, tiers.hot().time().await?)));
+        Ok(Self {
+            tiers,
+            limits,
+            ids,
+            deadline,
+            trust_absent,
+            touches,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            time,
+            flights: Flights::default(),
+        })
+    }
+
+    fn flight(&self) -> Result<Flight<'_>> {
+        self.flights.open.fetch_add(1, Ordering::SeqCst);
+        let flight = Flight(&self.flights);
+        if self.flights.closed.load(Ordering::SeqCst) {
+            return Err(Error::new(Kind::Closed, "the storage was closed"));
+        }
+        Ok(flight)
+    }
+
+    /// The latest moment, in the hot tier's time, at which a write that begins now may be applied.
+    pub(crate) fn expiry(&self, within: Duration) -> Timestamp {
+        self.time.now().plus(within)
+    }
+
+    /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
+    /// is unknown, until `within` has passed.
+    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Applied> {
+        let mut results = self.write_many(vec![mutation], within).await;
+        results.pop().unwrap_or_else(|| Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")))
+    }
+
+    /// Applies mutations, sent together; each as [`Core::write`].
+    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Applied>> {
+        let _flight = match self.flight() {
+            Ok(flight) => flight,
+            Err(error) => return mutations.iter().map(|mutation| Err(error.clone().of(&mutation.owner))).collect(),
+        };
+        let until = Instant::now() + within;
+        let checked: Vec<Result<()>> = mutations.iter().map(|mutation| Ok(self.limits.check(mutation)?)).collect();
+        let sent: Vec<(Mutation, Option<Load>)> = mutations
+            .iter()
+            .zip(&checked)
+            .filter(|(_, checked)| checked.is_ok())
+            .map(|(mutation, _)| (mutation.clone(), None))
+            .collect();
+        let mut first = self.tiers.hot().mutate(&sent).await.into_iter();
+        let finished = mutations.into_iter().zip(checked).map(|(mutation, checked)| {
+            let first = checked.map(|()| first.next());
+            async move {
+                let owner = mutation.owner.clone();
+                let Some(first) = first? else { return Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")) };
+                self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))
+            }
+        });
+        futures::future::join_all(finished).await
+    }
+
+    /// Goes on from a mutation's first answer until it is final.
+    async fn finish(
+        &self,
+        mut mutation: Mutation,
+        first: Result<Mutated, HotError>,
+        within: Duration,
+        until: Instant,
+    ) -> Result<Applied> {
+        let mut answer = first;
+        let mut unknown = false;
+        let mut loads = 0;
+        let mut pause = REPEAT_MIN;
+        let mut load = None;
+        loop {
+            let trouble = match answer {
+                Ok(Mutated::Applied(applied)) => return Ok(applied),
+                Ok(Mutated::Refused(Refusal::Expired)) if !unknown && Instant::now() < until => {
+                    // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock moved.
+                    let asked = Instant::now();
+                    self.time.set(asked, self.tiers.hot().time().await?);
+                    mutation.deadline = self.expiry(within);
+                    None
+                }
+                // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
+                // will be, since neither time nor versions go back.
+                Ok(Mutated::Refused(refusal @ (Refusal::Expired | Refusal::Version(_)))) => return Err(Error::refused(&refusal)),
+                Ok(Mutated::Refused(refusal)) => return Err(self.given_up(&mutation, unknown, Error::refused(&refusal))),
+                Ok(Mutated::Load(_)) if loads < LOADS_MAX => {
+                    loads += 1;
+                    match self.load_for(&mutation).await {
+                        Ok(loaded) => {
+                            load = Some(loaded);
+                            None
+                        }
+                        Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
+                    }
+                }
+                Ok(Mutated::Load(_)) => {
+                    let error = Error::new(Kind::Contended, "others changed the owner each time it was loaded");
+                    return Err(self.given_up(&mutation, unknown, error));
+                }
+                Err(error) => match error.kind {
+                    HotKind::Unprepared(partition) => match self.tiers.prepare(&[partition]).await {
+                        Ok(()) => None,
+                        Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
+                    },
+                    HotKind::Interrupted | HotKind::Unavailable => {
+                        unknown |= error.outcome != Outcome::NotApplied;
+                        Some(error)
+                    }
+                    _ => {
+                        unknown |= error.outcome != Outcome::NotApplied;
+                        return Err(self.given_up(&mutation, unknown, error.into()));
+                    }
+                },
+            };
+            if let Some(error) = trouble {
+                if Instant::now() + pause >= until {
+                    return Err(self.given_up(&mutation, unknown, error.into()));
+                }
+                sleep_until(Instant::now() + pause).await;
+                pause = (pause * 2).min(REPEAT_MAX);
+            }
+            let repeat = [(mutation.clone(), load.take())];
+            answer = match self.tiers.hot().mutate(&repeat).await.pop() {
+                Some(answer) => answer,
+                None => return Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")),
+            };
+        }
+    }
+
+    /// Loads what a mutation builds on.
+    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
+        match self.tiers.load(&mutation.owner).await? {
+            Some(full) => Ok(full.load.clone()),
+            None => {
+                let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
+                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
+            }
+        }
+    }
+
+    /// The last word on a write that is not repeated any more.
+    fn given_up(&self, mutation: &Mutation, unknown: bool, error: Error) -> Error {
+        if !unknown {
+            return error.with_outcome(Outcome::NotApplied);
+        }
+        let mut list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() == UNKNOWN_MAX {
+            list.pop_front();
+        }
+        list.push_back((mutation.owner.clone(), mutation.id));
+        error.with_outcome(Outcome::Unknown)
+    }
+
+    /// Refuses further writes and waits for those under way, until `deadline`; answers how many are left, and which ended unknown.
+    pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, OpId)>) {
+        self.flights.closed.store(true, Ordering::SeqCst);
+        loop {
+            let ended = self.flights.landed.notified();
+            if self.flights.open.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            if tokio::time::timeout_at(deadline, ended).await.is_err() {
+                break;
+            }
+        }
+        let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        (self.flights.open.load(Ordering::SeqCst), unknown)
+    }
+}

@@ -1,0 +1,199 @@
+//! What a caller can do about a failure.
+
+use std::fmt;
+use std::time::Duration;
+
+use storage_dirty::{HotError, HotKind, Refusal};
+use storage_landing::TierError;
+use storage_model::{LimitError, NameError, Outcome, Owner, Retry};
+use storage_sql::{ColdError, ColdKind};
+
+/// A result of the SDK.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, by what a caller can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A name, value or call that breaks a limit, or a setting that can't work. Nothing was sent.
+    Invalid,
+    /// The owner has another version than the write was built on, or exists and should not.
+    Conflict,
+    /// A field to increment does not hold a 64-bit integer.
+    NotInteger,
+    /// A counter would leave 64 bits.
+    Overflow,
+    /// A purge of an owner whose changes have not all landed; flush it first.
+    NotLanded,
+    /// The hot tier is away.
+    HotUnavailable,
+    /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
+    OutOfMemory,
+    /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
+    UnsafeEviction,
+    /// The cold tier is away, and the call needed it.
+    ColdUnavailable,
+    /// The database refuses a value; it stays in the hot tier.
+    Rejected,
+    /// No answer in time.
+    Timeout,
+    /// Wrong user, password or rights.
+    Denied,
+    /// Stored bytes are not what this program wrote, or a newer program wrote them.
+    Corrupt,
+    /// Others changed the same owner each time it was tried.
+    Contended,
+    /// The storage was closed.
+    Closed,
+}
+
+/// A failure: its kind, whether the write took place, and whether trying again makes sense.
+///
+/// ```
+/// # use storage_sdk::{Error, Kind, Outcome};
+/// fn advice(error: &Error) -> &'static str {
+///     match (error.kind(), error.outcome()) {
+///         (Kind::Conflict, _) => "read again, decide again",
+///         (_, Outcome::Unknown) => "repeat under the same id",
+///         _ => "tell the player",
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    outcome: Outcome,
+    retry: Retry,
+    owner: Option<Owner>,
+    message: String,
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.owner {
+            Some(owner) => write!(f, "{owner}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// How soon a tier that was away is worth asking again.
+const SOON: Duration = Duration::from_millis(200);
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        let retry = match kind {
+            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => Retry::After(SOON),
+            Kind::UnsafeEviction => Retry::After(Duration::from_secs(60)),
+            Kind::Conflict | Kind::NotLanded => Retry::Reread,
+            _ => Retry::Never,
+        };
+        Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into() }
+    }
+
+    pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = outcome;
+        self
+    }
+
+    pub(crate) fn of(mut self, owner: &Owner) -> Self {
+        self.owner.get_or_insert_with(|| owner.clone());
+        self
+    }
+
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Expired => Self::new(Kind::Timeout, "the deadline passed before the write was applied"),
+            Refusal::Version(version) => Self::new(Kind::Conflict, format!("the owner has version {version} by now")),
+            Refusal::Exists(field) => Self::new(Kind::Conflict, format!("field {:?} exists", field.as_str())),
+            Refusal::NotInteger(field) => {
+                Self::new(Kind::NotInteger, format!("field {:?} does not hold a 64-bit integer", field.as_str()))
+            }
+            Refusal::Overflow(field) => {
+                Self::new(Kind::Overflow, format!("the sum in field {:?} does not fit in 64 bits", field.as_str()))
+            }
+            Refusal::NotLanded => Self::new(Kind::NotLanded, "the owner has changes that have not landed; flush it before a purge"),
+            other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
+        }
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether the write took place. For reads, always `NotApplied`.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Whether trying again makes sense.
+    #[must_use]
+    pub fn retry(&self) -> Retry {
+        self.retry
+    }
+
+    /// Whose data it was about, if it was one owner's.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    /// Whether the owner changed since it was read, or exists and should not.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.kind == Kind::Conflict
+    }
+}
+
+impl From<NameError> for Error {
+    fn from(error: NameError) -> Self {
+        Self::new(Kind::Invalid, error.to_string())
+    }
+}
+
+impl From<LimitError> for Error {
+    fn from(error: LimitError) -> Self {
+        Self::new(Kind::Invalid, error.to_string())
+    }
+}
+
+impl From<HotError> for Error {
+    fn from(error: HotError) -> Self {
+        let kind = match &error.kind {
+            HotKind::Interrupted => Kind::Timeout,
+            HotKind::OutOfMemory => Kind::OutOfMemory,
+            HotKind::Policy => Kind::UnsafeEviction,
+            HotKind::PartitionCount | HotKind::Settings => Kind::Invalid,
+            HotKind::Denied => Kind::Denied,
+            HotKind::Corrupt => Kind::Corrupt,
+            _ => Kind::HotUnavailable,
+        };
+        Self::new(kind, error.to_string()).with_outcome(error.outcome)
+    }
+}
+
+impl From<ColdError> for Error {
+    fn from(error: ColdError) -> Self {
+        let kind = match error.kind {
+            ColdKind::Schema | ColdKind::PartitionCount | ColdKind::Settings => Kind::Invalid,
+            _ => Kind::ColdUnavailable,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<TierError> for Error {
+    fn from(error: TierError) -> Self {
+        match error {
+            TierError::Hot(error) => error.into(),
+            TierError::Cold(error) => error.into(),
+            TierError::Refused { ref owner, .. } => Self::new(Kind::Rejected, error.to_string()).of(&owner.clone()),
+            other => Self::new(Kind::Contended, other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! ObjStorage: serde objects, each in one field of its owner.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::time::Duration;
+
+use storage_dirty::Evicted;
+use storage_landing::Flushed;
+use storage_model::Version;
+
+use crate::bulk::each;
+use crate::{Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject, Write, codec};
+
+/// Objects of one type, by their owners' ids. Cheap to clone.
+///
+/// An object is MessagePack with named fields behind a small header, so that a struct may gain fields (with `#[serde(default)]`)
+/// and lose them.
+pub struct ObjStorage<T> {
+    bytes: ByteStorage,
+    object: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for ObjStorage<T> {
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), object: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for ObjStorage<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjStorage").field("scope", &self.bytes.scope).finish_non_exhaustive()
+    }
+}
+
+/// An object and the version its owner had when it was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versioned<T> {
+    object: T,
+    version: Version,
+}
+
+impl<T> Versioned<T> {
+    /// The owner's version when the object was loaded.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The object alone.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.object
+    }
+}
+
+impl<T> Deref for Versioned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.object
+    }
+}
+
+/// A save that is sent when it is awaited.
+///
+/// # Errors
+/// As [`Write`]; `Invalid` if the object can't be encoded.
+///
+/// # Cancel safety
+/// As [`Write`].
+#[must_use = "a save is sent when it is awaited"]
+#[derive(Debug, Clone)]
+pub struct Save(Result<Write>);
+
+impl Save {
+    fn with(self, change: impl FnOnce(Write) -> Write) -> Self {
+        Self(self.0.map(change))
+    }
+
+    /// Only if the owner's version still is this one; otherwise a conflict.
+    pub fn if_version(self, version: Version) -> Self {
+        self.with(|write| write.if_version(version))
+    }
+
+    /// How safe the save must be before it is acknowledged.
+    pub fn durability(self, durability: Durability) -> Self {
+        self.with(|write| write.durability(durability))
+    }
+
+    /// For how long the save is repeated while its answer is lost.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        self.with(|write| write.deadline(deadline))
+    }
+
+    /// Sends the save under this id; see [`Write::with_id`].
+    pub fn with_id(self, id: storage_model::OpId) -> Self {
+        self.with(|write| write.with_id(id))
+    }
+}
+
+impl IntoFuture for Save {
+    type Output = Result<Ack>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Ack>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.0?.await })
+    }
+}
+
+/// Why [`ObjStorage::modify`] changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModifyError<E> {
+    /// The closure said no.
+    #[error("{0}")]
+    Aborted(E),
+    /// There is no such object.
+    #[error("{0} does not exist")]
+    Missing(String),
+    /// The storage failed.
+    #[error(transparent)]
+    Storage(#[from] Error),
+}
+
+/// Objects loaded at the same time.
+const LOAD_AT_ONCE: usize = 256;
+/// Tries of a modification. Each fails only if another write of the owner came in between.
+const MODIFY_TRIES: u32 = 256;
+
+impl<T: SaveObject> ObjStorage<T> {
+    pub(crate) fn new(bytes: ByteStorage) -> Self {
+        Self { bytes, object: PhantomData }
+    }
+
+    fn owner(&self, id: impl OwnerId) -> Result<ByteOwner> {
+        self.bytes.owner(T::LOGIC_TYPE, id)
+    }
+
+    fn write(&self, object: &T) -> Result<Write> {
+        let owner = self.owner(object.owner_id())?;
+        let bytes = codec::encode(object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+        Ok(owner.update([(T::FIELD, bytes)]))
+    }
+
+    /// Saves an object. The last save wins; [`Save::if_version`] makes it the first.
+    pub fn save(&self, object: &T) -> Save {
+        Save(self.write(object))
+    }
+
+    /// Saves an object that must not exist yet; otherwise a conflict.
+    pub fn create(&self, object: &T) -> Save {
+        Save(self.write(object).map(Write::if_absent))
+    }
+
+    /// Loads an object; hot-loaded if it is cold. None if there is none.
+    ///
+    /// # Errors
+    /// A tier that is needed is away; `Corrupt` if the stored bytes are not such an object.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn load(&self, id: impl OwnerId) -> Result<Option<Versioned<T>>> {
+        let owner = self.owner(id)?;
+        let record = owner.get([T::FIELD]).await?;
+        decode(&owner, &record)
+    }
+
+    /// Loads many objects: results in the order of the ids.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn load_many<I: OwnerId>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Result<Option<Versioned<T>>>> {
+        let owners: Vec<Result<ByteOwner>> = ids.into_iter().map(|id| self.owner(id)).collect();
+        let known: Vec<&ByteOwner> = owners.iter().filter_map(|owner| owner.as_ref().ok()).collect();
+        let mut records = self.bytes.get_many(known, [T::FIELD]).await.into_iter();
+        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
+        let one = |owner: Result<ByteOwner>| {
+            let owner = owner?;
+            decode(&owner, &records.next().unwrap_or_else(missing)?)
+        };
+        owners.into_iter().map(one).collect()
+    }
+
+    /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner meanwhile; otherwise it loads
+    /// and asks again. So the closure may run several times, each time on the newest object. Answers what the closure answered.
+    ///
+    /// # Errors
+    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such object. `Storage` otherwise.
+    ///
+    /// # Cancel safety
+    /// As a write: the last save may or may not be applied.
+    pub async fn modify<R, E>(
+        &self,
+        id: impl OwnerId,
+        mut change: impl FnMut(&mut T) -> Result<R, E>,
+    ) -> Result<R, ModifyError<E>> {
+        let owner = self.owner(id)?;
+        for _ in 0..MODIFY_TRIES {
+            let record = owner.get([T::FIELD]).await?;
+            let Some(Versioned { mut object, version }) = decode(&owner, &record)? else {
+                return Err(ModifyError::Missing(owner.owner().to_string()));
+            };
+            let answer = change(&mut object).map_err(ModifyError::Aborted)?;
+            let bytes = codec::encode(&object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+            match owner.update([(T::FIELD, bytes)]).if_version(version).await {
+                Ok(_) => return Ok(answer),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::new(Kind::Contended, "others wrote the owner each time it was modified").of(owner.owner()).into())
+    }
+
+    /// Removes an object. Answers whether there was one.
+    ///
+    /// # Errors
+    /// As [`Write`].
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
+    pub async fn remove(&self, id: impl OwnerId) -> Result<bool> {
+        Ok(self.owner(id)?.remove([T::FIELD]).await?.changed() > 0)
+    }
+
+    /// Waits until the object is in the database; see [`ByteOwner::flush`].
+    ///
+    /// # Errors
+    /// As [`ByteOwner::flush`].
+    ///
+    /// # Cancel safety
+    /// As [`ByteOwner::flush`].
+    pub async fn flush(&self, id: impl OwnerId, within: Duration) -> Result<Flushed> {
+        self.owner(id)?.flush(within).await
+    }
+
+    /// A logout; see [`ByteOwner::unload`].
+    ///
+    /// # Errors
+    /// As [`ByteOwner::unload`].
+    ///
+    /// # Cancel safety
+    /// As [`ByteOwner::unload`].
+    pub async fn unload(&self, id: impl OwnerId, within: Duration) -> Result<Evicted> {
+        self.owner(id)?.unload(within).await
+    }
+
+    /// Brings objects into the hot tier: results in the order of the ids.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn prefetch<I: OwnerId>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Result<Version>> {
+        let owners: Vec<Result<ByteOwner>> = ids.into_iter().map(|id| self.owner(id)).collect();
+        let one = async |owner: &Result<ByteOwner>| match owner {
+            Ok(owner) => owner.version().await,
+            Err(error) => Err(error.clone()),
+        };
+        each(&owners, LOAD_AT_ONCE, one).await
+    }
+}
+
+fn decode<T: SaveObject>(owner: &ByteOwner, record: &Record) -> Result<Option<Versioned<T>>> {
+    let Some(bytes) = record.get(T::FIELD) else { return Ok(None) };
+    let object = codec::decode(bytes, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+    Ok(Some(Versioned { object, version: record.version() }))
+}

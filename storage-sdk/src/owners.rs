@@ -1,0 +1,99 @@
+//! Listing owners in key order, the unlanded ones included.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use storage_dirty::Map;
+use storage_model::{Owner, Partition, Scope};
+
+use crate::Result;
+use crate::core::Core;
+
+/// Owners that the database is asked for at once.
+const PAGE: usize = 1_000;
+/// Marks that the hot tier is asked for at once.
+const MARKS: usize = 1_000;
+
+/// Owners in key order, page by page.
+///
+/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, then the database. So an owner
+/// that existed before the list began, and still does, is in it.
+#[derive(Debug)]
+pub struct OwnerPages {
+    core: Arc<Core>,
+    only: Option<(Scope, String)>,
+    /// Marked owners that were not listed yet.
+    marked: BTreeSet<Owner>,
+    after: Option<Owner>,
+    ended: bool,
+}
+
+impl OwnerPages {
+    pub(crate) async fn open(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
+        let wanted = |owner: &Owner| {
+            only.as_ref().is_none_or(|(scope, logic_type)| owner.scope() == scope && owner.logic_type() == logic_type)
+        };
+        let mut marked = BTreeSet::new();
+        let hot = core.tiers.hot();
+        for partition in (0..hot.partition_count()).map(Partition) {
+            for map in [Map::Dirty, Map::Snapshot, Map::Error] {
+                let mut cursor = Some(0);
+                while let Some(from) = cursor {
+                    let page = hot.scan(partition, map, from, MARKS).await?;
+                    cursor = page.next;
+                    let owners = page.entries.into_iter().filter_map(|entry| Some(entry.mark?.owner));
+                    marked.extend(owners.filter(wanted));
+                }
+            }
+        }
+        Ok(Self { core: Arc::clone(core), only, marked, after: None, ended: false })
+    }
+
+    /// The next owners, in key order; none at the end.
+    ///
+    /// # Errors
+    /// A tier is away. The same call may be repeated.
+    ///
+    /// # Cancel safety
+    /// Nothing is skipped.
+    pub async fn next(&mut self) -> Result<Option<Vec<Owner>>> {
+        while !self.ended {
+            let cold = self.core.tiers.cold();
+            let rows = match &self.only {
+                Some((scope, logic_type)) => cold.owners(scope, Some(logic_type), self.after.as_ref(), PAGE).await?,
+                None => cold.all_owners(self.after.as_ref(), PAGE).await?,
+            };
+            let last = rows.last().filter(|_| rows.len() == PAGE).cloned();
+            let marked = self.marked_until(last.as_ref());
+            // Rows of a marked owner may not be the last word on it: it may be removed, or new.
+            let mut page: BTreeSet<Owner> = self.core.exist(&marked).await?.into_iter().collect();
+            page.extend(rows.into_iter().filter(|owner| !marked.contains(owner)));
+            // ORDER: nothing is forgotten before the page is complete, so that a failed call can be repeated.
+            self.marked.retain(|owner| !marked.contains(owner));
+            self.ended = last.is_none();
+            self.after = last;
+            if !page.is_empty() {
+                return Ok(Some(page.into_iter().collect()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The marked owners up to the end of a page, or all.
+    fn marked_until(&self, last: Option<&Owner>) -> BTreeSet<Owner> {
+        self.marked.iter().take_while(|owner| last.is_none_or(|last| *owner <= last)).cloned().collect()
+    }
+}
+
+impl Core {
+    /// Those of the owners that have a live field.
+    async fn exist(&self, owners: &BTreeSet<Owner>) -> Result<Vec<Owner>> {
+        let mut live = Vec::new();
+        for owner in owners {
+            if !self.names(owner).await?.is_empty() {
+                live.push(owner.clone());
+            }
+        }
+        Ok(live)
+    }
+}

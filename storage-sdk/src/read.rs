@@ -1,0 +1,155 @@
+//! Reading: from the hash if it knows, else hot-loaded.
+
+use std::collections::BTreeMap;
+use std::ops::Index;
+use std::sync::atomic::Ordering;
+
+use storage_dirty::{Fields, HotRead, Marker, Read};
+use storage_model::{Bytes, Cell, Field, Owner, Version};
+
+use crate::core::Core;
+use crate::{Error, Kind, Result};
+
+/// The fields of an owner that a read found, and the owner's version with them: one moment of the owner.
+///
+/// Indexing by a name that does not exist, or was not asked for, gives `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Record {
+    version: Version,
+    fields: BTreeMap<Field, Option<Bytes>>,
+}
+
+static NOTHING: Option<Bytes> = None;
+
+impl Index<&str> for Record {
+    type Output = Option<Bytes>;
+
+    fn index(&self, field: &str) -> &Option<Bytes> {
+        self.find(field).unwrap_or(&NOTHING)
+    }
+}
+
+impl Record {
+    fn find(&self, field: &str) -> Option<&Option<Bytes>> {
+        Field::new(field).ok().and_then(|field| self.fields.get(&field))
+    }
+
+    /// The field's value, if it is live.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<&Bytes> {
+        self.find(field)?.as_ref()
+    }
+
+    /// The owner's version when it was read, for [`Write::if_version`](crate::Write::if_version).
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The live fields, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Field, &Bytes)> {
+        self.fields.iter().filter_map(|(field, value)| Some((field, value.as_ref()?)))
+    }
+
+    /// How many of the fields are live.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether none of the fields is live.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    fn from(read: HotRead, asked: Option<&[Field]>) -> Self {
+        let mut fields: BTreeMap<Field, Option<Bytes>> = asked.into_iter().flatten().map(|field| (field.clone(), None)).collect();
+        for (field, cell) in read.cells {
+            match cell {
+                Cell::Live(value) if asked.is_none() || fields.contains_key(&field) => {
+                    fields.insert(field, Some(value));
+                }
+                _ => {}
+            }
+        }
+        Self { version: read.header.map(|header| header.version).unwrap_or_default(), fields }
+    }
+}
+
+/// Whether the hash alone answers: it is complete, or holds every field that was asked for.
+fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
+    read.header.is_some_and(|header| header.complete || asked.is_some_and(|fields| fields.len() == read.cells.len()))
+}
+
+impl Core {
+    /// Reads owners, all of their fields (`None`) or some, in one round trip if they are hot. Cold ones are loaded.
+    pub(crate) async fn read_many(&self, asked: &[(Owner, Option<Vec<Field>>)]) -> Vec<Result<Record>> {
+        let reads: Vec<Read> = asked
+            .iter()
+            .map(|(owner, fields)| Read {
+                owner: owner.clone(),
+                fields: fields.clone().map_or(Fields::All, Fields::Live),
+            })
+            .collect();
+        let hot = self.tiers.hot().read(&reads).await;
+        let finished = asked.iter().zip(hot).map(|((owner, fields), hot)| async move {
+            let fields = fields.as_deref();
+            match hot {
+                Ok(read) if answers(&read, fields) => {
+                    self.hits.fetch_add(1, Ordering::Relaxed);
+                    self.touches.read(owner);
+                    Ok(Record::from(read, fields))
+                }
+                Ok(_) => self.read_cold(owner, fields).await.map(|read| Record::from(read, fields)),
+                Err(error) => Err(error.into()),
+            }
+            .map_err(|error: Error| error.of(owner))
+        });
+        futures::future::join_all(finished).await
+    }
+
+    /// Reads one owner.
+    pub(crate) async fn read(&self, owner: &Owner, fields: Option<Vec<Field>>) -> Result<Record> {
+        if let Some(fields) = &fields {
+            self.limits.check_fields(fields.len()).map_err(|error| Error::from(error).of(owner))?;
+        }
+        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
+        self.read_many(&[(owner.clone(), fields)]).await.pop().unwrap_or_else(missing)
+    }
+
+    /// Hot-loads an owner; of one that has too many rows only the fields asked for.
+    async fn read_cold(&self, owner: &Owner, fields: Option<&[Field]>) -> Result<HotRead> {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
+            return Ok(HotRead::default());
+        }
+        if let Some(full) = self.tiers.load(owner).await? {
+            return Ok(full.read.clone());
+        }
+        Ok(match fields {
+            None => self.tiers.load_large(owner).await?,
+            Some(fields) => self.tiers.load_fields(owner, fields).await?.read,
+        })
+    }
+
+    pub(crate) async fn marker(&self, owner: &Owner) -> Result<Marker> {
+        let partition = owner.partition(self.tiers.hot().partition_count());
+        for _ in 0..3 {
+            match self.tiers.hot().observe(std::slice::from_ref(owner)).await.pop() {
+                Some(Ok(observed)) => return Ok(observed.marker),
+                Some(Err(error)) => self.tiers.prepare_after(error).await?,
+                None => break,
+            }
+        }
+        Err(Error::new(Kind::Contended, format!("partition {partition} could not be prepared")).of(owner))
+    }
+
+    /// The names of an owner's live fields and its version, hot-loaded if cold.
+    pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
+        let read = Read { owner: owner.clone(), fields: Fields::Names };
+        let hot = self.tiers.hot().read(&[read]).await.pop().transpose()?.unwrap_or_default();
+        let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None).await? };
+        Ok(Record::from(read, None))
+    }
+}

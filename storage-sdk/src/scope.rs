@@ -1,0 +1,39 @@
+//! A world of a storage: an app and a region.
+
+use std::sync::Arc;
+
+use storage_model::Scope;
+
+use crate::core::Core;
+use crate::{ByteStorage, ObjStorage, SaveObject};
+
+/// The owners of one app and region. Its names are checked; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct World {
+    core: Arc<Core>,
+    scope: Scope,
+}
+
+impl World {
+    pub(crate) fn new(core: &Arc<Core>, scope: Scope) -> Self {
+        Self { core: Arc::clone(core), scope }
+    }
+
+    /// Bytes per field.
+    #[must_use]
+    pub fn bytes(&self) -> ByteStorage {
+        ByteStorage { core: Arc::clone(&self.core), scope: self.scope.clone() }
+    }
+
+    /// Objects of one type.
+    #[must_use]
+    pub fn objects<T: SaveObject>(&self) -> ObjStorage<T> {
+        ObjStorage::new(self.bytes())
+    }
+
+    /// The app and the region.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}

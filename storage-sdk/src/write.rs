@@ -1,0 +1,142 @@
+//! Writes: what they change, under which condition, and how safe they must be before they are acknowledged.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_model::{Change, Condition, Field, Mutation, OpId, Outcome, Owner, Version};
+use tokio::time::timeout;
+
+use crate::core::Core;
+use crate::{Ack, Counters, Durability, Error, Kind, Result, Safety};
+
+/// A write that is sent when it is awaited. All of its changes happen, or none.
+///
+/// One round trip when the owner is hot, or when it only sets fields without a condition. While the answer is lost it is repeated
+/// under the same id, until its deadline; it is applied at most once.
+///
+/// # Errors
+/// Any [`Kind`] but `Closed` means what its text says. The [`Outcome`] is `Unknown` if the answer was still lost at the deadline: then a
+/// repeat of the same write [`with_id`](Write::with_id) tells whether it was applied, or applies it.
+///
+/// # Cancel safety
+/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, it may or may not be applied, whole.
+#[must_use = "a write is sent when it is awaited"]
+#[derive(Debug, Clone)]
+pub struct Write<T = Ack> {
+    core: Arc<Core>,
+    owner: Owner,
+    changes: Result<Vec<(Field, Change)>>,
+    condition: Condition,
+    durability: Durability,
+    deadline: Duration,
+    id: Option<OpId>,
+    answer: fn(Ack, Vec<Field>) -> T,
+}
+
+pub(crate) fn plain(ack: Ack, _: Vec<Field>) -> Ack {
+    ack
+}
+
+pub(crate) fn counters(ack: Ack, fields: Vec<Field>) -> Counters {
+    Counters { ack, fields }
+}
+
+impl<T> Write<T> {
+    pub(crate) fn new(
+        core: &Arc<Core>,
+        owner: &Owner,
+        changes: Result<Vec<(Field, Change)>>,
+        answer: fn(Ack, Vec<Field>) -> T,
+    ) -> Self {
+        Self {
+            core: Arc::clone(core),
+            owner: owner.clone(),
+            changes,
+            condition: Condition::None,
+            durability: Durability::Cached,
+            deadline: core.deadline,
+            id: None,
+            answer,
+        }
+    }
+
+    /// Only if the owner's version still is this one; otherwise the write fails as a conflict. 0 is the version of an owner that
+    /// was never written.
+    pub fn if_version(mut self, version: Version) -> Self {
+        self.condition = Condition::Version(version);
+        self
+    }
+
+    /// Only if none of the named fields is live; otherwise the write fails as a conflict.
+    pub fn if_absent(mut self) -> Self {
+        self.condition = Condition::Absent;
+        self
+    }
+
+    /// How safe the write must be before it is acknowledged. Default: [`Durability::Cached`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// For how long the write is repeated while its answer is lost; after it no copy of it is applied any more. At most 30 s.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Sends the write under this id: if a write with it was applied within its deadline, nothing happens again and this one gets
+    /// that one's answer.
+    pub fn with_id(mut self, id: OpId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    async fn send(self) -> Result<T> {
+        let Self { core, owner, changes, condition, durability, deadline, id, answer } = self;
+        let changes = changes.map_err(|error| error.of(&owner))?;
+        check_deadline(deadline).map_err(|error| error.of(&owner))?;
+        let id = id.unwrap_or_else(|| core.ids.next());
+        let mutation = Mutation::new(owner.clone(), changes, id, core.expiry(deadline)).when(condition);
+        let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
+        let fields = incremented.map(|(field, _)| field.clone()).collect();
+        let applied = core.write(mutation, deadline).await?;
+        let mut ack = Ack { applied, safety: Safety::Cached, id };
+        if let Durability::Landed { timeout } = durability {
+            land(&core, &owner, timeout).await?;
+            ack.safety = Safety::Landed;
+        }
+        Ok(answer(ack, fields))
+    }
+}
+
+/// The longest deadline: ids are remembered for twice as long.
+const DEADLINE_MAX: Duration = Duration::from_secs(30);
+
+fn check_deadline(deadline: Duration) -> Result<()> {
+    if deadline.is_zero() || deadline > DEADLINE_MAX {
+        let message = format!("a deadline of {deadline:?} is not possible; it is more than 0 and at most {DEADLINE_MAX:?}");
+        return Err(Error::new(Kind::Invalid, message));
+    }
+    Ok(())
+}
+
+/// Waits until an owner is in the database. What fails here has been applied.
+async fn land(core: &Core, owner: &Owner, within: Duration) -> Result<()> {
+    let flushed = match timeout(within, core.tiers.flush(owner)).await {
+        Ok(flushed) => flushed.map(|_| ()).map_err(Error::from),
+        Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+    };
+    flushed.map_err(|error| error.of(owner).with_outcome(Outcome::Applied))
+}
+
+impl<T: Send + 'static> IntoFuture for Write<T> {
+    type Output = Result<T>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}
