@@ -13,7 +13,6 @@ use tokio::task::spawn_blocking;
 use crate::{
     node::{Launch, Node, node_calls},
     program,
-    url::escape,
 };
 
 /// Debian's packages of the server, the program that makes its data folder, and the client.
@@ -68,7 +67,7 @@ impl MariaDbServer {
         let kind = Kind::of(&server).await?;
         let folder = TempDir::with_prefix("storage-mariadb-").context("cannot make a temporary folder")?;
         let folder = kind.install(&server, folder).await?;
-        fs::write(folder.path().join("init.sql"), kind.init_sql())?;
+        fs::write(folder.path().join("init.sql"), init_sql())?;
         let node = Node::start(folder, |port, folder| {
             let args = kind.args(&options, port, folder);
             Ok(Launch { program: server.clone(), args, ready: "ready for connections" })
@@ -124,7 +123,7 @@ impl MariaDbServer {
     }
 
     fn url_of(&self, database: &str) -> String {
-        format!("mysql://{NAME}:{PASSWORD}@127.0.0.1:{}/{}", self.port(), escape(database))
+        format!("mysql://{NAME}:{PASSWORD}@127.0.0.1:{}/{database}", self.port())
     }
 }
 
@@ -169,15 +168,6 @@ impl Kind {
         spawn_blocking(move || check(command).map(|_| folder)).await?
     }
 
-    /// Runs at each start, before the server says that it is ready.
-    fn init_sql(self) -> String {
-        format!(
-            "CREATE DATABASE IF NOT EXISTS `{NAME}`;\n\
-             CREATE USER IF NOT EXISTS '{NAME}'@'%' IDENTIFIED BY '{PASSWORD}';\n\
-             GRANT ALL ON `{NAME}`.* TO '{NAME}'@'%';\n"
-        )
-    }
-
     fn args(self, options: &MariaDbOptions, port: u16, folder: &Path) -> Vec<String> {
         let mut args = vec![
             "--no-defaults".to_owned(),
@@ -210,6 +200,15 @@ impl Kind {
             Self::MySql => &[],
         }
     }
+}
+
+/// Runs at each start, before the server says that it is ready.
+fn init_sql() -> String {
+    format!(
+        "CREATE DATABASE IF NOT EXISTS `{NAME}`;\n\
+         CREATE USER IF NOT EXISTS '{NAME}'@'%' IDENTIFIED BY '{PASSWORD}';\n\
+         GRANT ALL ON `{NAME}`.* TO '{NAME}'@'%';\n"
+    )
 }
 
 fn data(folder: &Path) -> PathBuf {

@@ -11,6 +11,8 @@ use tokio::{
 
 /// How long one command may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest string of a reply, in bytes: Redis' own default limit.
+const MAX_STRING: usize = 512 << 20;
 
 /// What Redis answered. An error reply is an `Err` of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +77,9 @@ impl Connection {
 
     async fn read_bulk(&mut self, length: i64) -> Result<Reply> {
         let Ok(length) = usize::try_from(length) else { return Ok(Reply::Null) };
+        if length > MAX_STRING {
+            bail!("a string of {length} bytes; the limit is {MAX_STRING}");
+        }
         let mut bytes = vec![0; length + 2];
         self.0.read_exact(&mut bytes).await?;
         bytes.truncate(length);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Escapes a user name, a password or a path for a URL.
+/// Escapes a user name or a password for a URL.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
