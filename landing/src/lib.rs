@@ -8,12 +8,14 @@
 //! | `pass` | one pass over a worker's partitions, in lanes |
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
+//! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 
 pub mod backoff;
 pub mod batch;
 pub mod claim;
 pub mod degrade;
+pub mod drain;
 pub mod metrics;
 pub mod options;
 mod pass;
@@ -21,6 +23,7 @@ pub mod run;
 mod step;
 pub mod tiers;
 
+pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use run::LandingWorker;

@@ -1,1 +1,55 @@
-//! The storage SDK that a game server links: ByteStorage and ObjStorage.
+//! The storage SDK that a game server links.
+//!
+//! Reads and writes go to the hot tier and cost one round trip; what was written lands in the database by itself, and what is cold
+//! is loaded from there. See [`Storage`] for where to begin.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`storage`] | [`Storage`]: open, stats, close |
+//! | [`scope`] | [`World`]: the owners of one app and region |
+//! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
+//! | [`object`] | [`ObjStorage`]: serde objects |
+//! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
+//! | [`read`] | [`Record`]: what a read found |
+//! | [`bulk`] | [`Bulk`]: many writes in one call |
+//! | [`owners`] | [`OwnerPages`]: listing |
+//! | [`ack`] | [`Ack`], [`Counters`], [`Durability`]: what an acknowledged write says of itself |
+//! | [`error`] | [`Error`], [`Kind`]: what a caller can do about a failure |
+
+extern crate self as storage_sdk;
+
+pub mod ack;
+mod background;
+pub mod builder;
+pub mod bulk;
+pub mod byte;
+pub mod codec;
+mod core;
+pub mod error;
+pub mod object;
+pub mod owners;
+pub mod read;
+pub mod save_object;
+pub mod scope;
+pub mod storage;
+mod touch;
+pub mod write;
+
+pub use ack::{Ack, Counters, Durability, Safety};
+pub use builder::StorageBuilder;
+pub use bulk::Bulk;
+pub use byte::{ByteOwner, ByteStorage};
+pub use error::{Error, Kind, Result};
+pub use object::{ModifyError, ObjStorage, Save, Versioned};
+pub use owners::OwnerPages;
+pub use read::Record;
+pub use save_object::{OwnerId, SaveObject};
+pub use scope::World;
+pub use storage::{CloseReport, Stats, Storage};
+pub use write::Write;
+
+pub use storage_config::Settings;
+pub use storage_dirty::Evicted;
+pub use storage_landing::Flushed;
+pub use storage_model::{Bytes, Field, OpId, Outcome, Owner, Retry, Version};
+pub use storage_sdk_derive::SaveObject;

@@ -1,0 +1,99 @@
+//! Putting a storage together.
+
+use std::sync::Arc;
+
+use storage_config::Settings;
+use storage_dirty::HotStore;
+use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_model::{Clock, Ids, Limits, SystemClock};
+use storage_sql::ColdStore;
+
+use crate::background::Background;
+use crate::core::Core;
+use crate::storage::{Storage, random_ids};
+use crate::touch::Touches;
+use crate::{Error, Kind, Result};
+
+/// A storage that is not open yet: settings, and parts that tests replace.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is opened"]
+pub struct StorageBuilder {
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    hot: Option<Arc<dyn HotStore>>,
+    cold: Option<Arc<dyn ColdStore>>,
+    lands: Option<bool>,
+}
+
+impl StorageBuilder {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None }
+    }
+
+    /// Where the memory engine takes its time from. Default: the machine's clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where operation ids come from. Default: random ones.
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// A hot tier that is open already, in place of the one that the settings name.
+    pub fn hot(mut self, hot: Arc<dyn HotStore>) -> Self {
+        self.hot = Some(hot);
+        self
+    }
+
+    /// A cold tier that is open already, in place of the one that the settings name.
+    pub fn cold(mut self, cold: Arc<dyn ColdStore>) -> Self {
+        self.cold = Some(cold);
+        self
+    }
+
+    /// Whether this process lands too. Default: only in embedded mode, whose hot tier no other process can reach.
+    pub fn landing(mut self, lands: bool) -> Self {
+        self.lands = Some(lands);
+        self
+    }
+
+    /// Opens the storage; see [`Storage::open`].
+    ///
+    /// # Errors
+    /// As [`Storage::open`].
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is open.
+    pub async fn open(self) -> Result<Storage> {
+        let Self { settings, clock, ids, hot, cold, lands } = self;
+        settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
+        let hot = match hot {
+            Some(hot) => hot,
+            None => storage_dirty::open(&settings, clock).await?,
+        };
+        let cold = match cold {
+            Some(cold) => cold,
+            None => storage_sql::open(&settings).await?,
+        };
+        hot.check().await?;
+        hot.fix_partition_count().await?;
+        cold.fix_partition_count(hot.partition_count()).await?;
+
+        let tiers = Tiers::new(hot, cold, settings.hot.load_rows_max);
+        let limits: Limits = settings.limits.into();
+        let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
+        let touches = Touches::new(settings.hot.touch_interval);
+        let worker = lands.unwrap_or(settings.is_embedded()).then(|| {
+            let options = LandingOptions::from(&settings.landing);
+            LandingWorker::new(tiers.clone(), options, ids.as_ref())
+        });
+        let core = Core::new(tiers, fitting, ids, settings.hot.operation_deadline, settings.hot.trust_absent, touches).await?;
+        let core = Arc::new(core);
+        let background = Arc::new(Background::start(&core, settings.hot.policy_check_interval, worker));
+        Ok(Storage { core, background })
+    }
+}

@@ -1,0 +1,195 @@
+//! The storage: where a game server begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_config::Settings;
+use storage_landing::{Backlog, LandingWorker, Tiers};
+use storage_model::{Ids, OpId, Owner, Scope};
+use tokio::time::Instant;
+
+use crate::background::Background;
+use crate::builder::StorageBuilder;
+use crate::core::Core;
+use crate::owners::OwnerPages;
+use crate::{Result, World};
+
+/// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to clone; a process needs one.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    pub(crate) core: Arc<Core>,
+    pub(crate) background: Arc<Background>,
+}
+
+/// What a storage is doing, as this process sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Marks that wait to be landed, of all processes.
+    pub marks: u64,
+    /// The age of the oldest of them.
+    pub oldest_unlanded: Option<Duration>,
+    /// Marks whose rows the database refused, of all processes.
+    pub error_marks: u64,
+    /// Reads of this process that the hot tier answered.
+    pub hot_hits: u64,
+    /// Reads of this process that had to load.
+    pub hot_misses: u64,
+    /// Owners that this process loaded from the database; several misses may share one.
+    pub hot_loads: u64,
+    /// Landing transactions that the fence refused. Only in embedded mode, where this process lands.
+    pub fence_mismatches: u64,
+    /// Rows landed. Only in embedded mode.
+    pub rows_landed: u64,
+    /// Marks cleared. Only in embedded mode.
+    pub marks_landed: u64,
+}
+
+/// What was left when a storage closed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CloseReport {
+    /// Writes that were still under way at the deadline; their outcome is unknown.
+    pub under_way: u64,
+    /// Writes whose outcome was reported as unknown, the last 1,000 of them, with their ids.
+    pub unknown: Vec<(Owner, OpId)>,
+    /// Marks that were not landed; in embedded mode they are lost with the process.
+    pub unlanded: u64,
+    /// Marks whose rows the database refused; in embedded mode they are lost with the process.
+    pub errors: u64,
+}
+
+impl Storage {
+    /// Opens both tiers as the settings say, checks that they belong together, and creates the schema in an empty database.
+    ///
+    /// # Errors
+    /// A tier can't be reached or refuses the login; the settings are impossible; the partition count differs from the stored
+    /// one; the hot tier may evict unlanded data; the schema is newer than this program, or older.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is open.
+    pub async fn open(settings: Settings) -> Result<Self> {
+        StorageBuilder::new(settings).open().await
+    }
+
+    /// Opens the embedded mode: the hot tier in this process's memory, the cold tier in a SQLite file, landing in a task.
+    ///
+    /// What has landed survives anything; what has not landed is lost when the process dies. [`Storage::close`] lands everything.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("game.db");
+    /// use std::time::Duration;
+    /// let storage = storage_sdk::Storage::embedded(&path).await?;
+    /// let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
+    /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
+    /// assert_eq!(ann.get(["name"]).await?["name"].as_deref(), Some(&b"Ann"[..]));
+    /// assert_eq!(storage.close(Duration::from_secs(10)).await.unlanded, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The file can't be opened or is no database of this program.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing is open.
+    pub async fn embedded(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        StorageBuilder::new(Settings::embedded(path.as_ref())).open().await
+    }
+
+    /// A storage with other parts than the settings give: clock, ids, engines.
+    #[must_use]
+    pub fn builder(settings: Settings) -> StorageBuilder {
+        StorageBuilder::new(settings)
+    }
+
+    /// A world: the owners of one app and region.
+    ///
+    /// # Errors
+    /// A name is empty, longer than 64 bytes, or holds a control character.
+    pub fn scope(&self, app: &str, region: &str) -> Result<World> {
+        Ok(World::new(&self.core, Scope::new(app, region)?))
+    }
+
+    /// Lists all owners of all worlds; see [`ByteStorage::owners`](crate::ByteStorage::owners).
+    ///
+    /// # Errors
+    /// A tier is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn owners(&self) -> Result<OwnerPages> {
+        OwnerPages::open(&self.core, None).await
+    }
+
+    /// Both tiers, for what the SDK does not offer.
+    #[must_use]
+    pub fn tiers(&self) -> &Tiers {
+        &self.core.tiers
+    }
+
+    /// A new operation id, for [`Write::with_id`](crate::Write::with_id).
+    #[must_use]
+    pub fn next_id(&self) -> OpId {
+        self.core.ids.next()
+    }
+
+    /// The landing task of the embedded mode.
+    pub(crate) fn worker(&self) -> Option<&LandingWorker> {
+        self.background.worker()
+    }
+
+    /// What the storage is doing. One round trip to each server of the hot tier; reads no mark.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn stats(&self) -> Result<Stats> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let backlog = Backlog::read(self.core.tiers.hot().as_ref()).await?;
+        let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
+        Ok(Stats {
+            marks: backlog.marks(),
+            oldest_unlanded: backlog.oldest(),
+            error_marks: backlog.errors(),
+            hot_hits: self.core.hits.load(Relaxed),
+            hot_misses: self.core.misses.load(Relaxed),
+            hot_loads: self.core.tiers.load_counts().owners,
+            fence_mismatches: landing.fenced,
+            rows_landed: landing.rows,
+            marks_landed: landing.marks,
+        })
+    }
+
+    /// Refuses further writes, waits for those under way, lands everything in embedded mode, and says what is left. Returns after
+    /// `deadline` at the latest, or little more. All clones are closed with it.
+    ///
+    /// # Cancel safety
+    /// Dropped, the storage is closed to writes; call it again for the rest.
+    pub async fn close(&self, deadline: Duration) -> CloseReport {
+        let until = Instant::now() + deadline;
+        let (under_way, unknown) = self.core.close(until).await;
+        let hot = self.core.tiers.hot().as_ref();
+        if self.worker().is_some() {
+            let _ = storage_landing::drained(hot, until, |_| {}).await;
+        }
+        let backlog = match self.worker() {
+            Some(_) => Backlog::read(hot).await.unwrap_or_default(),
+            None => Backlog::default(),
+        };
+        self.background.stop(until).await;
+        self.core.tiers.cold().close().await;
+        CloseReport { under_way, unknown, unlanded: backlog.marks(), errors: backlog.errors() }
+    }
+}
+
+/// Gives ids that were never given before.
+pub(crate) fn random_ids() -> Arc<dyn Ids> {
+    Arc::new(storage_model::RandomIds)
+}
