@@ -1,1 +1,28 @@
-//! The landing-worker program: run, migrate, status, drain, import, export, demo.
+//! The `landing-worker` program: a subcommand a file.
+//!
+//! | module | subcommand |
+//! | --- | --- |
+//! | [`run`] | `run`: land until told to stop |
+//! | [`drain`] | `drain`: land everything marked so far, then exit |
+//! | [`status`] | `status`: what waits, and who lands it |
+//! | [`errors`] | `errors`: list what the database refused, and try it again |
+//! | [`migrate`] | `migrate`: create or upgrade the schema |
+//! | [`import`], [`export`] | owners from and to JSON lines ([`entity`]) |
+//! | [`demo`] | `demo`: the whole system at work, checked three ways |
+//! | [`cli`], [`open`], [`progress`], [`signal`] | what the subcommands share |
+
+pub mod cli;
+pub mod demo;
+pub mod drain;
+pub mod entity;
+pub mod errors;
+pub mod export;
+pub mod import;
+pub mod migrate;
+pub mod open;
+pub mod progress;
+pub mod run;
+pub mod signal;
+pub mod status;
+
+pub use cli::{Cli, main};

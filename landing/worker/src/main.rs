@@ -1,2 +1,7 @@
 //! The `landing-worker` program.
-fn main() {}
+
+use clap::Parser as _;
+
+fn main() -> std::process::ExitCode {
+    landing_worker::main(landing_worker::Cli::parse())
+}

@@ -1,0 +1,79 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{demo, drain, errors, export, import, migrate, run, status};
+
+/// Lands what game servers wrote into Redis in a database, and looks after it.
+#[derive(Debug, Parser)]
+#[command(name = "landing-worker", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Land until told to stop (SIGTERM or Ctrl-C): finishes its batch, gives its locks back, exits 0
+    Run(run::Args),
+    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else 1 with a list
+    Drain(drain::Args),
+    /// Show what waits to be landed, for how long, and who lands it
+    Status(status::Args),
+    /// List what the database refused, with its reasons
+    Errors(errors::Args),
+    /// Create or upgrade the schema
+    Migrate(migrate::Args),
+    /// Write owners, given as JSON lines, through the SDK
+    Import(import::Args),
+    /// Print all owners as JSON lines in key order, hot or cold
+    Export(export::Args),
+    /// Show the whole system at work, and check it three ways
+    Demo(demo::Args),
+}
+
+/// Where the settings come from.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    /// The settings file; without it the environment alone counts (`STORAGE__REDIS__URL` and `STORAGE__SQL__URL` are enough)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Runs the program: logs go to stderr, results to stdout. `RUST_LOG` sets what is logged.
+#[must_use]
+pub fn main(cli: Cli) -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let logs = tracing_subscriber::fmt().with_writer(crate::progress::writer);
+    let _ = logs.with_env_filter(filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into())).try_init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Command::Run(args) => run::run(args).await,
+        Command::Drain(args) => drain::run(args).await,
+        Command::Status(args) => status::run(args).await,
+        Command::Errors(args) => errors::run(args).await,
+        Command::Migrate(args) => migrate::run(args).await,
+        Command::Import(args) => import::run(args).await,
+        Command::Export(args) => export::run(args).await,
+        Command::Demo(args) => demo::run(args).await,
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    // One line, root cause included: `{:#}` joins the chain.
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,37 @@
+//! `migrate`: create or upgrade the schema.
+
+use std::process::ExitCode;
+
+use storage_sql::{ColdOptions, SchemaState};
+
+use crate::cli::ConfigArgs;
+use crate::open;
+
+/// Arguments of `migrate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print the SQL that would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Brings the schema to what this program needs. Does nothing to one that is.
+///
+/// # Errors
+/// The database can't be reached, refuses a statement, or has a newer schema.
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let settings = open::settings(&args.config)?;
+    let options = ColdOptions::from(&settings.sql);
+    if args.dry_run {
+        for statement in storage_sql::pending_sql(&options).await? {
+            println!("{statement}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let before = storage_sql::schema_state(&options).await?;
+    storage_sql::migrate(&options).await?;
+    println!("{}", if before == SchemaState::Current { "the schema was up to date" } else { "the schema is up to date now" });
+    Ok(ExitCode::SUCCESS)
+}

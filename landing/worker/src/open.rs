@@ -1,0 +1,104 @@
+//! From settings to open tiers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use storage_config::Settings;
+use storage_dirty::{HotKind, HotStore};
+use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_model::{Ids as _, RandomIds, SystemClock};
+use storage_sql::{ColdKind, ColdStore};
+
+use crate::cli::ConfigArgs;
+
+/// The settings: file and environment, or the environment alone.
+///
+/// # Errors
+/// The file can't be read, or a key or variable is wrong; the message names it.
+pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
+    Ok(match &args.config {
+        Some(path) => Settings::load(path)?,
+        None => Settings::from_env()?,
+    })
+}
+
+/// The hot tier, open and checked.
+///
+/// # Errors
+/// It can't be reached or must not be used.
+pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
+    refuse_memory(settings)?;
+    let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    hot.check().await.context("the hot tier")?;
+    hot.fix_partition_count().await.context("the hot tier")?;
+    Ok(hot)
+}
+
+/// The memory engine is alone in its process, so no other process can land or look at it.
+fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !settings.is_embedded(),
+        "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server"
+    );
+    Ok(())
+}
+
+/// The first and the longest wait for a tier that is away at the start.
+const WAIT_MIN: Duration = Duration::from_millis(200);
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are returned.
+///
+/// # Errors
+/// A wrong URL, password, partition count, policy or schema.
+pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
+    let mut wait = WAIT_MIN;
+    let mut pause = async |tier: &str, error: &anyhow::Error| {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(tier, wait_ms, "away at the start, waiting: {error:#}");
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(WAIT_MAX);
+    };
+    let hot = loop {
+        match hot(settings).await {
+            Ok(hot) => break hot,
+            Err(error) if is_hot_away(&error) => pause("hot", &error).await,
+            Err(error) => return Err(error),
+        }
+    };
+    let cold = loop {
+        match cold(settings, hot.partition_count()).await {
+            Ok(cold) => break cold,
+            Err(error) if is_cold_away(&error) => pause("cold", &error).await,
+            Err(error) => return Err(error),
+        }
+    };
+    Ok(Tiers::new(hot, cold, settings.hot.load_rows_max))
+}
+
+async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {
+    let cold = storage_sql::open(settings).await.context("the cold tier")?;
+    cold.fix_partition_count(partitions).await.context("the cold tier")?;
+    Ok(cold)
+}
+
+fn is_hot_away(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<storage_dirty::HotError>().is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted))
+}
+
+fn is_cold_away(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<storage_sql::ColdError>().is_some_and(|e| e.kind == ColdKind::Unwell)
+}
+
+/// A worker over open tiers, under a name that no other worker has.
+#[must_use]
+pub fn worker(settings: &Settings, tiers: Tiers) -> LandingWorker {
+    let mut options = LandingOptions::from(&settings.landing);
+    if options.name.is_empty() {
+        let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+        let id: String = RandomIds.next().to_string().chars().take(6).collect();
+        options.name = format!("{}-{}-{id}", host.trim(), std::process::id());
+    }
+    LandingWorker::new(tiers, options, &RandomIds)
+}

@@ -1,0 +1,90 @@
+//! `status`: what waits to be landed, for how long, and who lands it.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use storage_landing::Backlog;
+
+use crate::cli::ConfigArgs;
+use crate::open;
+
+/// Arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `status --json` prints.
+#[derive(Debug, Serialize)]
+struct Status {
+    total: Line,
+    partitions: Vec<Line>,
+}
+
+/// One partition, or all of them.
+#[derive(Debug, Serialize, Default)]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<u32>,
+    live: u64,
+    snapshot: u64,
+    errors: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_unlanded_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<String>,
+}
+
+fn status(backlog: &Backlog) -> Status {
+    let mut total = Line { oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()), ..Line::default() };
+    let mut partitions = Vec::new();
+    for (partition, peek) in &backlog.partitions {
+        total.live += peek.live;
+        total.snapshot += peek.snapshot;
+        total.errors += peek.errors;
+        partitions.push(Line {
+            partition: Some(partition.0),
+            live: peek.live,
+            snapshot: peek.snapshot,
+            errors: peek.errors,
+            oldest_unlanded_seconds: peek.oldest.map(|oldest| backlog.now.since(oldest).as_secs_f64()),
+            holder: peek.holder.clone(),
+        });
+    }
+    Status { total, partitions }
+}
+
+fn print(status: &Status) {
+    let age = |line: &Line| line.oldest_unlanded_seconds.map_or("-".into(), |age| format!("{age:.3} s"));
+    println!("{:>9}  {:>10}  {:>10}  {:>10}  {:>14}  holder", "partition", "live", "snapshot", "errors", "oldest");
+    let row = |name: &str, line: &Line| {
+        let holder = line.holder.as_deref().unwrap_or("-");
+        println!("{name:>9}  {:>10}  {:>10}  {:>10}  {:>14}  {holder}", line.live, line.snapshot, line.errors, age(line));
+    };
+    for line in &status.partitions {
+        if line.live + line.snapshot + line.errors > 0 || line.holder.is_some() {
+            row(&line.partition.unwrap_or_default().to_string(), line);
+        }
+    }
+    row("total", &status.total);
+}
+
+/// Prints what waits.
+///
+/// # Errors
+/// The hot tier can't be reached.
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let settings = open::settings(&args.config)?;
+    let hot = open::hot(&settings).await?;
+    let status = status(&Backlog::read(hot.as_ref()).await?);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+    } else {
+        print(&status);
+    }
+    Ok(ExitCode::SUCCESS)
+}
