@@ -1,1 +1,9 @@
-//! Cross-crate suites, fault injection and oracle.
+//! What the integration tests share: servers, fresh worlds, workers, a proxy, and the database seen by plain SQL.
+
+pub mod proxy;
+pub mod rows;
+pub mod stack;
+
+pub use proxy::Proxy;
+pub use rows::{StoredRow, rows};
+pub use stack::{Stack, Worker, until};

@@ -1,0 +1,196 @@
+//! A fresh world on real servers: one Redis and one MariaDB for all tests of a process, a prefix and a database for each.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use storage_config::Settings;
+use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_model::RandomIds;
+use storage_sdk::{ByteOwner, Storage};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
+use tokio::sync::{OnceCell, oneshot};
+use tokio::task::JoinHandle;
+
+static REDIS: OnceCell<RedisServer> = OnceCell::const_new();
+static MARIADB: OnceCell<MariaDbServer> = OnceCell::const_new();
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// The Redis server that tests share.
+///
+/// # Errors
+/// It does not start.
+pub async fn redis() -> Result<&'static RedisServer> {
+    let options = || RedisOptions { appendonly: true, ..RedisOptions::default() };
+    REDIS.get_or_try_init(|| RedisServer::start(options())).await
+}
+
+/// The MariaDB server that tests share.
+///
+/// # Errors
+/// It does not start.
+pub async fn mariadb() -> Result<&'static MariaDbServer> {
+    MARIADB.get_or_try_init(|| MariaDbServer::start(MariaDbOptions::default())).await
+}
+
+/// Settings of a world of its own, and a storage opened with them.
+#[derive(Debug)]
+pub struct Stack {
+    /// The settings.
+    pub settings: Settings,
+    /// The game server's side.
+    pub storage: Storage,
+}
+
+/// Few partitions, so that owners meet in them.
+const PARTITIONS: u32 = 8;
+
+impl Stack {
+    /// Settings with a fresh prefix on the shared Redis and a fresh database on the shared MariaDB.
+    ///
+    /// # Errors
+    /// A server does not start.
+    pub async fn settings() -> Result<Settings> {
+        Self::settings_on(&redis().await?.url(), mariadb().await?).await
+    }
+
+    /// The same, on other servers.
+    ///
+    /// # Errors
+    /// The database can't be made.
+    pub async fn settings_on(redis: &str, mariadb: &MariaDbServer) -> Result<Settings> {
+        let name = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let cold = mariadb.fresh_database(&name).await?;
+        let text = format!(
+            "[redis]\nurl = {redis:?}\nprefix = {name:?}\npartitions = {PARTITIONS}\n[sql]\nurl = {cold:?}\n\
+             [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
+        );
+        Ok(Settings::from_toml(&text, "test")?)
+    }
+
+    /// A fresh world, open.
+    ///
+    /// # Errors
+    /// A server does not start or the storage does not open.
+    pub async fn open() -> Result<Self> {
+        Self::with(Self::settings().await?).await
+    }
+
+    /// A world with these settings, open.
+    ///
+    /// # Errors
+    /// The storage does not open.
+    pub async fn with(settings: Settings) -> Result<Self> {
+        Ok(Self { storage: Storage::open(settings.clone()).await?, settings })
+    }
+
+    /// An owner of logic type "player" in the world game/eu.
+    ///
+    /// # Panics
+    /// The id is impossible.
+    #[must_use]
+    pub fn player(&self, id: &str) -> ByteOwner {
+        self.owner("player", id)
+    }
+
+    /// An owner in the world game/eu.
+    ///
+    /// # Panics
+    /// A name is impossible.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test's own names")]
+    pub fn owner(&self, logic_type: &str, id: &str) -> ByteOwner {
+        let world = self.storage.scope("game", "eu").expect("names");
+        world.bytes().owner(logic_type, id).expect("names")
+    }
+
+    /// A landing worker in this process.
+    #[must_use]
+    pub fn worker(&self) -> Worker {
+        let count = NEXT.fetch_add(1, Ordering::Relaxed);
+        let options = LandingOptions { name: format!("w{count}"), ..LandingOptions::from(&self.settings.landing) };
+        Worker::start(LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds))
+    }
+
+    /// What waits to be landed.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    pub async fn backlog(&self) -> Result<Backlog> {
+        Ok(Backlog::read(self.storage.tiers().hot().as_ref()).await?)
+    }
+
+    /// Waits until nothing waits to be landed; error marks may be left.
+    ///
+    /// # Errors
+    /// It takes more than 30 s.
+    pub async fn landed(&self) -> Result<()> {
+        until("everything has landed", async || Ok(self.backlog().await?.marks() == 0)).await
+    }
+}
+
+/// A worker that runs in a task.
+#[derive(Debug)]
+pub struct Worker {
+    worker: LandingWorker,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Worker {
+    fn start(worker: LandingWorker) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = worker.clone();
+        let task = tokio::spawn(async move {
+            running
+                .run(async {
+                    let _ = stopped.await;
+                })
+                .await;
+        });
+        Self { worker, stop, task }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counts(&self) -> storage_landing::Counts {
+        self.worker.counts()
+    }
+
+    /// Stops it in an orderly way.
+    ///
+    /// # Errors
+    /// It panicked.
+    pub async fn stop(self) -> Result<()> {
+        let _ = self.stop.send(());
+        Ok(self.task.await?)
+    }
+
+    /// Ends it as a crash does: at its next await, with its locks held.
+    pub fn kill(self) {
+        self.task.abort();
+    }
+}
+
+/// Waits until a condition holds, for 30 s at the most.
+///
+/// # Errors
+/// It does not hold by then, or looking failed.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let wait = async {
+        while !holds().await? {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    };
+    bounded(what, wait).await
+}
+
+/// Bounds something that a test waits for, by 30 s.
+///
+/// # Errors
+/// It fails, or takes longer.
+pub async fn bounded<T>(what: &str, wait: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(Duration::from_secs(30), wait).await.with_context(|| format!("waited 30 s: {what}"))?
+}
