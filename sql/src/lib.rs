@@ -5,11 +5,47 @@
 //! | [`store`] | [`ColdStore`]: what every engine promises |
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: what goes in and comes out |
 //! | [`error`] | [`ColdError`], [`LandError`]: what a caller can do about a failure |
+//! | [`options`] | [`ColdOptions`]: which database, and how to reach it |
+//! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
+//! | [`schema`] | [`SchemaState`]: whether tables and program fit |
+//! | [`seam`] | [`Seam`]: where tests see, hold and replace statements |
+//! | `statement`, `exec`, `pool`, `session` | the statements' texts, and the way of one to the database |
+//! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the one implementation that both engines share |
+//! | `fault`, `classify` | what the database's error numbers mean |
+//! | `mysql`, `sqlite` | the two engines: connecting, and speaking with the driver |
+//! | `conformance` (feature) | the suite that every engine passes |
 
 pub mod batch;
 pub mod error;
+pub mod open;
+pub mod options;
+pub mod schema;
+pub mod seam;
 pub mod store;
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
+mod classify;
+mod cold;
+mod exec;
+mod fault;
+mod land;
+mod mysql;
+mod owners;
+mod partition;
+mod pool;
+mod read;
+mod session;
+mod split;
+mod sqlite;
+mod statement;
 
 pub use batch::{Batch, Fence, Loaded, PartitionRecord};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
+pub use open::{migrate, open, open_through, pending_sql, schema_state};
+pub use options::{ColdOptions, Tls};
+pub use schema::SchemaState;
+pub use seam::{NoSeam, Seam};
+pub use statement::Statement;
 pub use store::ColdStore;

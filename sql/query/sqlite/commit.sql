@@ -1,0 +1,4 @@
+-- Purpose: makes the transaction's writes durable and visible.
+-- Arguments: none.
+-- Result: none.
+COMMIT

@@ -1,0 +1,6 @@
+-- Purpose: all rows of many owners of one logic type.
+-- Arguments: app_id, region_id, logic_type; then each owner_id.
+-- Result: owner_id, field, value, up_version, is_del.
+SELECT owner_id, field, value, up_version, is_del
+FROM `{table}`
+WHERE app_id = ? AND region_id = ? AND logic_type = ? AND owner_id IN ({each ?})

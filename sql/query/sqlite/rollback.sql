@@ -1,0 +1,4 @@
+-- Purpose: gives the transaction's writes up.
+-- Arguments: none.
+-- Result: none.
+ROLLBACK

@@ -1,0 +1,180 @@
+//! The one implementation of [`ColdStore`], for all engines.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
+use tokio::sync::OnceCell;
+
+use crate::exec::Shared;
+use crate::fault::Fault;
+use crate::pool::{Lease, Pool};
+use crate::session::{Engine, Role, Share};
+use crate::statement::{Names, Texts};
+use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Seam};
+use crate::{land, owners, partition, read, schema};
+
+/// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
+const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
+
+/// A database of one engine.
+pub(crate) struct Cold<E: Engine> {
+    engine: Arc<E>,
+    shared: Arc<Shared>,
+    writers: Arc<Pool<E>>,
+    /// The same as `writers` where all connections do both.
+    readers: Arc<Pool<E>>,
+    /// Set when the schema was found to fit. Checked before the first work, since a database may be away when the store is opened.
+    fits: OnceCell<()>,
+}
+
+impl<E: Engine> Cold<E> {
+    pub(crate) fn new(engine: E, options: &ColdOptions, seam: Arc<dyn Seam>) -> Self {
+        let names = Names::new(&options.table);
+        let texts = Texts::new(&names, engine.template());
+        let shared = Arc::new(Shared { texts, names, seam, statement_timeout: options.statement_timeout });
+        let engine = Arc::new(engine);
+        let pool = |size| {
+            let (engine, shared) = (Arc::clone(&engine), Arc::clone(&shared));
+            Arc::new(Pool::new(engine, shared, size, options.acquire_timeout, options.connect_timeout))
+        };
+        let (writers, readers) = match engine.connections() {
+            Share::All(size) => {
+                let all = pool(size);
+                (Arc::clone(&all), all)
+            }
+            Share::OneWriter { readers } => (pool(1), pool(readers)),
+        };
+        Self { engine, shared, writers, readers, fits: OnceCell::new() }
+    }
+
+    /// Checks the schema, and creates it in an empty database.
+    pub(crate) async fn fits(&self) -> Result<(), ColdError> {
+        self.fits.get_or_try_init(|| schema::ensure(self)).await.map(drop)
+    }
+
+    /// The engine's own words.
+    pub(crate) fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// The tables' names.
+    pub(crate) fn names(&self) -> &Names {
+        &self.shared.names
+    }
+
+    /// A connection for this role, whether or not the schema fits.
+    pub(crate) async fn lease(&self, role: Role) -> Result<Lease<E>, Fault> {
+        match role {
+            Role::Read => self.readers.lease().await,
+            Role::Write => self.writers.lease().await,
+        }
+    }
+
+    /// A connection for this role to a database whose schema fits.
+    async fn checked(&self, role: Role, operation: &'static str) -> Result<Lease<E>, ColdError> {
+        self.fits().await?;
+        self.lease(role).await.map_err(|fault| fault.into_cold(operation))
+    }
+}
+
+impl<E: Engine> fmt::Debug for Cold<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cold").field("engine", &self.engine).field("names", &self.shared.names).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl<E: Engine> ColdStore for Cold<E> {
+    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
+        if owners.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lease = self.checked(Role::Read, "load").await?;
+        let work = async { read::load(lease.exec()?, owners, rows_max).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("load"))
+    }
+
+    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
+        if fields.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lease = self.checked(Role::Read, "load_fields").await?;
+        let work = async { read::load_fields(lease.exec()?, owner, fields).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("load_fields"))
+    }
+
+    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lease = self.checked(Role::Read, "versions").await?;
+        let work = async { read::versions(lease.exec()?, keys).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("versions"))
+    }
+
+    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
+        if batch.fences.is_empty() && batch.rows.is_empty() {
+            return Ok(());
+        }
+        let mut lease = self.checked(Role::Write, "land").await?;
+        let exec = lease.exec().map_err(Fault::into_land)?;
+        land::land(exec, batch).await
+    }
+
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: Option<&str>,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        let Some(page) = owners::Page::of_world(scope, logic_type, after, limit) else { return Ok(Vec::new()) };
+        let mut lease = self.checked(Role::Read, "owners").await?;
+        let work = async { owners::owners(lease.exec()?, &page).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("owners"))
+    }
+
+    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+        let Some(page) = owners::Page::of_all(after, limit) else { return Ok(Vec::new()) };
+        let mut lease = self.checked(Role::Read, "all_owners").await?;
+        let work = async { owners::owners(lease.exec()?, &page).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("all_owners"))
+    }
+
+    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lease = self.checked(Role::Read, "partitions").await?;
+        let work = async { partition::records(lease.exec()?, partitions).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("partitions"))
+    }
+
+    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if seen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut lease = self.checked(Role::Write, "raise").await?;
+        let work = async { partition::raise(lease.exec()?, seen).await };
+        work.await.map_err(|fault: Fault| fault.into_cold("raise"))
+    }
+
+    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
+        let mut lease = self.checked(Role::Write, "fix_partition_count").await?;
+        let work = async { partition::fix_count(lease.exec()?, count).await };
+        let stored = work.await.map_err(|fault: Fault| fault.into_cold("fix_partition_count"))?;
+        partition::check_count(stored, count)
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        let packet = self.writers.packet_bytes_max().or_else(|| self.readers.packet_bytes_max());
+        packet.map_or(VALUE_BYTES_UNKNOWN, land::value_bytes_max)
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writers.close().await;
+    }
+}

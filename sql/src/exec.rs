@@ -1,0 +1,175 @@
+//! The one way of a statement to the database: through the seam, bounded in time, and never leaving a cut connection in use.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use sqlx::migrate::Migration;
+
+use crate::classify::Class;
+use crate::fault::Fault;
+use crate::session::{Arg, Record, Session, Visit};
+use crate::statement::{Names, Texts};
+use crate::{ColdError, Seam, Statement};
+
+/// What all connections of a store share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) texts: Texts,
+    pub(crate) names: Names,
+    pub(crate) seam: Arc<dyn Seam>,
+    /// Bounds each statement on this side, since a server that hangs keeps no promise of its own.
+    pub(crate) statement_timeout: Duration,
+}
+
+/// A connection, and what it is in the middle of.
+#[derive(Debug)]
+pub(crate) struct Exec<S> {
+    session: S,
+    shared: Arc<Shared>,
+    /// A statement was sent and its reply not read to the end. Stays true if the caller is dropped here.
+    busy: bool,
+    /// A transaction was begun and its end not confirmed.
+    open: bool,
+    /// The class of a fault after which no connection of this age is to be trusted.
+    lost: bool,
+}
+
+impl<S: Session> Exec<S> {
+    pub(crate) fn new(session: S, shared: Arc<Shared>) -> Self {
+        Self { session, shared, busy: false, open: false, lost: false }
+    }
+
+    /// Whether the next caller may have this connection.
+    pub(crate) fn is_clean(&self) -> bool {
+        !self.busy && !self.open && !self.lost
+    }
+
+    /// Whether the other connections are likely to be as useless as this one.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The most bytes that one statement may have.
+    pub(crate) fn packet_bytes_max(&self) -> usize {
+        self.session.packet_bytes_max()
+    }
+
+    /// Runs a statement that takes `size` rows; returns the number of rows it matched.
+    pub(crate) async fn execute(&mut self, statement: Statement, size: usize, args: &[Arg<'_>]) -> Result<u64, Fault> {
+        let text = self.text(statement, size)?;
+        let shared = Arc::clone(&self.shared);
+        self.busy = true;
+        let result = through(&shared, statement, self.session.execute(text, args)).await;
+        self.settle(result)
+    }
+
+    /// Runs a statement that takes `size` rows; makes a value of each row of its result.
+    pub(crate) async fn fetch<T: Send>(
+        &mut self,
+        statement: Statement,
+        size: usize,
+        args: &[Arg<'_>],
+        read: impl Fn(&dyn Record) -> Result<T, Fault> + Send + Sync,
+    ) -> Result<Vec<T>, Fault> {
+        let mut values = Vec::new();
+        let mut push = |record: &dyn Record| read(record).map(|value| values.push(value));
+        self.visit(statement, size, args, &mut push).await?;
+        Ok(values)
+    }
+
+    /// Runs a statement that takes `size` rows; visits each row of its result.
+    pub(crate) async fn visit(
+        &mut self,
+        statement: Statement,
+        size: usize,
+        args: &[Arg<'_>],
+        visit: Visit<'_>,
+    ) -> Result<(), Fault> {
+        let text = self.text(statement, size)?;
+        let shared = Arc::clone(&self.shared);
+        self.busy = true;
+        let result = through(&shared, statement, self.session.fetch(text, args, visit)).await;
+        self.settle(result)
+    }
+
+    /// Begins a transaction. End it with [`Exec::end`].
+    pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
+        self.open = true;
+        self.execute(Statement::Begin, 1, &[]).await.map(drop)
+    }
+
+    /// Commits a transaction whose work succeeded; gives up one whose work failed, whatever the failure. A lock wait that timed
+    /// out undoes one statement alone, so that a COMMIT after it would keep half of the work.
+    pub(crate) async fn end<T, E: From<Fault>>(&mut self, work: Result<T, E>) -> Result<T, E> {
+        match work {
+            Ok(value) => {
+                self.execute(Statement::Commit, 1, &[]).await.map_err(Fault::of_commit)?;
+                self.open = false;
+                Ok(value)
+            }
+            Err(error) => {
+                // A connection that doesn't confirm the ROLLBACK stays `open` and is thrown away, which rolls back as well.
+                if !self.busy && !self.lost && self.execute(Statement::Rollback, 1, &[]).await.is_ok() {
+                    self.open = false;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Applies the migrations that are missing.
+    pub(crate) async fn migrate(&mut self, migrations: &[Migration]) -> Result<(), Fault> {
+        let shared = Arc::clone(&self.shared);
+        self.busy = true;
+        let result = self.session.migrate(migrations, &shared.names).await;
+        self.settle(result)
+    }
+
+    /// Whether the connection works, within `limit`.
+    pub(crate) async fn answers(&mut self, limit: Duration) -> bool {
+        self.busy = true;
+        let answered = matches!(tokio::time::timeout(limit, self.session.ping()).await, Ok(Ok(())));
+        self.busy = !answered;
+        answered
+    }
+
+    /// Says goodbye and closes.
+    pub(crate) async fn close(self) {
+        self.session.close().await;
+    }
+
+    fn text(&self, statement: Statement, size: usize) -> Result<Arc<str>, Fault> {
+        let text = self.shared.texts.get(statement, size);
+        text.ok_or_else(|| Fault::operator(format!("there is no text of {statement:?} for {size} rows")))
+    }
+
+    /// Takes note of what the reply says about the connection. Only a complete reply makes it usable again.
+    fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
+        match result.as_ref().map_err(|fault| fault.class) {
+            Ok(_) | Err(Class::Retry | Class::Operator | Class::Refused) => self.busy = false,
+            Err(Class::Reconnect | Class::Resolve) => self.lost = true,
+        }
+        result
+    }
+}
+
+/// Lets the seam see the statement and its reply, and bounds the time in between.
+async fn through<T>(shared: &Shared, statement: Statement, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    shared.seam.before(statement).await.map_err(|error| replaced(&error))?;
+    // A driver that panics over a malformed reply costs its connection, not the caller.
+    let caught = AssertUnwindSafe(work).catch_unwind();
+    let value = match tokio::time::timeout(shared.statement_timeout, caught).await {
+        Ok(Ok(result)) => result?,
+        Ok(Err(_)) => return Err(Fault::lost("the driver could not make sense of the server's reply")),
+        Err(_) => return Err(Fault::lost(format!("no reply within {:?}", shared.statement_timeout))),
+    };
+    shared.seam.after(statement).await.map_err(|error| replaced(&error))?;
+    Ok(value)
+}
+
+fn replaced(error: &ColdError) -> Fault {
+    Fault::lost(&error.message)
+}

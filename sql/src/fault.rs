@@ -1,0 +1,95 @@
+//! What went wrong with a statement, in words that both drivers share.
+
+use crate::classify::{Class, Dialect, class};
+use crate::{ColdError, ColdKind, LandError, RowFault};
+
+/// A failed statement, or a failed attempt to connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) class: Class,
+    /// The database's error number; 0 if it gave none.
+    pub(crate) code: u32,
+    /// One line, never with a password.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    /// An error that the database answered with. A number that no table knows is treated as an unwell database, and reported.
+    pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
+        let class = class(dialect, code).unwrap_or_else(|| {
+            tracing::warn!(code, message, "unknown database error number; treated as an unwell database");
+            Class::Reconnect
+        });
+        Self { class, code, message: one_line(message) }
+    }
+
+    /// A connection that broke, or could not be made, without an answer from the database.
+    pub(crate) fn lost(message: impl AsRef<str>) -> Self {
+        Self { class: Class::Reconnect, code: 0, message: one_line(message.as_ref()) }
+    }
+
+    /// Something that only the operator can put right.
+    pub(crate) fn operator(message: impl AsRef<str>) -> Self {
+        Self { class: Class::Operator, code: 0, message: one_line(message.as_ref()) }
+    }
+
+    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written, and never a row's fault.
+    pub(crate) fn of_commit(self) -> Self {
+        let class = if self.class == Class::Resolve { Class::Resolve } else { Class::Reconnect };
+        Self { class, message: format!("the commit failed: {}", self.message), ..self }
+    }
+
+    /// For an operation that has no rows to refuse.
+    pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
+        let kind = match self.class {
+            Class::Retry | Class::Reconnect | Class::Resolve => ColdKind::Unwell,
+            // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
+            Class::Operator | Class::Refused => ColdKind::Operator,
+        };
+        let message = if self.code == 0 { self.message } else { format!("error {}: {}", self.code, self.message) };
+        ColdError { kind, operation, message }
+    }
+
+    /// For a landing transaction.
+    pub(crate) fn into_land(self) -> LandError {
+        match self.class {
+            Class::Refused => LandError::Refused(RowFault { code: self.code, message: self.message }),
+            _ => LandError::Cold(self.into_cold("land")),
+        }
+    }
+}
+
+impl ColdError {
+    /// Settings that name an impossible database.
+    pub(crate) fn settings(message: String) -> Self {
+        Self { kind: ColdKind::Settings, operation: "open", message }
+    }
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_refusals_become_refused_and_unknown_numbers_never_do() {
+        let land = |code| Fault::answered(Dialect::MySql, code, "text\nof two lines").into_land();
+        assert!(matches!(land(1406), LandError::Refused(fault) if fault.code == 1406 && fault.message == "text of two lines"));
+        let kind = |code| match land(code) {
+            LandError::Cold(error) => error.kind,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind(64_999), ColdKind::Unwell);
+        assert_eq!(kind(1205), ColdKind::Unwell);
+        assert_eq!(kind(1146), ColdKind::Operator);
+    }
+
+    #[test]
+    fn a_failed_commit_is_never_a_refusal() {
+        let fault = Fault::answered(Dialect::MySql, 1406, "too long").of_commit();
+        assert!(matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell));
+    }
+}

@@ -1,0 +1,131 @@
+//! The landing transaction: fences first, then the rows.
+
+use storage_model::{Partition, Row};
+
+use crate::exec::Exec;
+use crate::fault::Fault;
+use crate::session::{Arg, Session};
+use crate::split::{BYTES_MAX, ordered, row_bytes, split};
+use crate::{Batch, Fence, LandError, RowFault, Statement};
+
+/// The number that MySQL gives to a packet that is too large; for a row that is refused before it is sent.
+const PACKET_TOO_LARGE: u32 = 1153;
+
+/// Why a transaction is given up.
+enum Stop {
+    Fenced(Vec<Partition>),
+    Fault(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The most bytes of a value where one statement may have this many: half, so that names and lengths fit beside it.
+pub(crate) fn value_bytes_max(packet_bytes_max: usize) -> usize {
+    packet_bytes_max / 2
+}
+
+/// Writes the rows that are newer than what the table holds, if every fence matches.
+pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), LandError> {
+    let rows = ordered(&batch.rows);
+    refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
+    let fences = ascending(&batch.fences);
+    exec.begin().await.map_err(Fault::into_land)?;
+    let work = write(exec, &fences, &rows).await;
+    match exec.end(work).await {
+        Ok(()) => Ok(()),
+        Err(Stop::Fenced(partitions)) => Err(LandError::Fenced(partitions)),
+        Err(Stop::Fault(fault)) => Err(fault.into_land()),
+    }
+}
+
+async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) -> Result<(), Stop> {
+    // ORDER: fences before rows, ascending, rows in key order: overlapping transactions then wait for each other and never in a
+    // circle. The fences' locks last until the commit, so no row is written under an epoch that was raised meanwhile.
+    let mut moved = Vec::new();
+    for fence in fences {
+        if !holds(exec, fence).await? {
+            moved.push(fence.partition);
+        }
+    }
+    if !moved.is_empty() {
+        moved.dedup();
+        return Err(Stop::Fenced(moved));
+    }
+    let bytes: Vec<usize> = rows.iter().map(|row| row_bytes(row)).collect();
+    let bytes_max = BYTES_MAX.min(value_bytes_max(exec.packet_bytes_max()));
+    for range in split(&bytes, bytes_max) {
+        let rows = rows.get(range).unwrap_or_default();
+        let args: Vec<Arg<'_>> = rows.iter().flat_map(|row| row_args(row)).collect();
+        exec.execute(Statement::Upsert, rows.len(), &args).await?;
+    }
+    Ok(())
+}
+
+/// Whether the partition's record is the one that was read with the batch. If so, it holds the batch's highest version from now on.
+async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
+    let numbers = [fence.reaches.get(), u64::from(fence.partition.0), fence.epoch.0, fence.landed.get()];
+    let matched = exec.execute(Statement::Fence, 1, &numbers.map(Arg::Number)).await?;
+    Ok(matched == 1)
+}
+
+fn row_args(row: &Row) -> [Arg<'_>; 8] {
+    let owner = &row.owner;
+    [
+        owner.app().into(),
+        owner.region().into(),
+        owner.logic_type().into(),
+        owner.id().into(),
+        row.field.as_str().into(),
+        Arg::Bytes(row.cell.value()),
+        Arg::Number(row.version.get()),
+        Arg::Number(u64::from(row.cell.is_del())),
+    ]
+}
+
+/// The fences by partition; of two that claim the same record, one that reaches as far as both.
+fn ascending(fences: &[Fence]) -> Vec<Fence> {
+    let mut fences = fences.to_vec();
+    fences.sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
+    fences.dedup_by(|later, kept| {
+        let same = (later.partition, later.epoch, later.landed) == (kept.partition, kept.epoch, kept.landed);
+        if same {
+            kept.reaches = later.reaches;
+        }
+        same
+    });
+    fences
+}
+
+/// Refuses what would break the connection instead of being answered with an error.
+fn refuse_too_large(rows: &[&Row], limit: usize) -> Result<(), LandError> {
+    let Some(row) = rows.iter().find(|row| row.cell.value().len() > limit) else { return Ok(()) };
+    let bytes = row.cell.value().len();
+    let message = format!(
+        "field {} of {} has a value of {bytes} bytes; the database takes {limit}, half of max_allowed_packet, so split the value or raise it",
+        row.field, row.owner
+    );
+    Err(LandError::Refused(RowFault { code: PACKET_TOO_LARGE, message }))
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Epoch, Version};
+
+    use super::*;
+
+    #[test]
+    fn fences_ascend_and_equal_claims_become_one() {
+        let fence = |partition, epoch, landed, reaches| Fence {
+            partition: Partition(partition),
+            epoch: Epoch(epoch),
+            landed: Version::new(landed).unwrap(),
+            reaches: Version::new(reaches).unwrap(),
+        };
+        let got = ascending(&[fence(7, 1, 5, 9), fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);
+        assert_eq!(got, [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);
+    }
+}

@@ -1,0 +1,124 @@
+//! MySQL and MariaDB.
+
+mod exec;
+mod schema;
+mod setup;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
+
+use crate::fault::Fault;
+use crate::session::{Engine, Share};
+use crate::{ColdError, ColdOptions, Statement, Tls};
+use exec::MySqlSession;
+
+/// More than all texts that exist, so that no statement is ever prepared twice on one connection.
+const STATEMENTS_MAX: usize = 256;
+
+/// A MySQL or MariaDB server and one of its databases.
+pub(crate) struct MySql {
+    options: MySqlConnectOptions,
+    connections: u32,
+    lock_wait: Duration,
+    statement_timeout: Duration,
+}
+
+impl MySql {
+    /// Reads the URL and the options. Connects to nothing.
+    pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
+        // The parser's error is not shown, since it may quote what it could not parse.
+        let parsed = MySqlConnectOptions::from_str(&options.url);
+        let shape = "the URL is not of the form mysql://user:password@host:port/database";
+        let mut connect = parsed.map_err(|_| ColdError::settings(shape.into()))?.disable_statement_logging();
+        if connect.get_database().is_none() {
+            return Err(ColdError::settings("the URL names no database; add /name behind the host".into()));
+        }
+        if let Some(user) = &options.user {
+            connect = connect.username(user);
+        }
+        if let Some(password) = &options.password {
+            connect = connect.password(password);
+        }
+        if let Some(tls) = options.tls {
+            connect = connect.ssl_mode(ssl_mode(tls));
+        }
+        if let Some(file) = &options.ca_file {
+            connect = connect.ssl_ca(file);
+        }
+        Ok(Self {
+            options: connect.statement_cache_capacity(STATEMENTS_MAX),
+            connections: options.connections,
+            lock_wait: options.lock_wait(),
+            statement_timeout: options.statement_timeout,
+        })
+    }
+}
+
+fn ssl_mode(tls: Tls) -> MySqlSslMode {
+    match tls {
+        Tls::Disabled => MySqlSslMode::Disabled,
+        Tls::Preferred => MySqlSslMode::Preferred,
+        Tls::Required => MySqlSslMode::Required,
+        Tls::VerifyCa => MySqlSslMode::VerifyCa,
+        Tls::VerifyIdentity => MySqlSslMode::VerifyIdentity,
+    }
+}
+
+/// Shows where, not as whom.
+impl fmt::Debug for MySql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (host, port) = (self.options.get_host(), self.options.get_port());
+        write!(f, "MySql({host}:{port}/{})", self.options.get_database().unwrap_or_default())
+    }
+}
+
+impl Engine for MySql {
+    type Session = MySqlSession;
+
+    async fn connect(&self) -> Result<MySqlSession, Fault> {
+        let mut connection = self.options.connect().await.map_err(exec::fault)?;
+        let packet_bytes_max = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
+        Ok(MySqlSession::new(connection, packet_bytes_max))
+    }
+
+    fn connections(&self) -> Share {
+        Share::All(self.connections)
+    }
+
+    fn template(&self) -> fn(Statement) -> &'static str {
+        template
+    }
+
+    fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
+        &[(1, "tables", include_str!("../../migrations/mysql/0001_tables.sql"))]
+    }
+}
+
+/// The statements of this dialect.
+pub(crate) fn template(statement: Statement) -> &'static str {
+    match statement {
+        Statement::Load => include_str!("../../query/mysql/load.sql"),
+        Statement::LoadOne => include_str!("../../query/mysql/load_one.sql"),
+        Statement::LoadFields => include_str!("../../query/mysql/load_fields.sql"),
+        Statement::Versions => include_str!("../../query/mysql/versions.sql"),
+        Statement::Owners => include_str!("../../query/mysql/owners.sql"),
+        Statement::OwnersOfType => include_str!("../../query/mysql/owners_of_type.sql"),
+        Statement::AllOwners => include_str!("../../query/mysql/all_owners.sql"),
+        Statement::Partitions => include_str!("../../query/mysql/partitions.sql"),
+        Statement::Fence => include_str!("../../query/mysql/fence.sql"),
+        Statement::Upsert => include_str!("../../query/mysql/upsert.sql"),
+        Statement::AddPartitions => include_str!("../../query/mysql/add_partitions.sql"),
+        Statement::RaisePartitions => include_str!("../../query/mysql/raise_partitions.sql"),
+        Statement::AddMeta => include_str!("../../query/mysql/add_meta.sql"),
+        Statement::ReadMeta => include_str!("../../query/mysql/read_meta.sql"),
+        Statement::HasMigrations => include_str!("../../query/mysql/has_migrations.sql"),
+        Statement::Migrations => include_str!("../../query/mysql/migrations.sql"),
+        Statement::Begin => include_str!("../../query/mysql/begin.sql"),
+        Statement::Commit => include_str!("../../query/mysql/commit.sql"),
+        Statement::Rollback => include_str!("../../query/mysql/rollback.sql"),
+    }
+}

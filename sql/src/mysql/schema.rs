@@ -1,0 +1,46 @@
+//! Migrations, one process at a time.
+
+use sqlx::migrate::{Migrate, MigrateError, Migration};
+use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+
+use super::exec::fault;
+use crate::fault::Fault;
+use crate::schema;
+use crate::statement::Names;
+
+/// How long one process waits for another one's migration.
+const LOCK_SECONDS: u32 = 20;
+
+/// Applies the missing migrations under a lock of the server.
+pub(super) async fn migrate(connection: &mut MySqlConnection, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
+    let table = names.migration();
+    // The lock ends with the connection too, so a process that dies leaves none behind.
+    let lock = format!("SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})", shortened(&table));
+    let row = sqlx::raw_sql(AssertSqlSafe(lock)).fetch_one(&mut *connection).await.map_err(fault)?;
+    if row.try_get::<Option<i64>, _>(0).map_err(fault)? != Some(1) {
+        return Err(Fault::lost(format!("another process migrates for more than {LOCK_SECONDS} s")));
+    }
+    let applied = apply(connection, migrations, &table).await;
+    let unlocked = sqlx::raw_sql("DO RELEASE_ALL_LOCKS()").execute(connection).await;
+    applied.and(unlocked.map(drop).map_err(fault))
+}
+
+/// A migration that was cut leaves an entry without success and tables half made. Its statements bear being run again.
+async fn apply(connection: &mut MySqlConnection, migrations: &[Migration], table: &str) -> Result<(), Fault> {
+    connection.ensure_migrations_table(table).await.map_err(failed)?;
+    let forget = format!("DELETE FROM `{table}` WHERE success = FALSE");
+    sqlx::raw_sql(AssertSqlSafe(forget)).execute(&mut *connection).await.map_err(fault)?;
+    schema::apply(connection, migrations, table).await.map_err(failed)
+}
+
+/// Names of locks have at most 64 characters.
+fn shortened(table: &str) -> &str {
+    table.get(table.len().saturating_sub(50)..).unwrap_or(table)
+}
+
+fn failed(error: MigrateError) -> Fault {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => fault(error),
+        error => Fault::operator(error.to_string()),
+    }
+}

@@ -1,0 +1,75 @@
+//! What every connection is told before its first use.
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, MySqlConnection, Row};
+
+use super::exec::fault;
+use crate::fault::Fault;
+
+/// Below this a list of names may not fit into one statement.
+const PACKET_BYTES_MIN: u64 = 1 << 20;
+
+/// Sets the session up and checks that the server agreed; returns the most bytes of one statement.
+pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duration, limit: Duration) -> Result<usize, Fault> {
+    let seen = "SELECT CAST(VERSION() AS CHAR), @@max_allowed_packet";
+    let row = sqlx::raw_sql(seen).fetch_one(&mut *connection).await.map_err(fault)?;
+    let version: String = row.try_get(0).map_err(fault)?;
+    let packet: u64 = row.try_get(1).map_err(fault)?;
+    if packet < PACKET_BYTES_MIN {
+        return Err(Fault::operator(format!("max_allowed_packet is {packet} bytes; set it to {PACKET_BYTES_MIN} or more")));
+    }
+    set(connection, &settings(&version, lock_wait, limit)).await?;
+    set(connection, "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
+    let galera = sqlx::raw_sql("SHOW VARIABLES LIKE 'wsrep_sync_wait'").fetch_optional(&mut *connection).await.map_err(fault)?;
+    if galera.is_some() {
+        // A read on another node must not be older than what was committed before it began.
+        set(connection, "SESSION wsrep_sync_wait = 1").await?;
+    }
+    strict(connection).await?;
+    usize::try_from(packet).map_err(|_| Fault::operator(format!("max_allowed_packet is {packet} bytes")))
+}
+
+/// The session variables, by the server's kind. Without a strict mode the server cuts what is too long, silently.
+fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
+    let limit = if version.contains("MariaDB") {
+        format!("max_statement_time = {}", limit.as_secs_f64())
+    } else {
+        // Bounds reads alone; writes are bounded on this side.
+        format!("max_execution_time = {}", limit.as_millis())
+    };
+    let lock_wait = lock_wait.as_secs().max(1);
+    format!(
+        "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, innodb_lock_wait_timeout = {lock_wait}, {limit}"
+    )
+}
+
+async fn set(connection: &mut MySqlConnection, what: &str) -> Result<(), Fault> {
+    sqlx::raw_sql(AssertSqlSafe(format!("SET {what}"))).execute(connection).await.map(drop).map_err(fault)
+}
+
+/// Reads the mode back: a proxy between us and the server may have swallowed the setting.
+async fn strict(connection: &mut MySqlConnection) -> Result<(), Fault> {
+    let row = sqlx::raw_sql("SELECT @@SESSION.sql_mode").fetch_one(connection).await.map_err(fault)?;
+    let mode: String = row.try_get(0).map_err(fault)?;
+    if mode.split(',').any(|word| word == "STRICT_ALL_TABLES") {
+        return Ok(());
+    }
+    Err(Fault::operator(format!(
+        "the server does not keep sql_mode STRICT_ALL_TABLES (it is {mode:?}); values would be cut silently"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_server_gets_the_limit_it_knows() {
+        let (lock_wait, limit) = (Duration::from_millis(300), Duration::from_millis(1_500));
+        let maria = settings("10.11.19-MariaDB-0+deb12u1", lock_wait, limit);
+        assert!(maria.contains("max_statement_time = 1.5") && maria.contains("innodb_lock_wait_timeout = 1,"), "{maria}");
+        let mysql = settings("9.7.4", lock_wait, limit);
+        assert!(mysql.contains("max_execution_time = 1500") && !mysql.contains("max_statement_time"), "{mysql}");
+    }
+}

@@ -1,0 +1,107 @@
+//! From options to a store.
+
+use std::sync::Arc;
+
+use crate::cold::Cold;
+use crate::mysql::MySql;
+use crate::session::Engine;
+use crate::sqlite::Sqlite;
+use crate::{ColdError, ColdKind, ColdOptions, ColdStore, NoSeam, SchemaState, Seam, schema};
+
+/// A database of the engine that the URL names.
+enum Opened {
+    MySql(Cold<MySql>),
+    Sqlite(Cold<Sqlite>),
+}
+
+impl Opened {
+    fn new(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<Self, ColdError> {
+        options.check()?;
+        match options.url.split_once(':') {
+            Some(("mysql", _)) => Ok(Self::MySql(Cold::new(MySql::new(options)?, options, seam))),
+            Some(("sqlite", _)) => Ok(Self::Sqlite(Cold::new(Sqlite::new(options)?, options, seam))),
+            Some((scheme, _)) => Err(ColdError::settings(format!("no engine for {scheme:?}; use mysql: or sqlite:"))),
+            None => Err(ColdError::settings("the URL has no scheme; it begins with mysql: or sqlite:".into())),
+        }
+    }
+}
+
+/// Opens a database. Creates the schema in an empty one.
+///
+/// A database that is away is no error: the store is returned, each call tries anew, and the first one that gets through checks the
+/// schema.
+///
+/// # Errors
+/// The settings name an impossible database; the schema is older ("run `landing-worker migrate`") or newer; the operator has to act.
+///
+/// # Cancel safety
+/// May be dropped at any await; a schema that was half made is completed by the next call.
+pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_through(options, Arc::new(NoSeam)).await
+}
+
+/// As [`open`], with every statement passing through `seam`.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_through(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<Arc<dyn ColdStore>, ColdError> {
+    match Opened::new(options, seam)? {
+        Opened::MySql(cold) => Ok(checked(cold).await?),
+        Opened::Sqlite(cold) => Ok(checked(cold).await?),
+    }
+}
+
+async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
+    match cold.fits().await {
+        Err(error) if error.kind == ColdKind::Unwell => {
+            tracing::warn!(%error, "the database is away; its schema is checked when it answers");
+            Ok(Arc::new(cold))
+        }
+        checked => checked.map(|()| Arc::new(cold)),
+    }
+}
+
+/// How the database's schema stands to this program's. Changes nothing.
+///
+/// # Errors
+/// The settings name an impossible database, or it doesn't answer.
+///
+/// # Cancel safety
+/// May be dropped at any await.
+pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdError> {
+    match Opened::new(options, Arc::new(NoSeam))? {
+        Opened::MySql(cold) => schema::state(&cold).await,
+        Opened::Sqlite(cold) => schema::state(&cold).await,
+    }
+}
+
+/// The statements that [`migrate`] would run now, one migration an item. Changes nothing.
+///
+/// # Errors
+/// The settings name an impossible database, or it doesn't answer.
+///
+/// # Cancel safety
+/// May be dropped at any await.
+pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError> {
+    match Opened::new(options, Arc::new(NoSeam))? {
+        Opened::MySql(cold) => schema::pending(&cold).await,
+        Opened::Sqlite(cold) => schema::pending(&cold).await,
+    }
+}
+
+/// Brings the schema up to date; returns the state it had before.
+///
+/// # Errors
+/// The schema is newer than this program; the settings name an impossible database; it doesn't answer or refuses.
+///
+/// # Cancel safety
+/// May be dropped at any await; what was begun is completed by the next call.
+pub async fn migrate(options: &ColdOptions) -> Result<SchemaState, ColdError> {
+    match Opened::new(options, Arc::new(NoSeam))? {
+        Opened::MySql(cold) => schema::migrate(&cold).await,
+        Opened::Sqlite(cold) => schema::migrate(&cold).await,
+    }
+}

@@ -1,0 +1,152 @@
+//! Which database, and how to reach it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::ColdError;
+
+/// Whether the connection to MySQL is encrypted and the server's certificate checked. SQLite ignores it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tls {
+    /// Never encrypted.
+    Disabled,
+    /// Encrypted if the server offers it; nothing is checked.
+    Preferred,
+    /// Encrypted or refused; nothing is checked.
+    Required,
+    /// Encrypted, and the certificate was signed by a known authority.
+    VerifyCa,
+    /// As `VerifyCa`, and the certificate names the host.
+    VerifyIdentity,
+}
+
+/// Which database, and how to reach it. Make one with [`ColdOptions::new`] and set what differs.
+#[derive(Clone)]
+pub struct ColdOptions {
+    /// `mysql://user:password@host:port/database`, `sqlite:PATH` (created if missing) or `sqlite::memory:` (lives as long as the
+    /// store; one connection).
+    pub url: String,
+    /// In place of the URL's user. Default: none.
+    pub user: Option<String>,
+    /// In place of the URL's password. Default: none.
+    pub password: Option<String>,
+    /// Default: none, which leaves it to the URL's `ssl-mode`, else `Preferred`.
+    pub tls: Option<Tls>,
+    /// A file of certificates (PEM) of the authorities to trust. Default: none, which trusts the well-known ones.
+    pub ca_file: Option<PathBuf>,
+    /// The most connections. Default: 8. SQLite takes one for writing and the others for reading.
+    pub connections: u32,
+    /// How long opening one connection may take. Default: 2 s.
+    pub connect_timeout: Duration,
+    /// How long a call waits for a connection, its opening included. Default: 2 s.
+    pub acquire_timeout: Duration,
+    /// How long one statement may take, and half of it how long it waits for a lock (at least 1 s, at most 5 s). Default: 30 s.
+    pub statement_timeout: Duration,
+    /// The table of the rows: up to 48 ASCII letters, digits and underscores, no digit first. Default: `landing_rows`. The other
+    /// tables' names begin as it does, without `_rows`: `landing_partition`, `landing_meta`, `landing_migration`.
+    pub table: String,
+}
+
+impl ColdOptions {
+    /// The options for a database, with all defaults.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            user: None,
+            password: None,
+            tls: None,
+            ca_file: None,
+            connections: 8,
+            connect_timeout: Duration::from_secs(2),
+            acquire_timeout: Duration::from_secs(2),
+            statement_timeout: Duration::from_secs(30),
+            table: String::from("landing_rows"),
+        }
+    }
+
+    /// How long a statement waits for a lock that another transaction holds.
+    pub(crate) fn lock_wait(&self) -> Duration {
+        (self.statement_timeout / 2).clamp(Duration::from_secs(1), Duration::from_secs(5))
+    }
+
+    /// Checks what the URL's parser doesn't.
+    pub(crate) fn check(&self) -> Result<(), ColdError> {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let digit_first = self.table.starts_with(|c: char| c.is_ascii_digit());
+        if self.table.is_empty() || self.table.len() > 48 || digit_first || !self.table.chars().all(letter) {
+            return Err(ColdError::settings(format!(
+                "table {:?} is not 1 to 48 ASCII letters, digits and underscores with no digit first",
+                self.table
+            )));
+        }
+        if self.connections == 0 {
+            return Err(ColdError::settings("connections is 0; it needs at least 1".into()));
+        }
+        let times = [
+            ("connect_timeout", self.connect_timeout),
+            ("acquire_timeout", self.acquire_timeout),
+            ("statement_timeout", self.statement_timeout),
+        ];
+        match times.iter().find(|(_, time)| time.is_zero()) {
+            Some((name, _)) => Err(ColdError::settings(format!("{name} is 0; it needs a duration above 0"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Hides the password, also the one inside the URL.
+impl fmt::Debug for ColdOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColdOptions")
+            .field("url", &without_credentials(&self.url))
+            .field("user", &self.user)
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("tls", &self.tls)
+            .field("ca_file", &self.ca_file)
+            .field("connections", &self.connections)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("acquire_timeout", &self.acquire_timeout)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("table", &self.table)
+            .finish()
+    }
+}
+
+/// The URL with all before its last `@` and all its parameters left out: either may hold a secret.
+fn without_credentials(url: &str) -> String {
+    let url = url.split_once('?').map_or(url, |(before, _)| before);
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://***@{place}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_password() {
+        let mut options = ColdOptions::new("mysql://ann:se@cret@db.example:3306/game?ssl-key=secret");
+        options.password = Some("secret".into());
+        let shown = format!("{options:?}");
+        assert!(!shown.contains("cret"), "{shown}");
+        assert!(shown.contains("db.example:3306/game"), "{shown}");
+    }
+
+    #[test]
+    fn impossible_options_are_refused_by_name() {
+        let with = |change: fn(&mut ColdOptions)| {
+            let mut options = ColdOptions::new("sqlite::memory:");
+            change(&mut options);
+            options.check().unwrap_err().to_string()
+        };
+        assert!(with(|o| o.table = "a`; DROP".into()).contains("table"));
+        assert!(with(|o| o.table = "1a".into()).contains("no digit first"));
+        assert!(with(|o| o.connections = 0).contains("connections is 0"));
+        assert!(with(|o| o.statement_timeout = Duration::ZERO).contains("statement_timeout is 0"));
+        assert!(ColdOptions::new("sqlite::memory:").check().is_ok());
+    }
+}

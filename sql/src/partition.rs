@@ -1,0 +1,97 @@
+//! The records of partitions, and their number.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use storage_model::{Epoch, Partition, Version};
+
+use crate::exec::Exec;
+use crate::fault::Fault;
+use crate::read::version;
+use crate::session::{Arg, Record, Session};
+use crate::split::{MANY_MAX, padded};
+use crate::{ColdError, ColdKind, PartitionRecord, Statement};
+
+/// Under this name the partition count is stored.
+const COUNT: &str = "partitions";
+
+/// The records of these partitions, in the order asked.
+pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, Fault> {
+    let mut found = HashMap::new();
+    for chunk in partitions.chunks(MANY_MAX) {
+        let ids = padded(chunk);
+        let args: Vec<_> = ids.iter().copied().map(id).collect();
+        let records = exec.fetch(Statement::Partitions, ids.len(), &args, record).await?;
+        found.extend(records.into_iter().map(|record| (record.partition, record)));
+    }
+    let none = |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO };
+    Ok(partitions.iter().map(|&partition| found.get(&partition).copied().unwrap_or_else(|| none(partition))).collect())
+}
+
+/// Raises the epoch of each partition that still has the one seen; returns all records as they are then, in the order given.
+pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, Fault> {
+    exec.begin().await?;
+    let work = raise_open(exec, seen).await;
+    exec.end(work).await
+}
+
+async fn raise_open<S: Session>(exec: &mut Exec<S>, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, Fault> {
+    // ORDER: all records are locked first, ascending as the fences of landings are; this waits for the landings under way.
+    let all: BTreeSet<Partition> = seen.iter().map(|(partition, _)| *partition).collect();
+    let all: Vec<Partition> = all.into_iter().collect();
+    for chunk in all.chunks(MANY_MAX) {
+        let ids = padded(chunk);
+        let args: Vec<_> = ids.iter().copied().map(id).collect();
+        exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
+    }
+    for (epoch, partitions) in by_epoch(seen) {
+        for chunk in partitions.chunks(MANY_MAX) {
+            let ids = padded(chunk);
+            let mut args = vec![Arg::Number(epoch.0)];
+            args.extend(ids.iter().copied().map(id));
+            exec.execute(Statement::RaisePartitions, ids.len(), &args).await?;
+        }
+    }
+    let asked: Vec<Partition> = seen.iter().map(|(partition, _)| *partition).collect();
+    records(exec, &asked).await
+}
+
+/// Which partitions were seen at each epoch, the highest epoch first: so none that is named twice is raised twice.
+fn by_epoch(seen: &[(Partition, Epoch)]) -> impl Iterator<Item = (Epoch, Vec<Partition>)> {
+    let mut groups: BTreeMap<Epoch, BTreeSet<Partition>> = BTreeMap::new();
+    for (partition, epoch) in seen {
+        groups.entry(*epoch).or_default().insert(*partition);
+    }
+    groups.into_iter().rev().map(|(epoch, partitions)| (epoch, partitions.into_iter().collect()))
+}
+
+/// Stores the count if none is stored; returns the one that is stored then, as it is written there.
+pub(crate) async fn fix_count<S: Session>(exec: &mut Exec<S>, count: u32) -> Result<String, Fault> {
+    let text = count.to_string();
+    exec.execute(Statement::AddMeta, 1, &[COUNT.into(), text.as_str().into()]).await?;
+    let read = |record: &dyn Record| Ok(String::from_utf8_lossy(record.bytes(0)?).into_owned());
+    let stored = exec.fetch(Statement::ReadMeta, 1, &[COUNT.into()], read).await?;
+    Ok(stored.into_iter().next().unwrap_or_default())
+}
+
+/// Compares the stored count with the configured one.
+pub(crate) fn check_count(stored: String, count: u32) -> Result<(), ColdError> {
+    if stored == count.to_string() {
+        return Ok(());
+    }
+    let message =
+        format!("the database was set up with {stored} partitions, the settings say {count}; set partitions = {stored}");
+    Err(ColdError { kind: ColdKind::PartitionCount, operation: "fix_partition_count", message })
+}
+
+fn id(partition: Partition) -> Arg<'static> {
+    Arg::Number(u64::from(partition.0))
+}
+
+fn record(record: &dyn Record) -> Result<PartitionRecord, Fault> {
+    let number = u32::try_from(record.number(0)?).map_err(|_| Fault::operator("a partition's number is too large"))?;
+    Ok(PartitionRecord {
+        partition: Partition(number),
+        epoch: Epoch(record.number(1)?),
+        last_version: version(record.number(2)?)?,
+    })
+}

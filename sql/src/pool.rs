@@ -1,0 +1,153 @@
+//! The connections of a store: opened when needed, held by one caller at a time, thrown away unless they are known to be good.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::exec::{Exec, Shared};
+use crate::fault::Fault;
+use crate::session::{Engine, Session};
+
+/// How long a connection may lie idle before it is asked whether it still works.
+const TRUST: Duration = Duration::from_secs(1);
+/// How long that answer may take.
+const PING: Duration = Duration::from_secs(1);
+/// How long the closing of all connections may take.
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// Some connections to one database.
+#[derive(Debug)]
+pub(crate) struct Pool<E: Engine> {
+    engine: Arc<E>,
+    shared: Arc<Shared>,
+    /// One permit for each connection that may be open. Held by leases; closed by `close`.
+    permits: Arc<Semaphore>,
+    size: u32,
+    /// Connections that no one holds, the last used one last. Taken by `lease`, given back by a lease's drop, never held over an
+    /// await.
+    idle: Mutex<Vec<Idle<E::Session>>>,
+    /// Raised when a connection was lost; connections of an earlier generation are not used any more.
+    generation: AtomicU64,
+    /// The most bytes of one statement, as the last opened connection has it; 0 before the first.
+    packet_bytes_max: AtomicUsize,
+    acquire_timeout: Duration,
+    connect_timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Idle<S> {
+    exec: Exec<S>,
+    since: Instant,
+    generation: u64,
+}
+
+impl<E: Engine> Pool<E> {
+    pub(crate) fn new(engine: Arc<E>, shared: Arc<Shared>, size: u32, acquire: Duration, connect: Duration) -> Self {
+        Self {
+            engine,
+            shared,
+            permits: Arc::new(Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS))),
+            size,
+            idle: Mutex::default(),
+            generation: AtomicU64::new(0),
+            packet_bytes_max: AtomicUsize::new(0),
+            acquire_timeout: acquire,
+            connect_timeout: connect,
+        }
+    }
+
+    /// The most bytes of one statement, if a connection was ever opened.
+    pub(crate) fn packet_bytes_max(&self) -> Option<usize> {
+        Some(self.packet_bytes_max.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+    }
+
+    /// A connection, within the acquire timeout.
+    ///
+    /// # Cancel safety
+    /// Dropped while waiting, it takes nothing; dropped while testing or opening a connection, it throws that one away.
+    pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease<E>, Fault> {
+        let limit = self.acquire_timeout;
+        let acquired = tokio::time::timeout(limit, self.acquire()).await;
+        acquired.unwrap_or_else(|_| Err(Fault::lost(format!("no connection within {limit:?}"))))
+    }
+
+    async fn acquire(self: &Arc<Self>) -> Result<Lease<E>, Fault> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Fault::lost("the store is closed"))?;
+        while let Some(mut idle) = self.take_idle() {
+            if idle.since.elapsed() < TRUST || idle.exec.answers(PING).await {
+                return Ok(self.lent(idle.exec, idle.generation, permit));
+            }
+            self.renew();
+        }
+        let generation = self.generation.load(Ordering::Acquire);
+        let opened = tokio::time::timeout(self.connect_timeout, self.engine.connect()).await;
+        let session = opened.unwrap_or_else(|_| Err(Fault::lost(format!("not connected within {:?}", self.connect_timeout))))?;
+        self.packet_bytes_max.store(session.packet_bytes_max(), Ordering::Relaxed);
+        Ok(self.lent(Exec::new(session, Arc::clone(&self.shared)), generation, permit))
+    }
+
+    fn lent(self: &Arc<Self>, exec: Exec<E::Session>, generation: u64, permit: OwnedSemaphorePermit) -> Lease<E> {
+        Lease { exec: Some(exec), generation, pool: Arc::clone(self), _permit: permit }
+    }
+
+    /// Closes all connections, after the leases that are out.
+    pub(crate) async fn close(&self) {
+        let returned = tokio::time::timeout(self.shared.statement_timeout, self.permits.acquire_many(self.size)).await;
+        self.permits.close();
+        drop(returned);
+        let idle = std::mem::take(&mut *self.idle());
+        let goodbyes = futures::future::join_all(idle.into_iter().map(|idle| idle.exec.close()));
+        // A server that hangs is left without a goodbye.
+        drop(tokio::time::timeout(CLOSE, goodbyes).await);
+    }
+
+    fn take_idle(&self) -> Option<Idle<E::Session>> {
+        self.idle().pop()
+    }
+
+    /// Gives up all connections opened before now.
+    fn renew(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        let outdated = std::mem::take(&mut *self.idle());
+        drop(outdated);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle<E::Session>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that one caller holds. Dropped, it goes back if it is clean, and is closed otherwise: a caller that is cut in the
+/// middle of a statement therefore never leaves a connection behind that is out of step.
+#[derive(Debug)]
+pub(crate) struct Lease<E: Engine> {
+    /// Always there until the drop.
+    exec: Option<Exec<E::Session>>,
+    generation: u64,
+    pool: Arc<Pool<E>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<E: Engine> Lease<E> {
+    /// The connection.
+    pub(crate) fn exec(&mut self) -> Result<&mut Exec<E::Session>, Fault> {
+        self.exec.as_mut().ok_or_else(|| Fault::lost("the connection was given back"))
+    }
+}
+
+impl<E: Engine> Drop for Lease<E> {
+    fn drop(&mut self) {
+        let Some(exec) = self.exec.take() else { return };
+        if exec.is_lost() {
+            self.pool.renew();
+        }
+        // ORDER: given back before the permit is, otherwise the next caller would find no idle connection and open another.
+        let mut idle = self.pool.idle();
+        if exec.is_clean() && self.generation == self.pool.generation.load(Ordering::Acquire) && !self.pool.permits.is_closed() {
+            idle.push(Idle { exec, since: Instant::now(), generation: self.generation });
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Whether tables and program fit, and how the tables come to be.
+
+use std::borrow::Cow;
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType};
+use sqlx::{AssertSqlSafe, SqlSafeStr};
+
+use crate::cold::Cold;
+use crate::exec::Exec;
+use crate::fault::Fault;
+use crate::session::{Arg, Engine, Record, Role, Session};
+use crate::{ColdError, ColdKind, Statement};
+
+/// How the database's schema stands to this program's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaState {
+    /// No migration was ever applied.
+    Empty,
+    /// All of this program's migrations were applied, and no others.
+    Current,
+    /// Some of this program's migrations are missing.
+    Older,
+    /// Migrations were applied that this program doesn't know.
+    Newer,
+}
+
+/// The state of the database's schema.
+pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
+    let work = async {
+        let mut lease = cold.lease(Role::Write).await?;
+        applied(lease.exec()?, &cold.names().migration()).await
+    };
+    let applied = work.await.map_err(|fault: Fault| fault.into_cold("schema"))?;
+    let known: Vec<u64> = versions(cold.engine());
+    Ok(compare(&applied, &known))
+}
+
+/// Applies the migrations that are missing; returns the state before.
+pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
+    let before = state(cold).await?;
+    match before {
+        SchemaState::Current => Ok(before),
+        SchemaState::Newer => Err(unfit(SchemaState::Newer)),
+        SchemaState::Empty | SchemaState::Older => {
+            let work = async { cold.lease(Role::Write).await?.exec()?.migrate(&migrations(cold)).await };
+            let applied = work.await.map_err(|fault: Fault| fault.into_cold("migrate"));
+            // Another process may have done it meanwhile, in which case ours failed for a good reason.
+            if applied.is_err() && state(cold).await? == SchemaState::Current { Ok(before) } else { applied.map(|()| before) }
+        }
+    }
+}
+
+/// Checks that the schema fits, and creates it in an empty database.
+pub(crate) async fn ensure<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
+    match state(cold).await? {
+        SchemaState::Current => Ok(()),
+        SchemaState::Empty => migrate(cold).await.map(drop),
+        state @ (SchemaState::Older | SchemaState::Newer) => Err(unfit(state)),
+    }
+}
+
+/// The statements that [`migrate`] would run, one migration an item.
+pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
+    let work = async {
+        let mut lease = cold.lease(Role::Write).await?;
+        applied(lease.exec()?, &cold.names().migration()).await
+    };
+    let applied = work.await.map_err(|fault: Fault| fault.into_cold("schema"))?;
+    let missing = migrations(cold).into_iter().filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
+    Ok(missing.map(|migration| migration.sql.as_str().to_owned()).collect())
+}
+
+async fn applied<S: Session>(exec: &mut Exec<S>, table: &str) -> Result<Vec<u64>, Fault> {
+    let number = |record: &dyn Record| record.number(0);
+    let exists = exec.fetch(Statement::HasMigrations, 1, &[Arg::from(table)], number).await?;
+    if exists.is_empty() {
+        return Ok(Vec::new());
+    }
+    exec.fetch(Statement::Migrations, 1, &[], number).await
+}
+
+fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
+    if applied.iter().any(|version| !known.contains(version)) {
+        SchemaState::Newer
+    } else if applied.is_empty() {
+        SchemaState::Empty
+    } else if known.iter().all(|version| applied.contains(version)) {
+        SchemaState::Current
+    } else {
+        SchemaState::Older
+    }
+}
+
+fn unfit(state: SchemaState) -> ColdError {
+    let message = match state {
+        SchemaState::Newer => "the schema is newer than this program; use a newer program",
+        _ => "the schema is older than this program; run `landing-worker migrate`",
+    };
+    ColdError { kind: ColdKind::Schema, operation: "open", message: message.into() }
+}
+
+fn versions<E: Engine>(engine: &E) -> Vec<u64> {
+    engine.migrations().iter().map(|(version, ..)| version.unsigned_abs()).collect()
+}
+
+fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {
+    let made = |&(version, description, template): &(i64, &'static str, &str)| {
+        let sql = AssertSqlSafe(cold.names().fill(template)).into_sql_str();
+        Migration::new(version, Cow::Borrowed(description), MigrationType::Simple, sql, false)
+    };
+    cold.engine().migrations().iter().map(made).collect()
+}
+
+/// Applies those of the migrations that the table doesn't list; for the engines, each of which locks in its own way.
+pub(crate) async fn apply<C: Migrate>(connection: &mut C, migrations: &[Migration], table: &str) -> Result<(), MigrateError> {
+    connection.ensure_migrations_table(table).await?;
+    let applied = connection.list_applied_migrations(table).await?;
+    for migration in migrations {
+        match applied.iter().find(|applied| applied.version == migration.version) {
+            None => drop(connection.apply(table, migration).await?),
+            Some(applied) if applied.checksum == migration.checksum => {}
+            Some(_) => return Err(MigrateError::VersionMismatch(migration.version)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_follows_from_what_was_applied_and_what_is_known() {
+        assert_eq!(compare(&[], &[1, 2]), SchemaState::Empty);
+        assert_eq!(compare(&[1], &[1, 2]), SchemaState::Older);
+        assert_eq!(compare(&[1, 2], &[1, 2]), SchemaState::Current);
+        assert_eq!(compare(&[1, 2, 3], &[1, 2]), SchemaState::Newer);
+        assert_eq!(compare(&[1, 3], &[1, 2]), SchemaState::Newer);
+    }
+}

@@ -1,0 +1,126 @@
+//! Statements and replies in the driver's words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use sqlx::migrate::Migration;
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{AssertSqlSafe, Connection, Error, Executor, Row, SqliteConnection};
+use tokio::time::Instant;
+
+use super::schema;
+use crate::classify::Dialect;
+use crate::fault::Fault;
+use crate::session::{Arg, Record, Session, Visit};
+use crate::statement::Names;
+
+/// SQLite's own limit of a value and of a row.
+const VALUE_BYTES_MAX: usize = 1_000_000_000;
+/// The low byte of all errors that mean "another connection of the same cache holds the table".
+const LOCKED: u32 = 6;
+/// How long to wait before such a statement is tried again.
+const LOCKED_PAUSE: Duration = Duration::from_millis(1);
+
+/// One connection to a file or a database in memory.
+#[derive(Debug)]
+pub(crate) struct SqliteSession {
+    connection: SqliteConnection,
+    lock_wait: Duration,
+}
+
+impl SqliteSession {
+    /// A connection that was set up.
+    pub(super) fn new(connection: SqliteConnection, lock_wait: Duration) -> Self {
+        Self { connection, lock_wait }
+    }
+}
+
+impl Session for SqliteSession {
+    async fn execute(&mut self, text: Arc<str>, args: &[Arg<'_>]) -> Result<u64, Fault> {
+        let until = Instant::now() + self.lock_wait;
+        loop {
+            let result = self.connection.execute(query(Arc::clone(&text), args)).await;
+            match result.map(|done| done.rows_affected()).map_err(fault) {
+                // SQLite waits for other processes by itself, but not for a connection of the same cache: one that was thrown away
+                // and is still rolling back. A statement that met it did nothing.
+                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => tokio::time::sleep(LOCKED_PAUSE).await,
+                result => return result,
+            }
+        }
+    }
+
+    async fn fetch(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> Result<(), Fault> {
+        let until = Instant::now() + self.lock_wait;
+        loop {
+            match self.rows(Arc::clone(&text), args, &mut *visit).await {
+                // Met before the first row, as above.
+                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => tokio::time::sleep(LOCKED_PAUSE).await,
+                result => return result,
+            }
+        }
+    }
+
+    async fn ping(&mut self) -> Result<(), Fault> {
+        self.connection.ping().await.map_err(fault)
+    }
+
+    fn packet_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX
+    }
+
+    async fn migrate(&mut self, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
+        schema::migrate(&mut self.connection, migrations, names).await
+    }
+
+    async fn close(self) {
+        // What the last checkpoint didn't reach stays in the write-ahead log and is read from there.
+        drop(self.connection.close().await);
+    }
+}
+
+impl SqliteSession {
+    async fn rows(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> Result<(), Fault> {
+        let mut rows = query(text, args).fetch(&mut self.connection);
+        let mut visited = Ok(());
+        while let Some(row) = rows.try_next().await.map_err(fault)? {
+            // Read to the end whatever the visitor says: only then is the statement over and its lock released.
+            if visited.is_ok() {
+                visited = visit(&row);
+            }
+        }
+        visited
+    }
+}
+
+fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
+    args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
+        Arg::Bytes(bytes) => query.bind(bytes.to_vec()),
+        // Versions and epochs stay far below; what doesn't fit matches no row.
+        Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
+    })
+}
+
+impl Record for SqliteRow {
+    fn bytes(&self, column: usize) -> Result<&[u8], Fault> {
+        self.try_get(column).map_err(|error| Fault::operator(error.to_string()))
+    }
+
+    fn number(&self, column: usize) -> Result<u64, Fault> {
+        let number: i64 = self.try_get(column).map_err(|error| Fault::operator(error.to_string()))?;
+        u64::try_from(number).map_err(|_| Fault::operator(format!("column {column} holds the negative number {number}")))
+    }
+}
+
+/// The one place that reads the driver's errors.
+pub(super) fn fault(error: Error) -> Fault {
+    match error {
+        Error::Database(answer) => {
+            let code = answer.code().and_then(|code| code.parse().ok()).unwrap_or_default();
+            Fault::answered(Dialect::Sqlite, code, answer.message())
+        }
+        Error::Configuration(error) => Fault::operator(error.to_string()),
+        error => Fault::lost(error.to_string()),
+    }
+}

@@ -1,0 +1,91 @@
+//! SQLite, bundled.
+
+mod exec;
+mod schema;
+mod setup;
+
+use std::fmt;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use tokio::sync::OnceCell;
+
+use crate::fault::Fault;
+use crate::session::{Engine, Share};
+use crate::{ColdError, ColdOptions, Statement};
+use exec::SqliteSession;
+
+/// A file, or a database in memory.
+pub(crate) struct Sqlite {
+    options: SqliteConnectOptions,
+    /// The readers of a file; none for a database in memory, which has one connection for all.
+    readers: Option<u32>,
+    /// Keeps a database in memory alive when its one connection is thrown away. Opened with the first connection, never used.
+    anchor: OnceCell<SqliteConnection>,
+    lock_wait: Duration,
+}
+
+impl Sqlite {
+    /// Reads the URL and the options. Opens nothing.
+    pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
+        let (connect, in_memory) = setup::options(&options.url, options.lock_wait())?;
+        let readers = (!in_memory).then(|| options.connections.saturating_sub(1).max(1));
+        Ok(Self { options: connect, readers, anchor: OnceCell::new(), lock_wait: options.lock_wait() })
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sqlite({})", self.options.get_filename().display())
+    }
+}
+
+impl Engine for Sqlite {
+    type Session = SqliteSession;
+
+    async fn connect(&self) -> Result<SqliteSession, Fault> {
+        let open = || async { self.options.connect().await.map_err(exec::fault) };
+        if self.readers.is_none() {
+            self.anchor.get_or_try_init(open).await?;
+        }
+        Ok(SqliteSession::new(open().await?, self.lock_wait))
+    }
+
+    fn connections(&self) -> Share {
+        self.readers.map_or(Share::All(1), |readers| Share::OneWriter { readers })
+    }
+
+    fn template(&self) -> fn(Statement) -> &'static str {
+        template
+    }
+
+    fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
+        &[(1, "tables", include_str!("../../migrations/sqlite/0001_tables.sql"))]
+    }
+}
+
+/// The statements of this dialect.
+pub(crate) fn template(statement: Statement) -> &'static str {
+    match statement {
+        Statement::Load => include_str!("../../query/sqlite/load.sql"),
+        Statement::LoadOne => include_str!("../../query/sqlite/load_one.sql"),
+        Statement::LoadFields => include_str!("../../query/sqlite/load_fields.sql"),
+        Statement::Versions => include_str!("../../query/sqlite/versions.sql"),
+        Statement::Owners => include_str!("../../query/sqlite/owners.sql"),
+        Statement::OwnersOfType => include_str!("../../query/sqlite/owners_of_type.sql"),
+        Statement::AllOwners => include_str!("../../query/sqlite/all_owners.sql"),
+        Statement::Partitions => include_str!("../../query/sqlite/partitions.sql"),
+        Statement::Fence => include_str!("../../query/sqlite/fence.sql"),
+        Statement::Upsert => include_str!("../../query/sqlite/upsert.sql"),
+        Statement::AddPartitions => include_str!("../../query/sqlite/add_partitions.sql"),
+        Statement::RaisePartitions => include_str!("../../query/sqlite/raise_partitions.sql"),
+        Statement::AddMeta => include_str!("../../query/sqlite/add_meta.sql"),
+        Statement::ReadMeta => include_str!("../../query/sqlite/read_meta.sql"),
+        Statement::HasMigrations => include_str!("../../query/sqlite/has_migrations.sql"),
+        Statement::Migrations => include_str!("../../query/sqlite/migrations.sql"),
+        Statement::Begin => include_str!("../../query/sqlite/begin.sql"),
+        Statement::Commit => include_str!("../../query/sqlite/commit.sql"),
+        Statement::Rollback => include_str!("../../query/sqlite/rollback.sql"),
+    }
+}
