@@ -1,1 +1,12 @@
-//! The integration tests: one binary of modules.
+//! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
+
+mod bad_input;
+mod cold;
+mod defects;
+mod landing;
+mod minute;
+mod objects;
+mod programs;
+mod redis_lost;
+mod round_trips;
+mod sdk;

@@ -1,0 +1,134 @@
+//! Reading and changing what is only in the database.
+
+use anyhow::Result;
+use futures::future::join_all;
+use storage_sdk::{Kind, Storage};
+use storage_tests::Stack;
+
+async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
+    let player = stack.player(id);
+    player.update([("gold", "10"), ("bag", "sword"), ("gone", "x")]).await?;
+    player.remove(["gone"]).await?;
+    player.unload(std::time::Duration::from_secs(10)).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    player.evict().await?;
+    Ok(player)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_works_on_a_cold_owner_as_on_a_hot_one() -> Result<()> {
+    let stack = Stack::open().await?;
+    assert_eq!(cold_player(&stack, "1").await?.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]));
+    assert_eq!(cold_player(&stack, "2").await?.get_all().await?.len(), 2);
+    assert_eq!(cold_player(&stack, "3").await?.incr("gold", 5).await?.value(), 15);
+    assert_eq!(cold_player(&stack, "4").await?.remove(["bag", "never"]).await?.changed(), 1);
+    assert_eq!(cold_player(&stack, "5").await?.restore(["gone"]).await?.changed(), 1);
+    assert!(cold_player(&stack, "6").await?.exists().await?);
+    let seven = cold_player(&stack, "7").await?;
+    let version = seven.version().await?;
+    seven.evict().await?;
+    seven.update([("gold", "11")]).if_version(version).await?;
+    let conflict = seven.update([("gold", "12")]).if_version(version).await.unwrap_err();
+    assert_eq!(conflict.kind(), Kind::Conflict);
+    let eight = cold_player(&stack, "8").await?;
+    assert!(eight.update([("gold", "0")]).if_absent().await.unwrap_err().is_conflict());
+    assert_eq!(eight.update([("new", "0")]).if_absent().await?.changed(), 1);
+    assert_eq!(cold_player(&stack, "9").await?.delete_owner().await?, 2);
+    assert!(!stack.player("9").exists().await?);
+    assert_eq!(cold_player(&stack, "10").await?.purge(["gone", "gold"]).await?.changed(), 1);
+    assert_eq!(stack.player("10").restore(["gone"]).await?.changed(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blind_update_of_a_cold_owner_keeps_its_other_fields() -> Result<()> {
+    let stack = Stack::open().await?;
+    let player = cold_player(&stack, "1").await?;
+    player.update([("gold", "11")]).await?;
+    let all = player.get_all().await?;
+    assert_eq!((all["gold"].as_deref(), all["bag"].as_deref()), (Some(&b"11"[..]), Some(&b"sword"[..])));
+    assert_eq!(all["gone"], None);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> Result<()> {
+    let stack = Stack::open().await?;
+    let player = cold_player(&stack, "1").await?;
+    let other = Storage::open(stack.settings.clone()).await?;
+    let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
+    let before = stack.storage.stats().await?.hot_loads;
+    let reads = (0..1_000).map(|turn| if turn % 2 == 0 { player.get(["gold"]) } else { same.get(["gold"]) });
+    for read in join_all(reads).await {
+        assert_eq!(read?["gold"].as_deref(), Some(&b"10"[..]));
+    }
+    let loads = stack.storage.stats().await?.hot_loads - before + other.stats().await?.hot_loads;
+    assert!((1..=2).contains(&loads), "{loads} loads");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen_at_once() -> Result<()> {
+    let stack = Stack::open().await?;
+    let nobody = stack.player("nobody");
+    for _ in 0..10 {
+        assert!(nobody.get_all().await?.is_empty());
+    }
+    assert!(!nobody.exists().await?);
+    let loads = stack.storage.stats().await?.hot_loads;
+    assert!(loads <= 12);
+    nobody.update([("name", "Somebody")]).await?;
+    assert_eq!(nobody.get(["name", "gold"]).await?["name"].as_deref(), Some(&b"Somebody"[..]));
+    assert!(nobody.exists().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()> {
+    let mut settings = Stack::settings().await?;
+    settings.hot.load_rows_max = 10;
+    let stack = Stack::with(settings).await?;
+    let big = stack.player("big");
+    big.update((0..50).map(|n| (format!("f{n}"), n.to_string()))).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    big.evict().await?;
+    assert_eq!(big.get(["f7", "none"]).await?["f7"].as_deref(), Some(&b"7"[..]));
+    assert_eq!(big.get_all().await?.len(), 50);
+    assert_eq!(big.incr("f8", 1).await?.value(), 9);
+    assert_eq!(big.incr("fresh", 1).await?.value(), 1);
+    assert_eq!(big.get_all().await?.len(), 51);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_cold_owners_come_back_in_the_order_asked() -> Result<()> {
+    let stack = Stack::open().await?;
+    let players: Vec<_> = (0..300).map(|id| stack.player(&id.to_string())).collect();
+    for (id, player) in players.iter().enumerate() {
+        player.update([("id", id.to_string())]).await?;
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    for player in &players {
+        player.evict().await?;
+    }
+    let bytes = stack.storage.scope("game", "eu")?.bytes();
+    let read = bytes.get_many(&players, ["id"]).await;
+    for (id, record) in read.into_iter().enumerate() {
+        assert_eq!(record?["id"].as_deref(), Some(id.to_string().as_bytes()));
+    }
+    let mut listed = bytes.owners("player").await?;
+    let mut ids = Vec::new();
+    while let Some(page) = listed.next().await? {
+        ids.extend(page.into_iter().map(|owner| owner.id().to_owned()));
+    }
+    let mut sorted = (0..300).map(|id| id.to_string()).collect::<Vec<_>>();
+    sorted.sort();
+    assert_eq!(ids, sorted);
+    Ok(())
+}

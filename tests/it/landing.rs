@@ -1,0 +1,186 @@
+//! From a write to a row, and what may come between.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use storage_sdk::{Evicted, Outcome};
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_tests::{Stack, rows, stack, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    let ack = ann.update([("gold", "10"), ("name", "Ann")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+
+    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let seen: Vec<_> = stored.iter().map(|row| (row.name.as_str(), row.value.as_slice(), row.version)).collect();
+    let version = ack.version().get();
+    assert_eq!(seen, [("player/ann/gold", &b"10"[..], version), ("player/ann/name", b"Ann", version)]);
+
+    assert_eq!(ann.evict().await?, Evicted::Gone);
+    let cold = ann.get_all().await?;
+    assert_eq!((cold["gold"].as_deref(), cold["name"].as_deref()), (Some(&b"10"[..]), Some(&b"Ann"[..])));
+    assert_eq!(cold.version(), ack.version());
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_die_again_and_again_lose_nothing() -> Result<()> {
+    let stack = Stack::open().await?;
+    for round in 0..20 {
+        for id in 0..50 {
+            stack.player(&id.to_string()).update([("round", round.to_string()), ("id", id.to_string())]).await?;
+        }
+        let worker = stack.worker();
+        until("something has landed", async || Ok(worker.counts().rows > 0)).await?;
+        worker.kill();
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    assert_eq!(stored.len(), 100);
+    for row in stored.iter().filter(|row| row.name.ends_with("round")) {
+        assert_eq!(row.value, b"19", "{}", row.name);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_share_the_partitions_and_one_takes_over_what_the_other_leaves() -> Result<()> {
+    let stack = Stack::open().await?;
+    let (one, other) = (stack.worker(), stack.worker());
+    let holders = async || -> Result<Vec<String>> {
+        Ok(stack.backlog().await?.partitions.into_iter().filter_map(|(_, peek)| peek.holder).collect())
+    };
+    until("each holds half", async || {
+        let mut held = holders().await?;
+        held.sort();
+        let first = held.iter().filter(|holder| Some(*holder) == held.first()).count();
+        Ok(held.len() == 8 && first == 4)
+    })
+    .await?;
+    one.stop().await?;
+    until("the other holds all", async || {
+        let held = holders().await?;
+        Ok(held.len() == 8 && held.iter().all(|holder| Some(holder) == held.first()))
+    })
+    .await?;
+    other.stop().await?;
+    assert!(holders().await?.is_empty(), "locks are given back");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    poison(stack.settings.sql.url.to_string(), "player/bad").await?;
+    for id in 0..200 {
+        stack.player(&id.to_string()).update([("v", "1")]).await?;
+    }
+    stack.player("bad").update([("v", "1"), ("w", "1")]).await?;
+    stack.landed().await?;
+    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    assert_eq!(stored.len(), 201, "all but the poison field, a field beside it in one write included");
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+
+    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
+    assert!(error.to_string().contains("\"v\"") && error.to_string().contains("poison"), "{error}");
+    assert_eq!(stack.player("bad").get(["v"]).await?["v"].as_deref(), Some(&b"1"[..]), "the value stays");
+    assert_eq!(stack.player("bad").evict().await?, Evicted::WhenLanded, "and can't be evicted");
+
+    // A newer value that the database takes clears the error mark.
+    stack.player("bad").update([("v", "healthy")]).await?;
+    until("the error mark is gone", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    assert!(stored.iter().any(|row| row.name == "player/bad/v" && row.value == b"healthy"));
+    worker.stop().await
+}
+
+/// Makes the database refuse the value "1" in field "v" of one owner.
+async fn poison(url: String, owner: &str) -> Result<()> {
+    use sqlx::Connection as _;
+    let id = owner.rsplit('/').next().unwrap_or_default();
+    let mut connection = sqlx::mysql::MySqlConnection::connect(&url).await?;
+    let check = format!("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(check)).execute(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
+    let mut settings = Stack::settings().await?;
+    settings.landing.error_retry_min = Duration::from_millis(20);
+    let stack = Stack::with(settings).await?;
+    let url = stack.settings.sql.url.to_string();
+    poison(url.clone(), "player/bad").await?;
+    let worker = stack.worker();
+    stack.player("bad").update([("v", "1")]).await?;
+    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
+    until("it was tried again", async || Ok(worker.counts().parked >= 3)).await?;
+    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&url).await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison").execute(&mut connection).await?;
+    until("it has landed", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    assert_eq!(rows(&url).await?.len(), 1);
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silently() -> Result<()> {
+    let stack = Stack::open().await?;
+    stack.player("ann").update([("gold", "10")]).await?;
+    let prefix = stack.settings.redis.prefix.clone();
+    let partition = stack.player("ann").owner().partition(8);
+    let key = format!("{prefix}-data:{{{partition}}}:game:eu:player:ann");
+    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, storage_servers::Reply::Integer(1));
+    let worker = stack.worker();
+    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
+    worker.stop().await?;
+    let page = stack.storage.tiers().hot().errors(partition, 0, 10).await?;
+    let entry = page.entries.first().expect("an error mark");
+    assert!(entry.message.contains("vanished"), "{}", entry.message);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is_back() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let stack = Stack::with(Stack::settings_on(&stack::redis().await?.url(), &mariadb).await?).await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "1")]).await?;
+    mariadb.kill()?;
+    let worker = stack.worker();
+    for gold in 2..100 {
+        ann.update([("gold", gold.to_string())]).await?;
+    }
+    until("the worker has noticed", async || Ok(worker.counts().failures > 1)).await?;
+    let error = ann.flush(Duration::from_millis(300)).await.unwrap_err();
+    assert!(error.outcome() == Outcome::NotApplied, "{error}");
+    let stats = stack.storage.stats().await?;
+    assert_eq!((stats.error_marks, stats.marks), (0, 1));
+    mariadb.restart().await?;
+    stack.landed().await?;
+    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"99"]);
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flush_answers_when_the_rows_are_there_and_leaves_the_marks_to_the_worker() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    let ack = ann.update([("gold", "10"), ("bag", "sword")]).await?;
+    let flushed = ann.flush(Duration::from_secs(10)).await?;
+    assert_eq!((flushed.version, flushed.rows), (ack.version(), 2));
+    assert_eq!(rows(&stack.settings.sql.url.to_string()).await?.len(), 2);
+    assert_eq!(stack.storage.stats().await?.marks, 1);
+    let worker = stack.worker();
+    stack.landed().await?;
+    assert_eq!(ann.flush(Duration::from_secs(10)).await?.rows, 0);
+    worker.stop().await
+}

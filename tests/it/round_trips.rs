@@ -1,0 +1,46 @@
+//! What a warm operation costs: one round trip to the hot tier, not a byte to the database.
+
+use anyhow::Result;
+use storage_config::Settings;
+use storage_tests::{Proxy, Stack, stack};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> Result<()> {
+    let (redis, mariadb) = (stack::redis().await?, stack::mariadb().await?);
+    let hot = Proxy::start(redis.port()).await?;
+    let settings = Stack::settings_on(&format!("redis://127.0.0.1:{}", hot.port()), mariadb).await?;
+    let cold = Proxy::start(mariadb.port()).await?;
+    let behind = |text: String| text.replace(&mariadb.port().to_string(), &cold.port().to_string());
+    let mut settings: Settings = settings;
+    settings.sql.url = behind(settings.sql.url.to_string()).parse()?;
+    settings.redis.connections = 1;
+    let stack = Stack::with(settings).await?;
+
+    let ann = stack.player("ann");
+    ann.get_all().await?;
+    ann.update([("gold", "1"), ("bag", "sword")]).await?;
+    let ack = ann.update([("gold", "2")]).await?;
+    ann.get_all().await?;
+
+    let (rounds, bytes) = (hot.rounds(), cold.bytes());
+    let mut expected = rounds;
+    macro_rules! one {
+        ($what:literal, $operation:expr) => {
+            let _ = $operation.await?;
+            expected += 1;
+            assert_eq!(hot.rounds(), expected, $what);
+        };
+    }
+    one!("get", ann.get(["gold", "none"]));
+    one!("get_all", ann.get_all());
+    one!("exists", ann.exists());
+    one!("update_if", ann.update([("gold", "3")]).if_version(ack.version()));
+    one!("update", ann.update([("gold", "4"), ("new", "5")]));
+    one!("incr", ann.incr("gold", 1));
+    one!("incr_many", ann.incr_many([("gold", 1), ("level", 1)]));
+    one!("remove", ann.remove(["bag"]));
+    one!("restore", ann.restore(["bag"]));
+    one!("evict", ann.evict());
+    assert_eq!(cold.bytes(), bytes, "no byte to the database");
+    Ok(())
+}
