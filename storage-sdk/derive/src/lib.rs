@@ -1,1 +1,21 @@
 //! The SaveObject derive of the storage SDK.
+
+mod attribute;
+mod expand;
+
+use proc_macro::TokenStream;
+
+/// Implements `storage_sdk::SaveObject` for a struct with named fields and without generic parameters.
+///
+/// | attribute | where | what |
+/// | --- | --- | --- |
+/// | `#[save_object(logic_type = "…")]` | struct | the kind of entity, 1 to 64 bytes; must be given |
+/// | `#[save_object(field = "…")]` | struct | the field that holds the object, 1 to 255 bytes; default "data" |
+/// | `#[save_object(schema_version = N)]` | struct | the version of the stored form, from 1; default 1 |
+/// | `#[save_object(owner_id)]` | one field | this field names the owner |
+///
+/// What is missing, given twice, unknown or out of bounds is a compile error at its place.
+#[proc_macro_derive(SaveObject, attributes(save_object))]
+pub fn derive_save_object(input: TokenStream) -> TokenStream {
+    expand::expand(input.into()).unwrap_or_else(|error| error.to_compile_error()).into()
+}

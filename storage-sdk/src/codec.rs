@@ -1,0 +1,141 @@
+//! Objects to bytes and back.
+//!
+//! A stored object is a header of 18 bytes and one MessagePack value whose structs are maps from field name to value:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0..3 | magic `c1 53 4f`: no UTF-8 text and no MessagePack begins with `c1` |
+//! | 3 | format of the header, 1 |
+//! | 4..12 | XXH3 (64 bits, seed 0, big-endian) of all bytes that follow |
+//! | 12 | codec of the payload: 1 is MessagePack with named fields |
+//! | 13 | compression of the payload: 0 is none |
+//! | 14..18 | schema version of the type, big-endian |
+//! | 18.. | payload |
+//!
+//! # How a type may change
+//! A field that is added needs `#[serde(default)]`; fields may be removed and reordered. A program that reads an object with
+//! fields it does not know ignores them, and drops them when it saves the object again. Where that is not acceptable, as with
+//! any other change of meaning, raise the schema version: older programs then refuse the object with
+//! [`CodecError::SchemaTooNew`] instead of losing a part of it.
+//!
+//! # What it cannot hold
+//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions.
+//! - `Some(None)` and `Some(())` come back as `None`: MessagePack has one nil.
+//! - Below `#[serde(flatten)]`, `#[serde(untagged)]` and `#[serde(tag = …)]`, serde reads neither byte vectors nor 128-bit
+//!   integers back. `skip_serializing_if` without `default` writes what it cannot read. [`encode_checked`] refuses both.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use storage_sdk::codec;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct V1 { level: u32 }
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct V2 { #[serde(default)] guild: Option<String>, level: u32 }
+//!
+//! let stored = codec::encode(&V1 { level: 7 }, 1)?;
+//! let player: V2 = codec::decode(&stored, 2)?;
+//! assert_eq!((player.level, player.guild), (7, None));
+//! # Ok::<(), codec::CodecError>(())
+//! ```
+
+mod error;
+mod header;
+mod nesting;
+#[cfg(test)]
+mod tests;
+
+use std::any::type_name;
+use std::fmt::Display;
+
+use rmp_serde::config::BytesMode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use storage_model::Bytes;
+
+pub use error::CodecError;
+pub use nesting::DEPTH_MAX;
+
+/// Encodes an object of this schema version.
+///
+/// The bytes are a function of the value alone, as far as the value's own order is (a `HashMap`'s is not). It asks for one
+/// buffer, which grows when the object does.
+///
+/// # Errors
+/// The type's `Serialize` refuses, or the value is nested deeper than [`DEPTH_MAX`].
+pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
+    let mut object = header::begin(schema_version);
+    if write(value, &mut object, BytesMode::ForceIterables).is_err() {
+        // A sequence whose first item is a u8 and whose later ones are not (an untagged enum's) is no byte vector.
+        object.truncate(header::LEN);
+        write(value, &mut object, BytesMode::Normal).map_err(|error| encode_error::<T>(&error))?;
+    }
+    let payload = object.get(header::LEN..).unwrap_or_default();
+    match nesting::measure(payload) {
+        Ok(_) => Ok(header::seal(object).into()),
+        Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
+        Err(nesting::Fault::Malformed) => Err(encode_error::<T>(&"it wrote a sequence or map of another length than it said")),
+    }
+}
+
+/// Encodes an object and reads it back, so that no object is stored that cannot be read.
+///
+/// It costs a [`decode`] more than [`encode`].
+///
+/// # Errors
+/// As [`encode`], and [`CodecError::Unreadable`] when the type cannot read what it wrote.
+pub fn encode_checked<T: Serialize + DeserializeOwned>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
+    let object = encode(value, schema_version)?;
+    match decode::<T>(&object, schema_version) {
+        Ok(_) => Ok(object),
+        Err(error) => Err(CodecError::Unreadable { type_name: type_name::<T>(), reason: error.root() }),
+    }
+}
+
+/// Decodes an object that [`encode`] made with this schema version or an earlier one.
+///
+/// Any bytes are safe to pass: what is no whole, unaltered object is an error.
+///
+/// # Errors
+/// One [`CodecError`] per reason, from the outermost: not an object, cut short, a newer format, altered bytes, an unknown codec
+/// or compression, a newer schema, nesting too deep, bytes after the value, or a value that the type does not accept.
+pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result<T, CodecError> {
+    let (stored, payload) = header::open(object)?;
+    if stored > schema_version {
+        return Err(CodecError::SchemaTooNew { type_name: type_name::<T>(), found: stored, newest: schema_version });
+    }
+    let refused = |reason: &dyn Display| CodecError::Decode {
+        type_name: type_name::<T>(),
+        schema_version: stored,
+        reason: shorten(reason),
+    };
+    // Measured before it is decoded: the decoder recurses into enums without a limit and ignores what follows the value.
+    match nesting::measure(payload) {
+        Ok(bytes) if bytes < payload.len() => Err(CodecError::TrailingBytes { bytes: payload.len() - bytes }),
+        Ok(_) => rmp_serde::from_slice(payload).map_err(|error| refused(&error)),
+        Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
+        Err(nesting::Fault::Malformed) => Err(refused(&"the payload is not one whole MessagePack value")),
+    }
+}
+
+fn write<T: Serialize + ?Sized>(value: &T, object: &mut Vec<u8>, bytes: BytesMode) -> Result<(), rmp_serde::encode::Error> {
+    value.serialize(&mut rmp_serde::Serializer::new(object).with_struct_map().with_bytes(bytes))
+}
+
+#[cold]
+fn encode_error<T: ?Sized>(reason: &dyn Display) -> CodecError {
+    CodecError::Encode { type_name: type_name::<T>(), reason: shorten(reason) }
+}
+
+/// Serde's messages quote values, which may be a whole player's.
+#[cold]
+fn shorten(reason: &dyn Display) -> String {
+    const CHARS_MAX: usize = 200;
+    let mut reason = reason.to_string();
+    if let Some((end, _)) = reason.char_indices().nth(CHARS_MAX) {
+        reason.truncate(end);
+        reason.push('…');
+    }
+    reason
+}

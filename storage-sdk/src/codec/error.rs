@@ -1,0 +1,124 @@
+//! Why bytes are no object, or an object no bytes.
+
+/// An object that was not encoded or not decoded.
+///
+/// Nothing was written, and what is stored stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The value was not written as an object.
+    #[error(
+        "the value is not a stored object: it {found}, while an object begins with c1 53 4f; \
+         read this field as bytes, or keep objects in a field of their own"
+    )]
+    NotAnObject {
+        /// How it begins.
+        found: String,
+    },
+    /// The value ends within the header.
+    #[error("the object has {bytes} bytes, fewer than its header's {header}: it was cut short, so restore it from a backup")]
+    CutShort {
+        /// The value's bytes.
+        bytes: usize,
+        /// The header's bytes.
+        header: usize,
+    },
+    /// The header has another format.
+    #[error("the object has format {found}, this program reads formats up to {newest}; update the program")]
+    Format {
+        /// The object's format.
+        found: u8,
+        /// The newest that is known.
+        newest: u8,
+    },
+    /// The bytes are not those that were written.
+    #[error(
+        "the object's checksum is {stored:016x}, that of its bytes {computed:016x}: \
+         it was altered or cut short after it was written, so restore it from a backup"
+    )]
+    Checksum {
+        /// The checksum in the header.
+        stored: u64,
+        /// The checksum of the bytes.
+        computed: u64,
+    },
+    /// The payload has another codec.
+    #[error("the object has codec {found}, this program reads codec 1 (MessagePack); update the program")]
+    Codec {
+        /// The object's codec.
+        found: u8,
+    },
+    /// The payload is compressed.
+    #[error("the object has compression {found}, this program reads compression 0 (none); update the program")]
+    Compression {
+        /// The object's compression.
+        found: u8,
+    },
+    /// A newer program wrote the object.
+    #[error(
+        "the object has schema version {found}, this program's {type_name} reads versions up to {newest}; \
+         update the program, since an older one could lose what the newer one stored"
+    )]
+    SchemaTooNew {
+        /// The type that reads.
+        type_name: &'static str,
+        /// The object's schema version.
+        found: u32,
+        /// The type's schema version.
+        newest: u32,
+    },
+    /// Sequences and maps lie too deep in one another.
+    #[error("the object nests deeper than {limit} levels, which is the limit; store the parts as a list that refers by index")]
+    TooDeep {
+        /// The most levels.
+        limit: usize,
+    },
+    /// Bytes follow the value.
+    #[error("{bytes} bytes follow the object's value: it was not written as one object, so write it anew")]
+    TrailingBytes {
+        /// How many.
+        bytes: usize,
+    },
+    /// The type does not accept the value.
+    #[error(
+        "the object of schema version {schema_version} is no {type_name}: {reason}; \
+         a field added or retyped since then needs #[serde(default)] or another name"
+    )]
+    Decode {
+        /// The type that reads.
+        type_name: &'static str,
+        /// The object's schema version.
+        schema_version: u32,
+        /// What the type said, its first characters.
+        reason: String,
+    },
+    /// The type refuses to be written.
+    #[error("{type_name} cannot be encoded: {reason}; change the value or the type's Serialize")]
+    Encode {
+        /// The type that writes.
+        type_name: &'static str,
+        /// What the type said, its first characters.
+        reason: String,
+    },
+    /// The type cannot read what it wrote.
+    #[error(
+        "{type_name} cannot read what it writes: {reason}; a field with skip_serializing_if needs #[serde(default)], \
+         and a byte vector below flatten, untagged or tag a type that reads bytes"
+    )]
+    Unreadable {
+        /// The type.
+        type_name: &'static str,
+        /// What its reading said.
+        reason: String,
+    },
+}
+
+impl CodecError {
+    /// What the type said, without the words around it.
+    pub(super) fn root(self) -> String {
+        match self {
+            Self::Decode { reason, .. } => reason,
+            other => other.to_string(),
+        }
+    }
+}
