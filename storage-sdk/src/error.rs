@@ -8,6 +8,8 @@ use storage_landing::TierError;
 use storage_model::{LimitError, NameError, Outcome, Owner, Retry};
 use storage_sql::{ColdError, ColdKind};
 
+use crate::codec::CodecError;
+
 /// A result of the SDK.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -174,6 +176,16 @@ impl From<HotError> for Error {
             _ => Kind::HotUnavailable,
         };
         Self::new(kind, error.to_string()).with_outcome(error.outcome)
+    }
+}
+
+impl From<CodecError> for Error {
+    fn from(error: CodecError) -> Self {
+        let kind = match &error {
+            CodecError::Encode { .. } | CodecError::Unreadable { .. } | CodecError::TooDeep { .. } => Kind::Invalid,
+            _ => Kind::Corrupt,
+        };
+        Self::new(kind, error.to_string())
     }
 }
 

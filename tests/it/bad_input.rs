@@ -1,10 +1,9 @@
 //! Bad input gets a clear error that names the value, the limit and the way out, and changes nothing.
 
 use anyhow::Result;
-use storage_config::Settings;
 use storage_sdk::{Kind, Storage};
 use storage_servers::{RedisOptions, RedisServer};
-use storage_tests::{Stack, stack, until};
+use storage_tests::{Stack, World, stack, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_names_and_values_are_refused_before_anything_is_written() -> Result<()> {
@@ -46,14 +45,14 @@ async fn another_partition_count_than_the_stored_one_is_refused() -> Result<()> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_may_evict_unlanded_data_is_refused_at_the_start_and_later() -> Result<()> {
     let redis = RedisServer::start(RedisOptions { maxmemory_policy: Some("allkeys-lru".into()), ..RedisOptions::default() }).await?;
-    let mut settings = Stack::settings_on(&redis.url(), stack::mariadb().await?).await?;
-    settings.hot.policy_check_interval = std::time::Duration::from_millis(20);
-    let error = Storage::open(settings.clone()).await.unwrap_err();
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    world.settings.hot.policy_check_interval = std::time::Duration::from_millis(20);
+    let error = Storage::open(world.settings.clone()).await.unwrap_err();
     assert_eq!(error.kind(), Kind::UnsafeEviction);
     assert!(error.to_string().contains("allkeys-lru"), "{error}");
 
     redis.call(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).await?;
-    let stack = Stack::with(settings).await?;
+    let stack = Stack::with(world).await?;
     let ann = stack.player("ann");
     ann.update([("v", "1")]).await?;
     redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]).await?;
@@ -67,20 +66,18 @@ async fn a_redis_that_may_evict_unlanded_data_is_refused_at_the_start_and_later(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_url_or_password_is_named_without_the_password() -> Result<()> {
-    let good = Stack::settings().await?;
-    let with = |change: &dyn Fn(&mut Settings)| {
-        let mut settings = good.clone();
-        change(&mut settings);
-        settings
+    let good = World::fresh().await?;
+    let open = async |redis: &str, database: &str| {
+        let world = World::with_urls(redis, database, &good.settings.redis.prefix).unwrap();
+        Storage::open(world.settings).await.unwrap_err()
     };
-    let wrong_password = good.sql.url.to_string().replace("secret", "hunter2");
-    let error = Storage::open(with(&|s| s.sql.url = wrong_password.parse().unwrap())).await.unwrap_err();
+    let hot = stack::redis().await?.url();
+    let error = open(&hot, &good.database.replace("secret", "hunter2")).await;
     assert!(!error.to_string().contains("hunter2") && error.to_string().contains("1045"), "{error}");
-    let error = Storage::open(with(&|s| s.redis.url = "redis://127.0.0.1:1".parse().unwrap())).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::HotUnavailable);
+    assert_eq!(open("redis://127.0.0.1:1", &good.database).await.kind(), Kind::HotUnavailable);
     let redis = RedisServer::start(RedisOptions { password: Some("right".into()), ..RedisOptions::default() }).await?;
     let url = redis.url().replace("right", "hunter2");
-    let error = Storage::open(with(&|s| s.redis.url = url.parse().unwrap())).await.unwrap_err();
+    let error = open(&url, &good.database).await;
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
     Ok(())

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use futures::future::join_all;
 use storage_sdk::{Kind, Storage};
-use storage_tests::Stack;
+use storage_tests::{Stack, World};
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
     let player = stack.player(id);
@@ -87,9 +87,9 @@ async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()> {
-    let mut settings = Stack::settings().await?;
-    settings.hot.load_rows_max = 10;
-    let stack = Stack::with(settings).await?;
+    let mut world = World::fresh().await?;
+    world.settings.hot.load_rows_max = 10;
+    let stack = Stack::with(world).await?;
     let big = stack.player("big");
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string()))).await?;
     let worker = stack.worker();

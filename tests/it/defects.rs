@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_model::Partition;
 use storage_sdk::Kind;
-use storage_tests::{Stack, rows, until};
+use storage_tests::{Stack, World, rows, until};
 
 async fn land_and_evict(stack: &Stack, owners: &[&storage_sdk::ByteOwner]) -> Result<()> {
     let worker = stack.worker();
@@ -59,7 +59,7 @@ async fn names_that_a_collation_would_fold_stay_apart() -> Result<()> {
         owner.update([("name", name.to_owned()), (name, "field".to_owned())]).await?;
     }
     land_and_evict(&stack, &owners.iter().collect::<Vec<_>>()).await?;
-    assert_eq!(rows(&stack.settings.sql.url.to_string()).await?.len(), 2 * names.len());
+    assert_eq!(rows(&stack.database).await?.len(), 2 * names.len());
     for (owner, name) in owners.iter().zip(names) {
         assert_eq!(owner.get(["name"]).await?["name"].as_deref(), Some(name.as_bytes()));
     }
@@ -113,9 +113,9 @@ async fn a_lost_exist_marker_is_unknown_and_not_absent() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unlanded_data_outlives_the_time_to_live_of_landed_data() -> Result<()> {
-    let mut settings = Stack::settings().await?;
-    settings.hot.clean_ttl = Duration::from_secs(1);
-    let stack = Stack::with(settings).await?;
+    let mut world = World::fresh().await?;
+    world.settings.hot.clean_ttl = Duration::from_secs(1);
+    let stack = Stack::with(world).await?;
     let (dirty, clean) = (stack.player("dirty"), stack.player("clean"));
     clean.update([("v", "1")]).await?;
     land_and_evict(&stack, &[]).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_sdk::{Evicted, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_tests::{Stack, rows, stack, until};
+use storage_tests::{Stack, World, rows, stack, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
@@ -15,7 +15,7 @@ async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
     let worker = stack.worker();
     stack.landed().await?;
 
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     let seen: Vec<_> = stored.iter().map(|row| (row.name.as_str(), row.value.as_slice(), row.version)).collect();
     let version = ack.version().get();
     assert_eq!(seen, [("player/ann/gold", &b"10"[..], version), ("player/ann/name", b"Ann", version)]);
@@ -41,7 +41,7 @@ async fn workers_that_die_again_and_again_lose_nothing() -> Result<()> {
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert_eq!(stored.len(), 100);
     for row in stored.iter().filter(|row| row.name.ends_with("round")) {
         assert_eq!(row.value, b"19", "{}", row.name);
@@ -78,13 +78,13 @@ async fn two_workers_share_the_partitions_and_one_takes_over_what_the_other_leav
 async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
     let stack = Stack::open().await?;
     let worker = stack.worker();
-    poison(stack.settings.sql.url.to_string(), "player/bad").await?;
+    poison(stack.database.clone(), "player/bad").await?;
     for id in 0..200 {
         stack.player(&id.to_string()).update([("v", "1")]).await?;
     }
     stack.player("bad").update([("v", "1"), ("w", "1")]).await?;
     stack.landed().await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert_eq!(stored.len(), 201, "all but the poison field, a field beside it in one write included");
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
 
@@ -96,7 +96,7 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
     // A newer value that the database takes clears the error mark.
     stack.player("bad").update([("v", "healthy")]).await?;
     until("the error mark is gone", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert!(stored.iter().any(|row| row.name == "player/bad/v" && row.value == b"healthy"));
     worker.stop().await
 }
@@ -114,10 +114,10 @@ async fn poison(url: String, owner: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
-    let mut settings = Stack::settings().await?;
-    settings.landing.error_retry_min = Duration::from_millis(20);
-    let stack = Stack::with(settings).await?;
-    let url = stack.settings.sql.url.to_string();
+    let mut world = World::fresh().await?;
+    world.settings.landing.error_retry_min = Duration::from_millis(20);
+    let stack = Stack::with(world).await?;
+    let url = stack.database.clone();
     poison(url.clone(), "player/bad").await?;
     let worker = stack.worker();
     stack.player("bad").update([("v", "1")]).await?;
@@ -150,7 +150,7 @@ async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silen
 #[tokio::test(flavor = "multi_thread")]
 async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is_back() -> Result<()> {
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
-    let stack = Stack::with(Stack::settings_on(&stack::redis().await?.url(), &mariadb).await?).await?;
+    let stack = Stack::with(World::on(&stack::redis().await?.url(), &mariadb).await?).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
     mariadb.kill()?;
@@ -165,7 +165,7 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
     assert_eq!((stats.error_marks, stats.marks), (0, 1));
     mariadb.restart().await?;
     stack.landed().await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"99"]);
     worker.stop().await
 }
@@ -177,7 +177,7 @@ async fn flush_answers_when_the_rows_are_there_and_leaves_the_marks_to_the_worke
     let ack = ann.update([("gold", "10"), ("bag", "sword")]).await?;
     let flushed = ann.flush(Duration::from_secs(10)).await?;
     assert_eq!((flushed.version, flushed.rows), (ack.version(), 2));
-    assert_eq!(rows(&stack.settings.sql.url.to_string()).await?.len(), 2);
+    assert_eq!(rows(&stack.database).await?.len(), 2);
     assert_eq!(stack.storage.stats().await?.marks, 1);
     let worker = stack.worker();
     stack.landed().await?;

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use storage_servers::{RedisOptions, RedisServer};
-use storage_tests::{Stack, rows, stack};
+use storage_tests::{Stack, World, rows, stack};
 
 async fn own_redis(appendonly: bool) -> Result<(RedisServer, Stack)> {
     let redis = RedisServer::start(RedisOptions { appendonly, ..RedisOptions::default() }).await?;
-    let stack = Stack::with(Stack::settings_on(&redis.url(), stack::mariadb().await?).await?).await?;
+    let stack = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
     Ok((redis, stack))
 }
 
@@ -21,7 +21,7 @@ async fn a_redis_that_restarts_with_its_data_goes_on_with_a_new_epoch() -> Resul
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert_eq!(stored.iter().map(|row| (row.value.clone(), row.version)).collect::<Vec<_>>(), [(b"2".to_vec(), ack.version().get())]);
     Ok(())
 }
@@ -42,7 +42,7 @@ async fn after_redis_lost_everything_landed_data_is_there_and_later_writes_win()
     assert!(after > before);
     stack.landed().await?;
     worker.stop().await?;
-    let stored = rows(&stack.settings.sql.url.to_string()).await?;
+    let stored = rows(&stack.database).await?;
     assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"15".to_vec(), b"Bo".to_vec()]);
     Ok(())
 }

@@ -1,20 +1,18 @@
 //! What a warm operation costs: one round trip to the hot tier, not a byte to the database.
 
 use anyhow::Result;
-use storage_config::Settings;
-use storage_tests::{Proxy, Stack, stack};
+use storage_tests::{Proxy, Stack, World, stack};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> Result<()> {
     let (redis, mariadb) = (stack::redis().await?, stack::mariadb().await?);
-    let hot = Proxy::start(redis.port()).await?;
-    let settings = Stack::settings_on(&format!("redis://127.0.0.1:{}", hot.port()), mariadb).await?;
-    let cold = Proxy::start(mariadb.port()).await?;
-    let behind = |text: String| text.replace(&mariadb.port().to_string(), &cold.port().to_string());
-    let mut settings: Settings = settings;
-    settings.sql.url = behind(settings.sql.url.to_string()).parse()?;
-    settings.redis.connections = 1;
-    let stack = Stack::with(settings).await?;
+    let (hot, cold) = (Proxy::start(redis.port()).await?, Proxy::start(mariadb.port()).await?);
+    let direct = World::fresh().await?;
+    let database = direct.database.replace(&mariadb.port().to_string(), &cold.port().to_string());
+    let redis = format!("redis://127.0.0.1:{}", hot.port());
+    let mut world = World::with_urls(&redis, &database, &direct.settings.redis.prefix)?;
+    world.settings.redis.connections = 1;
+    let stack = Stack::with(world).await?;
 
     let ann = stack.player("ann");
     ann.get_all().await?;

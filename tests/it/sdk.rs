@@ -41,7 +41,7 @@ async fn a_write_that_must_land_is_in_the_database_when_it_is_acknowledged() -> 
     let landed = Durability::Landed { timeout: Duration::from_secs(10) };
     let ack = stack.player("ann").update([("name", "Bo")]).durability(landed).await?;
     assert_eq!(ack.durability(), Safety::Landed);
-    assert_eq!(rows(&stack.settings.sql.url.to_string()).await?.len(), 1);
+    assert_eq!(rows(&stack.database).await?.len(), 1);
     Ok(())
 }
 
@@ -81,7 +81,7 @@ async fn unload_writes_a_player_out_and_lets_go_of_it() -> Result<()> {
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
     ann.unload(Duration::from_secs(10)).await?;
-    assert_eq!(rows(&stack.settings.sql.url.to_string()).await?.len(), 1);
+    assert_eq!(rows(&stack.database).await?.len(), 1);
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;

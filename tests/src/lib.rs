@@ -1,9 +1,10 @@
-//! What the integration tests share: servers, fresh worlds, workers, a proxy, and the database seen by plain SQL.
+//! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
 
+pub mod game;
 pub mod proxy;
 pub mod rows;
 pub mod stack;
 
 pub use proxy::Proxy;
 pub use rows::{StoredRow, rows};
-pub use stack::{Stack, Worker, until};
+pub use stack::{Stack, Worker, World, until};

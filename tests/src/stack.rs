@@ -34,55 +34,80 @@ pub async fn mariadb() -> Result<&'static MariaDbServer> {
     MARIADB.get_or_try_init(|| MariaDbServer::start(MariaDbOptions::default())).await
 }
 
-/// Settings of a world of its own, and a storage opened with them.
+/// Few partitions, so that owners meet in them.
+const PARTITIONS: u32 = 8;
+
+/// Settings with a prefix and a database of their own.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The settings.
+    pub settings: Settings,
+    /// The settings as a file.
+    pub text: String,
+    /// The database's URL, password included.
+    pub database: String,
+}
+
+impl World {
+    /// A world on the shared servers.
+    ///
+    /// # Errors
+    /// A server does not start.
+    pub async fn fresh() -> Result<Self> {
+        Self::on(&redis().await?.url(), mariadb().await?).await
+    }
+
+    /// A world on other servers.
+    ///
+    /// # Errors
+    /// The database can't be made.
+    pub async fn on(redis: &str, mariadb: &MariaDbServer) -> Result<Self> {
+        let name = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let database = mariadb.fresh_database(&name).await?;
+        Self::with_urls(redis, &database, &name)
+    }
+
+    /// A world at these URLs.
+    ///
+    /// # Errors
+    /// A URL is impossible.
+    pub fn with_urls(redis: &str, database: &str, prefix: &str) -> Result<Self> {
+        let text = format!(
+            "[redis]\nurl = {redis:?}\nprefix = {prefix:?}\npartitions = {PARTITIONS}\n[sql]\nurl = {database:?}\n\
+             [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
+        );
+        let settings = Settings::from_toml(&text, "test")?;
+        Ok(Self { settings, text, database: database.to_owned() })
+    }
+}
+
+/// A world of its own, and a storage opened in it.
 #[derive(Debug)]
 pub struct Stack {
     /// The settings.
     pub settings: Settings,
+    /// The database's URL, password included.
+    pub database: String,
     /// The game server's side.
     pub storage: Storage,
 }
 
-/// Few partitions, so that owners meet in them.
-const PARTITIONS: u32 = 8;
-
 impl Stack {
-    /// Settings with a fresh prefix on the shared Redis and a fresh database on the shared MariaDB.
-    ///
-    /// # Errors
-    /// A server does not start.
-    pub async fn settings() -> Result<Settings> {
-        Self::settings_on(&redis().await?.url(), mariadb().await?).await
-    }
-
-    /// The same, on other servers.
-    ///
-    /// # Errors
-    /// The database can't be made.
-    pub async fn settings_on(redis: &str, mariadb: &MariaDbServer) -> Result<Settings> {
-        let name = format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let cold = mariadb.fresh_database(&name).await?;
-        let text = format!(
-            "[redis]\nurl = {redis:?}\nprefix = {name:?}\npartitions = {PARTITIONS}\n[sql]\nurl = {cold:?}\n\
-             [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
-        );
-        Ok(Settings::from_toml(&text, "test")?)
-    }
-
     /// A fresh world, open.
     ///
     /// # Errors
     /// A server does not start or the storage does not open.
     pub async fn open() -> Result<Self> {
-        Self::with(Self::settings().await?).await
+        Self::with(World::fresh().await?).await
     }
 
-    /// A world with these settings, open.
+    /// This world, open.
     ///
     /// # Errors
     /// The storage does not open.
-    pub async fn with(settings: Settings) -> Result<Self> {
-        Ok(Self { storage: Storage::open(settings.clone()).await?, settings })
+    pub async fn with(world: World) -> Result<Self> {
+        let World { settings, database, .. } = world;
+        Ok(Self { storage: Storage::open(settings.clone()).await?, settings, database })
     }
 
     /// An owner of logic type "player" in the world game/eu.

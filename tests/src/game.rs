@@ -1,0 +1,111 @@
+//! Seeded play over many players, and the oracle: what each field must hold after it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+use storage_config::Settings;
+use storage_sdk::{Ack, ByteOwner, Outcome, Storage, Write};
+
+/// What a game server did, and what must be stored after it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Oracle {
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// `logic_type/owner_id/field` to the value; none if it was removed.
+    pub fields: BTreeMap<String, Option<String>>,
+}
+
+/// Players of one game server.
+const PLAYERS: u32 = 300;
+/// Tasks that play at once, each with players of its own.
+const TASKS: u32 = 12;
+/// How often a write whose outcome is unknown is repeated under its id.
+const REPEATS: u32 = 10;
+
+/// Plays for some time. Each player is written by one task only, so the last acknowledged write of a field is exact.
+///
+/// # Errors
+/// The storage does not open, or a write stays unknown or fails for good.
+pub async fn play(settings: Settings, server: u32, time: Duration, seed: u64) -> Result<Oracle> {
+    let storage = Storage::open(settings).await?;
+    let end = Instant::now() + time;
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..TASKS {
+        let storage = storage.clone();
+        let rng = StdRng::seed_from_u64(seed ^ (u64::from(server) << 32 | u64::from(task)));
+        tasks.spawn(async move { play_task(&storage, server, task, end, rng).await });
+    }
+    let mut oracle = Oracle::default();
+    while let Some(played) = tasks.join_next().await {
+        let played = played??;
+        oracle.acknowledged += played.acknowledged;
+        oracle.fields.extend(played.fields);
+    }
+    let report = storage.close(Duration::from_secs(10)).await;
+    ensure!(report.under_way == 0, "{} writes are still under way", report.under_way);
+    Ok(oracle)
+}
+
+async fn play_task(storage: &Storage, server: u32, task: u32, end: Instant, mut rng: StdRng) -> Result<Oracle> {
+    let bytes = storage.scope("game", "eu")?.bytes();
+    let mut oracle = Oracle::default();
+    while Instant::now() < end {
+        let id = format!("s{server}-{}", rng.random_range(0..PLAYERS / TASKS) * TASKS + task);
+        let owner = bytes.owner("player", &id)?;
+        let field = format!("f{}", rng.random_range(0..6));
+        let key = |field: &str| format!("player/{id}/{field}");
+        match rng.random_range(0..10) {
+            0..6 => {
+                let value = format!("{}-{}", oracle.acknowledged, "x".repeat(rng.random_range(0..100)));
+                let other = format!("g{}", rng.random_range(0..3));
+                applied(storage, || owner.update([(&field, value.clone()), (&other, value.clone())])).await?;
+                oracle.fields.insert(key(&field), Some(value.clone()));
+                oracle.fields.insert(key(&other), Some(value));
+            }
+            6..9 => {
+                let by = rng.random_range(-5..50);
+                let counted = incr(storage, &owner, by).await?;
+                let before: i64 = oracle.fields.get(&key("gold")).cloned().flatten().unwrap_or_default().parse().unwrap_or(0);
+                ensure!(counted == before + by, "{id}: gold is {counted}, not {before} + {by}");
+                oracle.fields.insert(key("gold"), Some(counted.to_string()));
+            }
+            _ => {
+                applied(storage, || owner.remove([field.as_str()])).await?;
+                if let Some(value) = oracle.fields.get_mut(&key(&field)) {
+                    *value = None;
+                }
+            }
+        }
+        oracle.acknowledged += 1;
+    }
+    Ok(oracle)
+}
+
+/// Sends a write until its outcome is known: the recipe that the README gives.
+async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
+    let id = storage.next_id();
+    let mut result = write().with_id(id).await;
+    for _ in 0..REPEATS {
+        match result {
+            Err(error) if error.outcome() == Outcome::Unknown => result = write().with_id(id).await,
+            done => return Ok(done?),
+        }
+    }
+    Ok(result?)
+}
+
+async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
+    let id = storage.next_id();
+    let mut result = owner.incr("gold", by).with_id(id).await;
+    for _ in 0..REPEATS {
+        match result {
+            Err(error) if error.outcome() == Outcome::Unknown => result = owner.incr("gold", by).with_id(id).await,
+            done => return Ok(done?.value()),
+        }
+    }
+    Ok(result?.value())
+}
