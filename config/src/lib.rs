@@ -1,1 +1,57 @@
 //! Typed settings of the storage, read from a file and from the environment.
+//!
+//! One struct and one file a concern; every field says its default, its unit, its special value and what it leads to.
+//! Both URLs are required, everything else has a default:
+//!
+//! ```
+//! use storage_config::Settings;
+//!
+//! let text = r#"
+//!     [redis]
+//!     url = "redis://127.0.0.1:6379/0"
+//!     [sql]
+//!     url = "mysql://game@127.0.0.1:3306/game"
+//!     [hot]
+//!     clean_ttl = "30min"
+//! "#;
+//! let settings = Settings::from_toml(text, "storage.toml")?;
+//! assert_eq!(settings.redis.partitions, 256);
+//! # Ok::<(), storage_config::ConfigError>(())
+//! ```
+//!
+//! | place | what |
+//! | --- | --- |
+//! | [`Settings`] | all sections, and the ways to get them |
+//! | [`RedisSettings`], [`HotUrl`] | how to reach the hot tier |
+//! | [`SqlSettings`], [`ColdUrl`] | how to reach the cold tier |
+//! | [`HotSettings`] | how the hot tier is used as a cache |
+//! | [`LandingSettings`] | how changes become durable |
+//! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
+//! | [`ConfigError`] | what was refused, where, and what is allowed |
+
+mod cold_url;
+mod draft;
+mod entry;
+mod error;
+mod hot;
+mod hot_url;
+mod landing;
+mod limits;
+mod load;
+mod redis;
+mod secret;
+mod settings;
+mod sql;
+mod url;
+mod value;
+
+pub use cold_url::{ColdUrl, MysqlAddress};
+pub use error::{ConfigError, Place};
+pub use hot::HotSettings;
+pub use hot_url::HotUrl;
+pub use landing::LandingSettings;
+pub use redis::{RedisSettings, Unverified};
+pub use secret::Secret;
+pub use settings::Settings;
+pub use sql::{SqlSettings, TlsMode};
+pub use url::{Login, Node, UrlError};

@@ -1,0 +1,90 @@
+//! The table of a section: its keys, where their values go, and what they may be.
+//!
+//! One table serves the file, the environment, the validation and the hints of messages, so that they can't differ.
+
+use crate::value::{Raw, Unread, Value};
+
+/// A section lists its keys. Every public field is listed; a test compares the list with the commented settings file.
+pub(crate) trait Section {
+    /// The keys in the order of the fields.
+    fn entries(&mut self) -> Vec<Entry<'_>>;
+}
+
+/// One key.
+pub(crate) struct Entry<'a> {
+    /// Its name inside the section.
+    pub(crate) key: &'static str,
+    /// Its value.
+    pub(crate) slot: Box<dyn Slot + 'a>,
+}
+
+impl<'a> Entry<'a> {
+    pub(crate) fn new<T: Value>(key: &'static str, target: &'a mut T, rule: Rule<T>) -> Self {
+        Self { key, slot: Box::new(Checked { target, rule }) }
+    }
+}
+
+/// A value that was refused.
+pub(crate) struct Refused {
+    /// As it was written, passwords hidden.
+    pub(crate) value: String,
+    /// What is allowed.
+    pub(crate) expected: String,
+}
+
+/// A place for a value of whatever type.
+pub(crate) trait Slot {
+    /// Reads a value and keeps it if it is allowed.
+    fn put(&mut self, raw: &Raw<'_>) -> Result<(), Refused>;
+
+    /// Checks the value that is there.
+    fn check(&self) -> Result<(), Refused>;
+}
+
+/// What a value may be.
+pub(crate) struct Rule<T> {
+    allows: Box<dyn Fn(&T) -> bool>,
+    expected: String,
+}
+
+/// From `min` to `max`, both included.
+pub(crate) fn between<T: Value + PartialOrd + 'static>(min: T, max: T) -> Rule<T> {
+    let expected = format!("{} from {} to {}", T::KIND, min.show(), max.show());
+    Rule { allows: Box::new(move |value| (&min..=&max).contains(&value)), expected }
+}
+
+/// Any value of the type.
+pub(crate) fn any<T: Value + 'static>(expected: &str) -> Rule<T> {
+    matching(expected, |_| true)
+}
+
+/// Any value that `allows` allows.
+pub(crate) fn matching<T: 'static>(expected: &str, allows: fn(&T) -> bool) -> Rule<T> {
+    Rule { allows: Box::new(allows), expected: expected.to_owned() }
+}
+
+struct Checked<'a, T> {
+    target: &'a mut T,
+    rule: Rule<T>,
+}
+
+impl<T: Value> Slot for Checked<'_, T> {
+    fn put(&mut self, raw: &Raw<'_>) -> Result<(), Refused> {
+        let refused = |expected: &str| Refused { value: raw.show(T::redact), expected: expected.to_owned() };
+        match T::read(raw) {
+            Ok(value) if (self.rule.allows)(&value) => {
+                *self.target = value;
+                Ok(())
+            }
+            Ok(_) | Err(Unread::Other) => Err(refused(&self.rule.expected)),
+            Err(Unread::Because(expected)) => Err(refused(&expected)),
+        }
+    }
+
+    fn check(&self) -> Result<(), Refused> {
+        if (self.rule.allows)(self.target) {
+            return Ok(());
+        }
+        Err(Refused { value: self.target.show(), expected: self.rule.expected.clone() })
+    }
+}

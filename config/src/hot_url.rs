@@ -1,0 +1,206 @@
+//! Where the hot tier is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::secret::HIDDEN;
+use crate::url::{Login, Node, Parts, UrlError, database, escaped, expected, filled, redact};
+use crate::value::{Raw, Unread, Value};
+
+/// All forms, for messages.
+pub(crate) const HOT_URLS: &str = "redis://HOST:PORT/DB, rediss://… (TLS), redis+unix:///PATH, redis-sentinel://HOST,HOST/MASTER/DB, \
+                                   redis-cluster://HOST,HOST (both also rediss-…) or memory:";
+
+/// Where the hot tier is. `Display` and `Debug` show the URL with its password hidden.
+///
+/// ```
+/// use storage_config::HotUrl;
+///
+/// let url: HotUrl = "rediss-cluster://game:secret@a,b:7001,[::1]:7002".parse()?;
+/// assert_eq!(url.to_string(), "rediss-cluster://game:***@a:6379,b:7001,[::1]:7002");
+/// # Ok::<(), storage_config::UrlError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub enum HotUrl {
+    /// `memory:`. The engine inside this process; what it holds ends with the process.
+    Memory,
+    /// `redis://[USER:PASSWORD@]HOST[:6379][/DB]`, with TLS `rediss://`. One server.
+    Server {
+        /// Host and port.
+        node: Node,
+        /// Whether the connection is encrypted and the server's certificate checked.
+        tls: bool,
+        /// Who logs in.
+        login: Login,
+        /// The number of the database.
+        database: u32,
+    },
+    /// `redis+unix:///PATH[?db=DB&user=USER&pass=PASSWORD]`. One server on this machine.
+    Unix {
+        /// The socket's absolute path.
+        path: String,
+        /// Who logs in.
+        login: Login,
+        /// The number of the database.
+        database: u32,
+    },
+    /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB]`, with TLS `rediss-sentinel://`.
+    /// The server that Sentinels call the master. The login is the server's; the Sentinels are asked without one.
+    Sentinel {
+        /// The Sentinels.
+        sentinels: Vec<Node>,
+        /// The name under which the Sentinels know the master.
+        master: String,
+        /// Whether connections are encrypted, to Sentinels too.
+        tls: bool,
+        /// Who logs in at the server.
+        login: Login,
+        /// The number of the database.
+        database: u32,
+    },
+    /// `redis-cluster://[USER:PASSWORD@]HOST[:6379],…`, with TLS `rediss-cluster://`. A cluster has database 0 alone.
+    Cluster {
+        /// Nodes to ask for the others; several, since one may be down.
+        seeds: Vec<Node>,
+        /// Whether connections are encrypted.
+        tls: bool,
+        /// Who logs in at every node.
+        login: Login,
+    },
+}
+
+impl HotUrl {
+    /// Whether connections are encrypted.
+    #[must_use]
+    pub fn tls(&self) -> bool {
+        match self {
+            Self::Memory | Self::Unix { .. } => false,
+            Self::Server { tls, .. } | Self::Sentinel { tls, .. } | Self::Cluster { tls, .. } => *tls,
+        }
+    }
+
+    /// The URL's own login; the settings may have another.
+    pub(crate) fn login(&self) -> Login {
+        match self {
+            Self::Memory => Login::default(),
+            Self::Server { login, .. }
+            | Self::Unix { login, .. }
+            | Self::Sentinel { login, .. }
+            | Self::Cluster { login, .. } => login.clone(),
+        }
+    }
+
+    /// The URL's own database; the settings may have another.
+    pub(crate) fn database(&self) -> u32 {
+        match self {
+            Self::Memory | Self::Cluster { .. } => 0,
+            Self::Server { database, .. } | Self::Unix { database, .. } | Self::Sentinel { database, .. } => *database,
+        }
+    }
+}
+
+impl FromStr for HotUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        if text == "memory:" {
+            return Ok(Self::Memory);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| expected(HOT_URLS))?;
+        let tls = scheme.starts_with("rediss");
+        match scheme {
+            "redis" | "rediss" => server(rest, tls),
+            "redis+unix" => unix(rest),
+            "redis-sentinel" | "rediss-sentinel" => sentinel(rest, tls),
+            "redis-cluster" | "rediss-cluster" => cluster(rest, tls),
+            _ => Err(expected(HOT_URLS)),
+        }
+    }
+}
+
+fn server(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
+    let mut parts = Parts::parse(rest, 6379)?;
+    parts.no_query()?;
+    Ok(HotUrl::Server { node: parts.one_node()?, tls, database: database(&parts.path)?, login: parts.login })
+}
+
+fn unix(rest: &str) -> Result<HotUrl, UrlError> {
+    let mut parts = Parts::parse(rest, 0)?;
+    let (number, user, password) = (parts.take("db"), parts.take("user"), parts.take("pass"));
+    parts.no_query()?;
+    if !parts.nodes.is_empty() || parts.login != Login::default() || parts.path.is_empty() {
+        return Err(expected("redis+unix:///PATH with three slashes, and ?db=, &user= and &pass= where needed"));
+    }
+    let login = Login { user: user.and_then(filled), password: password.and_then(filled).map(crate::Secret::new) };
+    Ok(HotUrl::Unix { path: format!("/{}", parts.path), login, database: database(&number.unwrap_or_default())? })
+}
+
+fn sentinel(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
+    let parts = Parts::parse(rest, 26379)?;
+    parts.no_query()?;
+    let (master, number) = parts.path.split_once('/').unwrap_or((&parts.path, ""));
+    if parts.nodes.is_empty() || master.is_empty() {
+        return Err(expected("redis-sentinel://HOST,HOST/MASTER/DB with at least one host and the master's name"));
+    }
+    let (master, database) = (master.to_owned(), database(number)?);
+    Ok(HotUrl::Sentinel { sentinels: parts.nodes, master, tls, login: parts.login, database })
+}
+
+fn cluster(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
+    let parts = Parts::parse(rest, 6379)?;
+    parts.no_query()?;
+    if parts.nodes.is_empty() {
+        return Err(expected("redis-cluster://HOST,HOST with at least one host"));
+    }
+    if database(&parts.path)? != 0 {
+        return Err(expected("no database after the hosts, since a cluster has database 0 alone"));
+    }
+    Ok(HotUrl::Cluster { seeds: parts.nodes, tls, login: parts.login })
+}
+
+impl fmt::Display for HotUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.tls() { "s" } else { "" };
+        match self {
+            Self::Memory => f.write_str("memory:"),
+            Self::Server { node, login, database, .. } => write!(f, "redis{s}://{login}{node}/{database}"),
+            Self::Unix { path, login, database } => {
+                write!(f, "redis+unix://{}?db={database}", escaped(path))?;
+                if let Some(user) = &login.user {
+                    write!(f, "&user={}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))?;
+                }
+                login.password.as_ref().map_or(Ok(()), |_| write!(f, "&pass={HIDDEN}"))
+            }
+            Self::Sentinel { sentinels, master, login, database, .. } => {
+                write!(f, "redis{s}-sentinel://{login}{}/{}/{database}", list(sentinels), escaped(master))
+            }
+            Self::Cluster { seeds, login, .. } => write!(f, "redis{s}-cluster://{login}{}", list(seeds)),
+        }
+    }
+}
+
+impl fmt::Debug for HotUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn list(nodes: &[Node]) -> String {
+    nodes.iter().map(Node::to_string).collect::<Vec<_>>().join(",")
+}
+
+impl Value for HotUrl {
+    const KIND: &'static str = HOT_URLS;
+
+    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
+        String::read(raw)?.parse().map_err(|error: UrlError| Unread::Because(error.expected))
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+
+    fn redact(text: &str) -> String {
+        redact(text)
+    }
+}

@@ -1,0 +1,87 @@
+//! The section `landing`: how changes become durable.
+
+use std::time::Duration;
+
+use crate::entry::{Entry, Section, between, matching};
+
+/// How a worker lands changes: how often, how much at once, and how it waits when something is unwell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandingSettings {
+    /// The name under which the worker announces itself. Up to 64 bytes without control characters. Default: none (empty in a
+    /// file), made of host and process id. Two workers of one name count as one and share badly.
+    pub worker_name: Option<String>,
+    /// How long a worker that found nothing pauses. 10 ms to 1 h. Default: 500 ms. Longer lands more writes of a field as
+    /// one row, and leaves more to a crash of Redis.
+    pub interval: Duration,
+    /// The most marks of one batch. 1 to 10,000. Default: 1,000.
+    pub batch_rows: u32,
+    /// The most bytes of values in one statement. 1 KiB to 64 MiB. Default: 1 MiB. Half of the database's
+    /// `max_allowed_packet` is the limit if that is less (H37). A larger value lands alone.
+    pub batch_bytes: usize,
+    /// How many batches land side by side, each on a database connection of its own. 1 to 64. Default: 2.
+    pub connections: u32,
+    /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. Shorter takes over sooner; it is only
+    /// about work done twice, never about data (R3).
+    pub lock_ttl: Duration,
+    /// How long a worker counts after it last announced itself. 1 s to 10 min. Default: 10 s. So long a dead worker's share
+    /// stays with nobody.
+    pub worker_ttl: Duration,
+    /// The first pause when the database or Redis is unwell. 10 ms to 10 min. Default: 100 ms. It doubles, with jitter.
+    pub backoff_min: Duration,
+    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 10 s. So late at most is a recovery noticed.
+    pub backoff_max: Duration,
+    /// How long a refused row waits in the error map before it is tried again. 100 ms to 7 days. Default: 10 s. It doubles.
+    pub error_retry_min: Duration,
+    /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer write of the field is tried at once.
+    pub error_retry_max: Duration,
+    /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. Past it, it fails and says what is left;
+    /// nothing is lost.
+    pub drain_deadline: Duration,
+}
+
+impl Default for LandingSettings {
+    fn default() -> Self {
+        Self {
+            worker_name: None,
+            interval: Duration::from_millis(500),
+            batch_rows: 1_000,
+            batch_bytes: 1 << 20,
+            connections: 2,
+            lock_ttl: Duration::from_secs(10),
+            worker_ttl: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+            error_retry_min: Duration::from_secs(10),
+            error_retry_max: Duration::from_hours(1),
+            drain_deadline: Duration::from_mins(5),
+        }
+    }
+}
+
+impl Section for LandingSettings {
+    fn entries(&mut self) -> Vec<Entry<'_>> {
+        let (instant, tenth, second) = (Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(1));
+        let (while_, hour, day) = (Duration::from_mins(10), Duration::from_hours(1), Duration::from_hours(24));
+        let week = day.saturating_mul(7);
+        vec![
+            Entry::new("worker_name", &mut self.worker_name, matching(NAME, is_name)),
+            Entry::new("interval", &mut self.interval, between(instant, hour)),
+            Entry::new("batch_rows", &mut self.batch_rows, between(1, 10_000)),
+            Entry::new("batch_bytes", &mut self.batch_bytes, between(1 << 10, 64 << 20)),
+            Entry::new("connections", &mut self.connections, between(1, 64)),
+            Entry::new("lock_ttl", &mut self.lock_ttl, between(second, while_)),
+            Entry::new("worker_ttl", &mut self.worker_ttl, between(second, while_)),
+            Entry::new("backoff_min", &mut self.backoff_min, between(instant, while_)),
+            Entry::new("backoff_max", &mut self.backoff_max, between(instant, while_)),
+            Entry::new("error_retry_min", &mut self.error_retry_min, between(tenth, week)),
+            Entry::new("error_retry_max", &mut self.error_retry_max, between(tenth, week)),
+            Entry::new("drain_deadline", &mut self.drain_deadline, between(second, day)),
+        ]
+    }
+}
+
+const NAME: &str = "1 to 64 bytes without control characters, or \"\" for host and process id";
+
+fn is_name(name: &Option<String>) -> bool {
+    name.as_ref().is_none_or(|name| (1..=64).contains(&name.len()) && !name.chars().any(char::is_control))
+}

@@ -1,0 +1,146 @@
+//! The section `redis`: how to reach the hot tier.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::entry::{Entry, Section, any, between, matching};
+use crate::hot_url::{HOT_URLS, HotUrl};
+use crate::secret::Secret;
+use crate::url::Login;
+use crate::value::{Raw, Unread, Value};
+
+/// How to reach the hot tier, and how it is laid out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisSettings {
+    /// Where it is. Required. `memory:` runs the hot tier inside this process, for tests and small servers.
+    pub url: HotUrl,
+    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL says.
+    pub user: Option<String>,
+    /// The password, instead of the URL's. Default: none (empty in a file), as the URL says.
+    pub password: Option<Secret>,
+    /// The number of the database, instead of the URL's. Default: none (empty in a file), as the URL says. A cluster has 0 alone.
+    pub database: Option<u32>,
+    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the web.
+    /// Only for a URL with TLS.
+    pub tls_ca_file: Option<PathBuf>,
+    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 2. More help only
+    /// when one connection's bytes are the bottleneck, or large values hold up small ones.
+    pub connections: u32,
+    /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
+    pub connect_timeout: Duration,
+    /// How long a reply may take. 10 ms to 1 min. Default: 1 s. Past it the outcome of a write is unknown; it is sent again, on
+    /// another connection, until [`operation_deadline`](crate::HotSettings::operation_deadline).
+    pub response_timeout: Duration,
+    /// How long a call waits while all connections are being opened anew. 10 ms to 1 min. Default: 2 s. Past it the call
+    /// fails, and nothing was sent.
+    pub wait_timeout: Duration,
+    /// What every key begins with. 1 to 64 bytes without braces and control characters. Default: `slug`. Servers and workers
+    /// of one world share it; two worlds in one Redis need two.
+    pub prefix: String,
+    /// How many parts the owners are hashed into. 1 to 16,384. Default: 256. Fixed at the first start: another number is
+    /// refused later. More parts let more workers land side by side and cost a few keys each.
+    pub partitions: u32,
+    /// What happens while a Redis that changed can't be compared with the database, which is away. Default:
+    /// [`Unverified::Serve`].
+    pub unverified: Unverified,
+    /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
+    /// connections.
+    pub tcp_nodelay: bool,
+}
+
+/// What happens to operations while the hot tier's identity has changed and the database can't be asked what has landed (R14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unverified {
+    /// `serve`: operations go on, warned of and counted; a read may return what is older than what has landed. What is written
+    /// is compared with the database once that answers.
+    #[default]
+    Serve,
+    /// `refuse`: operations fail with an error of their own until the database answers.
+    Refuse,
+}
+
+impl RedisSettings {
+    /// The defaults at this URL.
+    #[must_use]
+    pub fn new(url: HotUrl) -> Self {
+        Self {
+            url,
+            user: None,
+            password: None,
+            database: None,
+            tls_ca_file: None,
+            connections: 2,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+            wait_timeout: Duration::from_secs(2),
+            prefix: "slug".to_owned(),
+            partitions: 256,
+            unverified: Unverified::Serve,
+            tcp_nodelay: false,
+        }
+    }
+
+    /// Who logs in: `user` and `password`, and the URL's where those are none.
+    #[must_use]
+    pub fn login(&self) -> Login {
+        self.url.login().or_instead(self.user.as_ref(), self.password.as_ref())
+    }
+
+    /// The number of the database: `database`, and the URL's where that is none.
+    #[must_use]
+    pub fn database_number(&self) -> u32 {
+        self.database.unwrap_or_else(|| self.url.database())
+    }
+}
+
+impl Section for RedisSettings {
+    fn entries(&mut self) -> Vec<Entry<'_>> {
+        let (short, long) = (Duration::from_millis(10), Duration::from_mins(1));
+        vec![
+            Entry::new("url", &mut self.url, any(HOT_URLS)),
+            Entry::new("user", &mut self.user, any("text, or \"\" for the URL's")),
+            Entry::new("password", &mut self.password, any("text, or \"\" for the URL's")),
+            Entry::new("database", &mut self.database, any("the number of a database, or \"\" for the URL's")),
+            Entry::new("tls_ca_file", &mut self.tls_ca_file, any("the path of a PEM file, or \"\" for none")),
+            Entry::new("connections", &mut self.connections, between(1, 64)),
+            Entry::new("connect_timeout", &mut self.connect_timeout, between(short, long)),
+            Entry::new("response_timeout", &mut self.response_timeout, between(short, long)),
+            Entry::new("wait_timeout", &mut self.wait_timeout, between(short, long)),
+            Entry::new("prefix", &mut self.prefix, matching(PREFIX, is_prefix)),
+            Entry::new("partitions", &mut self.partitions, between(1, 16_384)),
+            Entry::new("unverified", &mut self.unverified, any(Unverified::KIND)),
+            Entry::new("tcp_nodelay", &mut self.tcp_nodelay, any(bool::KIND)),
+        ]
+    }
+}
+
+const PREFIX: &str = "1 to 64 bytes without braces and control characters";
+
+/// A brace would move the hash tag that keeps a partition's keys in one slot.
+#[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
+fn is_prefix(prefix: &String) -> bool {
+    (1..=64).contains(&prefix.len()) && !prefix.chars().any(|c| c.is_control() || c == '{' || c == '}')
+}
+
+impl Value for Unverified {
+    const KIND: &'static str = "\"serve\" or \"refuse\"";
+
+    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
+        match String::read(raw)?.as_str() {
+            "serve" => Ok(Self::Serve),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(Unread::Other),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Serve => "\"serve\"".to_owned(),
+            Self::Refuse => "\"refuse\"".to_owned(),
+        }
+    }
+
+    fn redact(text: &str) -> String {
+        text.to_owned()
+    }
+}

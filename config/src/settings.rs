@@ -1,0 +1,157 @@
+//! All sections together.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use storage_model::Limits;
+
+use crate::cold_url::ColdUrl;
+use crate::draft::Draft;
+use crate::entry::{Entry, Section};
+use crate::error::{ConfigError, Place};
+use crate::hot::HotSettings;
+use crate::hot_url::HotUrl;
+use crate::landing::LandingSettings;
+use crate::redis::RedisSettings;
+use crate::sql::SqlSettings;
+use crate::value::Value;
+
+/// Everything that can be set. Game servers and workers read the same file and take what concerns them.
+///
+/// The fields are public: set them, then call [`Settings::validate`]. `Debug` hides passwords.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How to reach the hot tier.
+    pub redis: RedisSettings,
+    /// How to reach the cold tier.
+    pub sql: SqlSettings,
+    /// How the hot tier is used as a cache.
+    pub hot: HotSettings,
+    /// How changes become durable.
+    pub landing: LandingSettings,
+    /// The largest values and calls.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// The defaults with these two tiers.
+    #[must_use]
+    pub fn new(hot: HotUrl, cold: ColdUrl) -> Self {
+        Self {
+            redis: RedisSettings::new(hot),
+            sql: SqlSettings::new(cold),
+            hot: HotSettings::default(),
+            landing: LandingSettings::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// The defaults of the embedded mode: the hot tier in this process's memory, the cold tier in one SQLite file.
+    #[must_use]
+    pub fn embedded(path: impl AsRef<Path>) -> Self {
+        Self::new(HotUrl::Memory, ColdUrl::SqliteFile(path.as_ref().to_owned()))
+    }
+
+    /// Reads settings from TOML; `name` is what messages call the text. Reads neither files nor the environment.
+    ///
+    /// # Errors
+    /// The text is not TOML, has an unknown key or a bad value, or lacks a URL.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, ConfigError> {
+        let mut draft = Draft::default();
+        draft.toml(text, name)?;
+        draft.finish()
+    }
+
+    /// Overrides settings by variables `STORAGE__SECTION__KEY`, such as `STORAGE__REDIS__PREFIX`; others are passed over.
+    /// Reads nothing but `variables`. Nothing changes when it fails.
+    ///
+    /// # Errors
+    /// A variable `STORAGE__…` names no setting or holds a bad value, or the result is not valid.
+    pub fn apply_env<K, V>(&mut self, variables: impl IntoIterator<Item = (K, V)>) -> Result<(), ConfigError>
+    where
+        K: AsRef<str>,
+        V: AsRef<str>,
+    {
+        let mut draft = Draft::from(self.clone());
+        draft.variables(variables)?;
+        *self = draft.finish()?;
+        Ok(())
+    }
+
+    /// Checks every value alone, then those that depend on each other. All functions that read settings have done so.
+    ///
+    /// # Errors
+    /// Names the first value that is not allowed, and what is.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (section, entries) in self.clone().sections() {
+            for entry in entries {
+                let key = format!("{section}.{}", entry.key);
+                entry.slot.check().map_err(|refused| ConfigError::Value {
+                    place: Place::Program,
+                    key,
+                    value: refused.value,
+                    expected: refused.expected,
+                })?;
+            }
+        }
+        self.validate_pairs()?;
+        self.validate_connections()
+    }
+
+    /// All sections with their keys.
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 5] {
+        [
+            ("redis", self.redis.entries()),
+            ("sql", self.sql.entries()),
+            ("hot", self.hot.entries()),
+            ("landing", self.landing.entries()),
+            ("limits", self.limits.entries()),
+        ]
+    }
+
+    fn validate_pairs(&self) -> Result<(), ConfigError> {
+        let Self { hot, landing, limits, .. } = self;
+        let half = hot.clean_ttl / 2;
+        ensure(hot.touch_interval <= half, "hot.touch_interval", &hot.touch_interval.show(), || {
+            format!("at most half of hot.clean_ttl, {}", half.show())
+        })?;
+        ensure(landing.backoff_min <= landing.backoff_max, "landing.backoff_min", &landing.backoff_min.show(), || {
+            format!("at most landing.backoff_max, {}", landing.backoff_max.show())
+        })?;
+        ensure(
+            landing.error_retry_min <= landing.error_retry_max,
+            "landing.error_retry_min",
+            &landing.error_retry_min.show(),
+            || format!("at most landing.error_retry_max, {}", landing.error_retry_max.show()),
+        )?;
+        ensure(limits.value_bytes_max <= limits.call_bytes_max, "limits.value_bytes_max", &limits.value_bytes_max, || {
+            format!("at most limits.call_bytes_max, {}", limits.call_bytes_max)
+        })
+    }
+
+    fn validate_connections(&self) -> Result<(), ConfigError> {
+        let Self { redis, sql, .. } = self;
+        let on_cluster = matches!(redis.url, HotUrl::Cluster { .. });
+        ensure(!on_cluster || redis.database_number() == 0, "redis.database", &redis.database.show(), || {
+            "0 or \"\", since a cluster has database 0 alone".to_owned()
+        })?;
+        ensure(redis.tls_ca_file.is_none() || redis.url.tls(), "redis.tls_ca_file", &redis.tls_ca_file.show(), || {
+            "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://".to_owned()
+        })?;
+        ensure(sql.tls_ca_file.is_none() || sql.tls.verifies(), "sql.tls_ca_file", &sql.tls_ca_file.show(), || {
+            "\"\", or sql.tls = \"verify-ca\" or \"verify-identity\"".to_owned()
+        })?;
+        let needs_user = matches!(sql.url, ColdUrl::Mysql { .. });
+        ensure(!needs_user || sql.login().user.is_some(), "sql.user", &sql.user.show(), || {
+            "a user here or in sql.url: mysql://USER@HOST:PORT/DATABASE".to_owned()
+        })
+    }
+}
+
+fn ensure(holds: bool, key: &str, value: &impl Display, expected: impl FnOnce() -> String) -> Result<(), ConfigError> {
+    if holds {
+        return Ok(());
+    }
+    let value = value.to_string();
+    Err(ConfigError::Value { place: Place::Program, key: key.to_owned(), value, expected: expected() })
+}

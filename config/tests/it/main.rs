@@ -1,0 +1,7 @@
+//! What the settings promise, seen from outside.
+
+mod environment;
+mod files;
+mod messages;
+mod secrets;
+mod urls;

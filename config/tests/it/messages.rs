@@ -1,0 +1,165 @@
+//! What a mistake is answered with.
+
+use storage_config::{ConfigError, Place, Settings};
+
+const URLS: &str = "redis.url = \"memory:\"\nsql.url = \"sqlite::memory:\"\n";
+
+/// The message that a file with this third line is answered with.
+fn said(line: &str) -> String {
+    match Settings::from_toml(&format!("{URLS}{line}\n"), "config/storage.toml") {
+        Ok(settings) => format!("{settings:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The message that a variable is answered with.
+fn said_of(name: &str, value: &str) -> String {
+    match Settings::embedded("game.db").apply_env([(name, value)]) {
+        Ok(()) => "fine".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_value_out_of_range_is_named_with_file_line_key_and_range() {
+    assert_eq!(said("redis.partitions = 0"), "config/storage.toml:3: redis.partitions = 0: expected an integer from 1 to 16384");
+    assert_eq!(
+        said("hot.operation_deadline = \"31s\""),
+        "config/storage.toml:3: hot.operation_deadline = \"31s\": expected a duration such as \"500ms\", \"10s\", \"5min\" or \
+         \"1h\", from \"100ms\" to \"30s\""
+    );
+    assert_eq!(
+        said("redis.prefix = \"a{b\""),
+        "config/storage.toml:3: redis.prefix = \"a{b\": expected 1 to 64 bytes without braces and control characters"
+    );
+    assert_eq!(
+        said("sql.table = \"rows; DROP\""),
+        "config/storage.toml:3: sql.table = \"rows; DROP\": expected 1 to 48 of A to Z, a to z, 0 to 9 and _"
+    );
+    assert_eq!(
+        said("redis.unverified = \"maybe\""),
+        "config/storage.toml:3: redis.unverified = \"maybe\": expected \"serve\" or \"refuse\""
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_named_with_what_was_expected() {
+    assert_eq!(
+        said("redis.partitions = \"many\""),
+        "config/storage.toml:3: redis.partitions = \"many\": expected an integer from 1 to 16384"
+    );
+    for wrong in ["500", "0.5", "true", "[1]", "{ s = 1 }", "1979-05-27"] {
+        let message = said(&format!("landing.interval = {wrong}"));
+        assert!(message.starts_with("config/storage.toml:3: landing.interval = "), "{message}");
+        assert!(message.contains("expected a duration"), "{message}");
+    }
+    assert_eq!(said("hot.trust_absent = \"yes\""), "config/storage.toml:3: hot.trust_absent = \"yes\": expected true or false");
+    assert_eq!(said("limits = 5"), "config/storage.toml:3: limits = (integer): expected a section: [limits]");
+    let huge = said("limits.call_bytes_max = 9223372036854775807");
+    assert!(huge.ends_with("call_bytes_max = 9223372036854775807: expected an integer from 1 to 67108864"), "{huge}");
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_known_one() {
+    assert_eq!(said("redis.urll = 1"), "config/storage.toml:3: unknown key redis.urll; did you mean redis.url?");
+    assert_eq!(said("redis.table = 1"), "config/storage.toml:3: unknown key redis.table; did you mean sql.table?");
+    assert_eq!(said("reddis.url = 1"), "config/storage.toml:3: unknown section reddis; did you mean redis?");
+    assert_eq!(
+        said("limits.something = 1"),
+        "config/storage.toml:3: unknown key limits.something; limits has value_bytes_max, fields_max, call_bytes_max"
+    );
+    assert_eq!(
+        said("elsewhere.url = 1"),
+        "config/storage.toml:3: unknown section elsewhere; there are redis, sql, hot, landing, limits"
+    );
+}
+
+#[test]
+fn a_variable_is_answered_by_its_own_name() {
+    assert_eq!(
+        said_of("STORAGE__REDIS__PARTITIONS", "abc"),
+        "STORAGE__REDIS__PARTITIONS=abc: expected an integer from 1 to 16384"
+    );
+    assert_eq!(
+        said_of("STORAGE__REDIS__URLL", "memory:"),
+        "unknown variable STORAGE__REDIS__URLL; did you mean STORAGE__REDIS__URL?"
+    );
+    assert_eq!(
+        said_of("STORAGE__nothing", "1"),
+        "unknown variable STORAGE__nothing; the name is STORAGE__SECTION__KEY, such as STORAGE__REDIS__URL"
+    );
+}
+
+#[test]
+fn text_that_is_not_toml_is_answered_with_its_line() {
+    let message = said("redis.prefix = ");
+    assert!(message.starts_with("config/storage.toml:3: not TOML: "), "{message}");
+    let twice = said("redis.url = \"memory:\"");
+    assert!(twice.starts_with("config/storage.toml:3: not TOML: "), "{twice}");
+}
+
+#[test]
+fn a_missing_url_is_answered_with_both_ways_to_set_it() {
+    let error = Settings::from_toml("redis.url = \"memory:\"", "storage.toml").unwrap_err();
+    assert_eq!(error.to_string(), "sql.url is missing; set it in the settings file or as STORAGE__SQL__URL");
+}
+
+#[test]
+fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
+    assert_eq!(
+        said("landing.backoff_min = \"20s\""),
+        "config/storage.toml:3: landing.backoff_min = \"20s\": expected at most landing.backoff_max, \"10s\""
+    );
+    assert_eq!(
+        said("limits.value_bytes_max = 8388609"),
+        "config/storage.toml:3: limits.value_bytes_max = 8388609: expected at most limits.call_bytes_max, 8388608"
+    );
+    for line in [
+        "hot.touch_interval = \"31m\"",
+        "landing.error_retry_min = \"2h\"",
+        "redis.tls_ca_file = \"ca.pem\"",
+        "sql.tls_ca_file = \"ca.pem\"",
+    ] {
+        let message = said(line);
+        assert!(message.starts_with(&format!("config/storage.toml:3: {line}: expected ")), "{message}");
+    }
+    let no_user = said_of("STORAGE__SQL__URL", "mysql://db/game");
+    assert!(no_user.contains("sql.user = \"\": expected a user here or in sql.url"), "{no_user}");
+}
+
+#[test]
+fn a_cluster_takes_no_database_but_0() {
+    let mut settings = Settings::embedded("game.db");
+    settings.redis.url = "redis-cluster://one".parse().unwrap();
+    settings.redis.database = Some(0);
+    settings.validate().unwrap();
+    settings.redis.database = Some(1);
+    let message = settings.validate().unwrap_err().to_string();
+    assert_eq!(message, "redis.database = 1: expected 0 or \"\", since a cluster has database 0 alone");
+}
+
+#[test]
+fn fields_that_a_program_sets_are_checked_as_those_of_a_file() {
+    let mut settings = Settings::embedded("game.db");
+    settings.redis.partitions = 16_385;
+    let error = settings.validate().unwrap_err();
+    assert_eq!(error.to_string(), "redis.partitions = 16385: expected an integer from 1 to 16384");
+    let ConfigError::Value { place: Place::Program, key, .. } = error else { panic!("{error:?}") };
+    assert_eq!(key, "redis.partitions");
+}
+
+#[test]
+fn the_first_and_the_last_allowed_value_are_allowed() {
+    for line in [
+        "redis.partitions = 1",
+        "redis.partitions = 16384",
+        "redis.partitions = 0x10",
+        "redis.partitions = +16_384",
+        "hot.operation_deadline = \"30s\"",
+        "hot.touch_interval = \"0s\"",
+        "hot.touch_interval = \"30min\"",
+        "limits.value_bytes_max = 8388608",
+    ] {
+        assert!(said(line).starts_with("Settings {"), "{line}: {}", said(line));
+    }
+}
