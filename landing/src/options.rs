@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use storage_config::LandingSettings;
+
 /// How a landing worker works. `Default` gives the values named here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingOptions {
-    /// The worker's name, for people; names of workers that run at once must differ. Default: "worker".
+    /// The worker's name; names of workers that run at once differ. Empty: a name of its own, made of `worker` and its lock's token. Default: empty.
     pub name: String,
     /// How long a worker without work waits before it looks again. Default: 500 ms.
     pub interval: Duration,
@@ -32,7 +34,7 @@ pub struct LandingOptions {
 impl Default for LandingOptions {
     fn default() -> Self {
         Self {
-            name: "worker".into(),
+            name: String::new(),
             interval: Duration::from_millis(500),
             batch_rows: 1_000,
             batch_bytes: 1 << 20,
@@ -43,6 +45,25 @@ impl Default for LandingOptions {
             backoff_max: Duration::from_secs(10),
             retry_min: Duration::from_secs(10),
             retry_max: Duration::from_secs(3_600),
+        }
+    }
+}
+
+impl From<&LandingSettings> for LandingOptions {
+    fn from(settings: &LandingSettings) -> Self {
+        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            name: settings.worker_name.clone().unwrap_or_default(),
+            interval: settings.interval,
+            batch_rows: size(settings.batch_rows),
+            batch_bytes: settings.batch_bytes,
+            lanes: size(settings.connections),
+            lock_ttl: settings.lock_ttl,
+            worker_ttl: settings.worker_ttl,
+            backoff_min: settings.backoff_min,
+            backoff_max: settings.backoff_max,
+            retry_min: settings.error_retry_min,
+            retry_max: settings.error_retry_max,
         }
     }
 }

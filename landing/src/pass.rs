@@ -80,7 +80,8 @@ impl Worker {
             }) else {
                 break;
             };
-            let page = self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await?;
+            let page =
+                self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await?;
             marks += page.entries.len();
             parts.push(Part { partition: one.busy.partition, entries: page.entries, replay: false });
             one.cursor = page.next.unwrap_or_default();

@@ -28,8 +28,12 @@ pub struct LandingWorker {
 impl LandingWorker {
     /// A worker that does not run yet.
     #[must_use]
-    pub fn new(tiers: Tiers, options: LandingOptions, ids: &dyn Ids) -> Self {
-        let lock = Lock { holder: options.name.clone(), token: ids.next().to_string() };
+    pub fn new(tiers: Tiers, mut options: LandingOptions, ids: &dyn Ids) -> Self {
+        let token = ids.next().to_string();
+        if options.name.is_empty() {
+            options.name = format!("worker-{token}");
+        }
+        let lock = Lock { holder: options.name.clone(), token };
         let rows_at_once = AtomicUsize::new(options.batch_rows.max(1));
         let worker = Worker { tiers, options, claims: Claims::new(lock), metrics: Metrics::default(), rows_at_once };
         Self { worker: Arc::new(worker) }

@@ -9,6 +9,7 @@
 //! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
 //! | [`schema`] | [`SchemaState`]: whether tables and program fit |
 //! | [`seam`] | [`Seam`]: where tests see, hold and replace statements |
+//! | `settings` | from the settings to [`ColdOptions`] |
 //! | `statement`, `exec`, `pool`, `session` | the statements' texts, and the way of one to the database |
 //! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the one implementation that both engines share |
 //! | `fault`, `classify` | what the database's error numbers mean |
@@ -37,6 +38,7 @@ mod partition;
 mod pool;
 mod read;
 mod session;
+mod settings;
 mod split;
 mod sqlite;
 mod statement;

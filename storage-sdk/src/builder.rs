@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use storage_config::Settings;
+use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
 use storage_model::{Clock, Ids, Limits, SystemClock};
-use storage_sql::ColdStore;
+use storage_sql::{ColdOptions, ColdStore};
 
 use crate::background::Background;
 use crate::core::Core;
@@ -77,17 +77,17 @@ impl StorageBuilder {
         };
         let cold = match cold {
             Some(cold) => cold,
-            None => storage_sql::open(&settings).await?,
+            None => storage_sql::open(&ColdOptions::from(&settings.sql)).await?,
         };
         hot.check().await?;
         hot.fix_partition_count().await?;
         cold.fix_partition_count(hot.partition_count()).await?;
 
-        let tiers = Tiers::new(hot, cold, settings.hot.load_rows_max);
-        let limits: Limits = settings.limits.into();
+        let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX));
+        let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
         let touches = Touches::new(settings.hot.touch_interval);
-        let worker = lands.unwrap_or(settings.is_embedded()).then(|| {
+        let worker = lands.unwrap_or(settings.redis.url == HotUrl::Memory).then(|| {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });

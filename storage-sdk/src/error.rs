@@ -87,7 +87,9 @@ const SOON: Duration = Duration::from_millis(200);
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => Retry::After(SOON),
+            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => {
+                Retry::After(SOON)
+            }
             Kind::UnsafeEviction => Retry::After(Duration::from_secs(60)),
             Kind::Conflict | Kind::NotLanded => Retry::Reread,
             _ => Retry::Never,
@@ -116,7 +118,9 @@ impl Error {
             Refusal::Overflow(field) => {
                 Self::new(Kind::Overflow, format!("the sum in field {:?} does not fit in 64 bits", field.as_str()))
             }
-            Refusal::NotLanded => Self::new(Kind::NotLanded, "the owner has changes that have not landed; flush it before a purge"),
+            Refusal::NotLanded => {
+                Self::new(Kind::NotLanded, "the owner has changes that have not landed; flush it before a purge")
+            }
             other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
         }
     }

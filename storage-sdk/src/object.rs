@@ -203,7 +203,8 @@ impl<T: SaveObject> ObjStorage<T> {
                 return Err(ModifyError::Missing(owner.owner().to_string()));
             };
             let answer = change(&mut object).map_err(ModifyError::Aborted)?;
-            let bytes = codec::encode_checked(&object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+            let bytes =
+                codec::encode_checked(&object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
             match owner.update([(T::FIELD, bytes)]).if_version(version).await {
                 Ok(_) => return Ok(answer),
                 Err(error) if error.is_conflict() => {}

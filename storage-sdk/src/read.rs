@@ -87,10 +87,7 @@ impl Core {
     pub(crate) async fn read_many(&self, asked: &[(Owner, Option<Vec<Field>>)]) -> Vec<Result<Record>> {
         let reads: Vec<Read> = asked
             .iter()
-            .map(|(owner, fields)| Read {
-                owner: owner.clone(),
-                fields: fields.clone().map_or(Fields::All, Fields::Live),
-            })
+            .map(|(owner, fields)| Read { owner: owner.clone(), fields: fields.clone().map_or(Fields::All, Fields::Live) })
             .collect();
         let hot = self.tiers.hot().read(&reads).await;
         let finished = asked.iter().zip(hot).map(|((owner, fields), hot)| async move {

@@ -38,7 +38,7 @@ pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
 /// The memory engine is alone in its process, so no other process can land or look at it.
 fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(
-        !settings.is_embedded(),
+        !settings.redis.url == storage_config::HotUrl::Memory,
         "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server"
     );
     Ok(())
@@ -74,11 +74,11 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
             Err(error) => return Err(error),
         }
     };
-    Ok(Tiers::new(hot, cold, settings.hot.load_rows_max))
+    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?))
 }
 
 async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {
-    let cold = storage_sql::open(settings).await.context("the cold tier")?;
+    let cold = storage_sql::open(&storage_sql::ColdOptions::from(&settings.sql)).await.context("the cold tier")?;
     cold.fix_partition_count(partitions).await.context("the cold tier")?;
     Ok(cold)
 }
