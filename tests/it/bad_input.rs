@@ -19,7 +19,9 @@ async fn impossible_names_and_values_are_refused_before_anything_is_written() ->
     let too_large = vec![0_u8; (1 << 20) + 1];
     let many: Vec<(String, &str)> = (0..1_001).map(|n| (n.to_string(), "")).collect();
     let error = ann.update([("ok", vec![]), ("large", too_large)]).await.unwrap_err();
-    assert!(error.to_string().contains("\"large\"") && error.to_string().contains("1048577") && error.to_string().contains("1048576"));
+    assert!(
+        error.to_string().contains("\"large\"") && error.to_string().contains("1048577") && error.to_string().contains("1048576")
+    );
     assert!(ann.update(many).await.unwrap_err().to_string().contains("1001"));
     assert_eq!(ann.update([("", "x")]).await.unwrap_err().kind(), Kind::Invalid);
     assert_eq!(ann.update(Vec::<(&str, &str)>::new()).await.unwrap_err().kind(), Kind::Invalid);
@@ -44,7 +46,8 @@ async fn another_partition_count_than_the_stored_one_is_refused() -> Result<()> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_may_evict_unlanded_data_is_refused_at_the_start_and_later() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { maxmemory_policy: Some("allkeys-lru".into()), ..RedisOptions::default() }).await?;
+    let redis =
+        RedisServer::start(RedisOptions { maxmemory_policy: Some("allkeys-lru".into()), ..RedisOptions::default() }).await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.hot.policy_check_interval = std::time::Duration::from_millis(20);
     let error = Storage::open(world.settings.clone()).await.unwrap_err();

@@ -21,7 +21,8 @@ async fn land_and_evict(stack: &Stack, owners: &[&storage_sdk::ByteOwner]) -> Re
 async fn fields_named_like_markers_and_values_that_look_like_flags_are_plain_data() -> Result<()> {
     let stack = Stack::open().await?;
     let owner = stack.player("ann");
-    let data = [("del", ":delFlag"), ("model:del", "x"), ("cachedAllKey", "1"), (":v", "7"), (":g", "9a"), (":d:del", "r"), ("%", "%")];
+    let data =
+        [("del", ":delFlag"), ("model:del", "x"), ("cachedAllKey", "1"), (":v", "7"), (":g", "9a"), (":d:del", "r"), ("%", "%")];
     owner.update(data).await?;
     for hot in [true, false] {
         let all = owner.get_all().await?;

@@ -106,7 +106,8 @@ async fn poison(url: String, owner: &str) -> Result<()> {
     use sqlx::Connection as _;
     let id = owner.rsplit('/').next().unwrap_or_default();
     let mut connection = sqlx::mysql::MySqlConnection::connect(&url).await?;
-    let check = format!("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')");
+    let check =
+        format!("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')");
     sqlx::raw_sql(sqlx::AssertSqlSafe(check)).execute(&mut connection).await?;
     connection.close().await?;
     Ok(())

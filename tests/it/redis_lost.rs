@@ -22,7 +22,10 @@ async fn a_redis_that_restarts_with_its_data_goes_on_with_a_new_epoch() -> Resul
     stack.landed().await?;
     worker.stop().await?;
     let stored = rows(&stack.database).await?;
-    assert_eq!(stored.iter().map(|row| (row.value.clone(), row.version)).collect::<Vec<_>>(), [(b"2".to_vec(), ack.version().get())]);
+    assert_eq!(
+        stored.iter().map(|row| (row.value.clone(), row.version)).collect::<Vec<_>>(),
+        [(b"2".to_vec(), ack.version().get())]
+    );
     Ok(())
 }
 

@@ -1,0 +1,189 @@
+//! The `landing-worker` program as a user runs it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+
+use anyhow::{Result, ensure};
+use storage_tests::{Stack, World, rows, stack, until};
+use tokio::process::Command;
+
+/// A settings file of a fresh world, and the folder it lies in.
+async fn config() -> Result<(tempfile::TempDir, std::path::PathBuf, World)> {
+    let world = World::fresh().await?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("storage.toml");
+    std::fs::write(&path, &world.text)?;
+    Ok((folder, path, world))
+}
+
+async fn program(config: &Path, args: &[&str]) -> Result<Output> {
+    let (command, rest) = args.split_first().map_or(("", args), |(command, rest)| (*command, rest));
+    Ok(Command::new(env!("CARGO_BIN_EXE_worker")).arg(command).arg("--config").arg(config).args(rest).output().await?)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn sorted(path: &Path) -> Result<Vec<serde_json::Value>> {
+    let mut lines: Vec<serde_json::Value> =
+        std::fs::read_to_string(path)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    lines.sort_by_key(|line| {
+        ["app", "region", "logic_type", "owner_id"].map(|key| line[key].as_str().unwrap_or_default().to_owned())
+    });
+    Ok(lines)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_entities_come_out_as_they_went_in_unlanded_and_cold() -> Result<()> {
+    let (folder, config, world) = config().await?;
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/entities.jsonl");
+    let wanted = sorted(&fixture)?;
+
+    let import = program(&config, &["import", fixture.to_str().unwrap_or_default()]).await?;
+    ensure!(import.status.success(), "{}", text(&import.stderr));
+    let export = async |name: &str| -> Result<Vec<serde_json::Value>> {
+        let out = folder.path().join(name);
+        let export = program(&config, &["export", "--output", out.to_str().unwrap_or_default()]).await?;
+        ensure!(export.status.success(), "{}", text(&export.stderr));
+        let lines = std::fs::read_to_string(&out)?;
+        let exported: Vec<serde_json::Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok(exported)
+    };
+    assert_eq!(export("unlanded").await?, wanted, "in key order, before anything has landed");
+
+    let drain = program(&config, &["drain"]).await?;
+    ensure!(drain.status.success(), "{}{}", text(&drain.stdout), text(&drain.stderr));
+    let fields: usize = wanted.iter().map(|line| line["fields"].as_object().map_or(0, serde_json::Map::len)).sum();
+    assert_eq!(rows(&world.database).await?.len(), fields);
+
+    let stack = Stack::with(world).await?;
+    let mut pages = stack.storage.owners().await?;
+    while let Some(owners) = pages.next().await? {
+        for evicted in stack.storage.tiers().hot().evict(&owners).await {
+            assert_eq!(evicted?, storage_sdk::Evicted::Gone);
+        }
+    }
+    assert_eq!(export("cold").await?, wanted);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_lines_are_named_by_number_and_the_others_go_on() -> Result<()> {
+    let (folder, config, _world) = config().await?;
+    let file = folder.path().join("lines");
+    let good = r#"{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{"x":"1"}}"#;
+    let bad_name = good.replace("\"t\"", "\"\"");
+    std::fs::write(&file, format!("{good}\nnot json\n\n{bad_name}\n{}\n", good.replace("\"1\",", "\"2\",")))?;
+    let import = program(&config, &["import", file.to_str().unwrap_or_default()]).await?;
+    assert_eq!(import.status.code(), Some(1));
+    let errors = text(&import.stderr);
+    assert!(errors.contains("lines:2:") && errors.contains("lines:4:") && errors.contains("logic type is empty"), "{errors}");
+    assert_eq!(text(&import.stdout), "wrote 2 owners, 2 fields; 2 bad lines\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_counts_what_waits_and_names_who_lands_it() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    for id in 0..20 {
+        stack.player(&id.to_string()).update([("v", "1")]).await?;
+    }
+    let json = program(&config, &["status", "--json"]).await?;
+    let status: serde_json::Value = serde_json::from_slice(&json.stdout)?;
+    assert_eq!((status["total"]["live"].as_u64(), status["total"]["errors"].as_u64()), (Some(20), Some(0)));
+    assert!(status["total"]["oldest_unlanded_seconds"].as_f64().is_some());
+    assert_eq!(status["partitions"].as_array().map(Vec::len), Some(8));
+    let worker = stack.worker();
+    stack.landed().await?;
+    let table = text(&program(&config, &["status"]).await?.stdout);
+    assert!(
+        table.contains("holder") && table.lines().last().is_some_and(|line| line.trim_start().starts_with("total")),
+        "{table}"
+    );
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    stack.player("good").update([("v", "1")]).await?;
+    stack.player("bad").update([("v", "1")]).await?;
+    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> 'bad')").execute(&mut connection).await?;
+    let drain = program(&config, &["drain"]).await?;
+    assert_eq!(drain.status.code(), Some(1), "{}", text(&drain.stderr));
+    assert!(text(&drain.stdout).contains("0 unlanded, 1 refused"), "{}", text(&drain.stdout));
+    let errors = text(&program(&config, &["errors"]).await?.stdout);
+    assert!(errors.contains("game/eu/player/bad") && errors.contains("poison"), "{errors}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrate_shows_and_creates_the_schema_once() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let dry = text(&program(&config, &["migrate", "--dry-run"]).await?.stdout);
+    assert!(dry.contains("CREATE TABLE") && dry.contains("landing_rows"), "{dry}");
+    assert!(rows(&world.database).await.is_err(), "nothing was run");
+    let first = program(&config, &["migrate"]).await?;
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert_eq!(rows(&world.database).await?, []);
+    assert_eq!(text(&program(&config, &["migrate", "--dry-run"]).await?.stdout), "");
+    assert_eq!(text(&program(&config, &["migrate"]).await?.stdout), "the schema was up to date\n");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_starts_without_a_database_waits_and_says_so() -> Result<()> {
+    let mariadb = storage_servers::MariaDbServer::start(storage_servers::MariaDbOptions::default()).await?;
+    let world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, &world.text)?;
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("v", "1")]).await?;
+    mariadb.kill()?;
+    let log = folder.path().join("log");
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_worker"))
+        .args(["run", "--config"])
+        .arg(&config)
+        .stderr(std::fs::File::create(&log)?)
+        .kill_on_drop(true)
+        .spawn()?;
+    until("it says that it waits", async || Ok(std::fs::read_to_string(&log)?.contains("waiting"))).await?;
+    mariadb.restart().await?;
+    stack.landed().await?;
+    assert_eq!(rows(&stack.database).await?.len(), 1);
+    let id = i32::try_from(worker.id().unwrap_or_default())?;
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).expect("an id"), rustix::process::Signal::TERM)?;
+    assert!(worker.wait().await?.success(), "SIGTERM ends it with 0");
+    let holders: BTreeMap<_, _> = stack.backlog().await?.partitions.into_iter().map(|(p, peek)| (p.0, peek.holder)).collect();
+    assert!(holders.values().all(Option::is_none), "locks are given back: {holders:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_variables_are_enough_to_start_and_a_wrong_one_is_named() -> Result<()> {
+    let world = World::fresh().await?;
+    let status = async |name: &str, value: &str| {
+        Command::new(env!("CARGO_BIN_EXE_worker"))
+            .arg("status")
+            .env("STORAGE__REDIS__URL", stack::redis().await?.url())
+            .env("STORAGE__REDIS__PREFIX", &world.settings.redis.prefix)
+            .env("STORAGE__SQL__URL", &world.database)
+            .env(name, value)
+            .output()
+            .await
+            .map_err(anyhow::Error::from)
+    };
+    let fine = status("STORAGE__REDIS__PARTITIONS", "8").await?;
+    assert!(fine.status.success(), "{}", text(&fine.stderr));
+    let wrong = status("STORAGE__REDIS__PARTITIONS", "many").await?;
+    assert_eq!(wrong.status.code(), Some(1));
+    let error = text(&wrong.stderr);
+    assert!(error.contains("STORAGE__REDIS__PARTITIONS") && error.contains("16384"), "{error}");
+    Ok(())
+}
