@@ -19,6 +19,14 @@ pub fn bar(length: u64, unit: &str) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
+/// A bar of this length that is told what to say; hidden where stderr is no terminal.
+#[must_use]
+pub fn phases(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {msg}");
+    let bar = bars().add(ProgressBar::new(length));
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// Shows on a bar how much is left: its length is the most that ever was.
 pub fn shrink(bar: &ProgressBar, left: u64) {
     let length = bar.length().unwrap_or_default().max(left);

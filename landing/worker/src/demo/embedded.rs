@@ -1,0 +1,55 @@
+//! `demo`: the embedded mode, with nothing to install.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use storage_sdk::{Settings, Storage};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::game::{self, Look, Plan};
+use super::rows::Database;
+use super::table::{Run, Table};
+use super::verify;
+
+/// The file that is asked for, which must not exist yet; or one in a temporary folder that stays.
+///
+/// # Errors
+/// The file exists, or there is no temporary folder.
+pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    match asked {
+        Some(path) if path.exists() => {
+            anyhow::bail!("{} exists; the demo compares every row, so name a file that does not exist yet", path.display())
+        }
+        Some(path) => Ok(path),
+        None => Ok(TempDir::with_prefix("landing-demo-").context("a temporary folder")?.keep().join("game.db")),
+    }
+}
+
+/// Plays in memory while the storage lands in a SQLite file, and compares.
+///
+/// # Errors
+/// The storage fails.
+pub async fn run(
+    plan: Plan,
+    time: Duration,
+    file: &Path,
+    progress: impl FnMut(Look<'_>),
+) -> anyhow::Result<(Table, bool)> {
+    let storage = Storage::open(Settings::embedded(file)).await?;
+    let over = async {
+        sleep(time).await;
+        Ok(())
+    };
+    let (played, ()) = game::play(&storage, plan, over, progress).await?;
+    let loads_in_play = storage.stats().await?.hot_loads;
+    verify::landed(&storage).await?;
+    let rows_landed = storage.stats().await?.rows_landed;
+    let compared = verify::compare(&storage, &played, &Database::Sqlite(file.to_owned())).await?;
+    storage.close(super::CLOSE).await;
+
+    let end = vec![("database file", file.display().to_string())];
+    let run = Run { rows_landed, loads_in_play, more: Vec::new(), end };
+    Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
+}

@@ -1,0 +1,88 @@
+//! `demo --servers`: real servers, two worker processes, one of them killed in the middle of its work.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use storage_sdk::{Settings, Storage};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::game::{self, Look, Plan};
+use super::rows::Database;
+use super::table::{Run, Table, grouped};
+use super::verify;
+use super::worker::{WorkerProcess, kill_one};
+
+/// A Redis and a database of their own, and settings that name them.
+struct Stage {
+    _redis: RedisServer,
+    database: MariaDbServer,
+    settings: Settings,
+    /// The settings as a file, for the workers. The folder goes last, with everything in it.
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+impl Stage {
+    async fn set() -> anyhow::Result<Self> {
+        let (redis, database) =
+            tokio::try_join!(RedisServer::start(RedisOptions::default()), MariaDbServer::start(MariaDbOptions::default()))?;
+        // Few partitions, and small batches, so that a snapshot takes several; locks that soon run out.
+        let text = format!(
+            "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
+             [landing]\nbatch_rows = 50\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
+            redis.url(),
+            database.url()
+        );
+        let settings = Settings::from_toml(&text, "the demo's settings")?;
+        let folder = TempDir::with_prefix("landing-demo-").context("a temporary folder")?;
+        let file = folder.path().join("storage.toml");
+        std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+        Ok(Self { _redis: redis, database, settings, file, _folder: folder })
+    }
+
+    /// Rows that the database was given since it started; it counts them itself.
+    async fn rows_written(&self) -> anyhow::Result<u64> {
+        let status = self.database.sql("SHOW GLOBAL STATUS LIKE 'Handler_write'").await?;
+        let count = status.split_whitespace().next_back().context("the database does not count its rows")?;
+        Ok(count.parse()?)
+    }
+}
+
+/// Plays on real servers while a worker is killed, and compares.
+///
+/// # Errors
+/// A server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
+pub async fn run(plan: Plan, time: Duration, progress: impl FnMut(Look<'_>)) -> anyhow::Result<(Table, bool)> {
+    let stage = Stage::set().await?;
+    let storage = Storage::open(stage.settings.clone()).await?;
+    let mut worker = WorkerProcess::start("worker-1", &stage.file)?;
+
+    let before = stage.rows_written().await?;
+    let hot = std::sync::Arc::clone(storage.tiers().hot());
+    let over = async {
+        // A part of the time all is well, so that there is something to take over.
+        let killed = async {
+            sleep(time / 4).await;
+            kill_one(hot.as_ref(), &mut worker, &stage.file).await
+        };
+        let ((), taken_over) = tokio::join!(sleep(time), killed);
+        taken_over
+    };
+    let (played, taken_over) = game::play(&storage, plan, over, progress).await?;
+    let loads_in_play = storage.stats().await?.hot_loads;
+    verify::landed(&storage).await?;
+    let rows_landed = stage.rows_written().await? - before;
+    let compared = verify::compare(&storage, &played, &Database::Mysql(stage.database.url())).await?;
+    storage.close(super::CLOSE).await;
+
+    let of = if taken_over.kills == 1 { String::new() } else { format!(" (at kill {})", taken_over.kills) };
+    let more = vec![
+        ("workers", format!("2 processes, one killed with SIGKILL in the middle of a snapshot{of}")),
+        ("taken over", format!("{} marks, by the other worker", grouped(taken_over.marks))),
+    ];
+    let run = Run { rows_landed, loads_in_play, more, end: Vec::new() };
+    Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
+}

@@ -1,0 +1,118 @@
+//! The table at the end.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::game::{GAME_SERVERS, Plan, Played};
+use super::verify::Comparison;
+
+/// Differences that are listed; the others are counted.
+const LISTED_MAX: usize = 10;
+
+/// What a demo ends with; `Display` prints it.
+#[derive(Debug)]
+pub struct Table {
+    lines: Vec<(&'static str, String)>,
+    listed: Vec<String>,
+}
+
+/// What only the demo itself knows of its run.
+#[derive(Debug)]
+pub struct Run {
+    /// Rows written to the database.
+    pub rows_landed: u64,
+    /// Owners loaded while they played.
+    pub loads_in_play: u64,
+    /// Lines of one kind of demo alone, before the differences.
+    pub more: Vec<(&'static str, String)>,
+    /// Lines after the differences.
+    pub end: Vec<(&'static str, String)>,
+}
+
+impl Table {
+    /// Puts a run's table together.
+    #[must_use]
+    pub fn new(plan: Plan, played: &Played, compared: &Comparison, run: Run) -> Self {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let totals = &played.totals;
+        let (writes, fields) = (of(&totals.writes), of(&totals.fields));
+        let mut lines = vec![
+            ("players", format!("{} on {GAME_SERVERS} game servers, for {}, seed {}", grouped(plan.players.into()), seconds(played.time), plan.seed)),
+            ("logins, logouts", format!("{}, {}", grouped(of(&totals.logins)), grouped(of(&totals.logouts)))),
+            ("writes acknowledged", format!("{}, of {} fields", grouped(writes), grouped(fields))),
+            ("rows landed", grouped(run.rows_landed)),
+            ("coalescing ratio", format!("{} fields written for a row landed", ratio(fields, run.rows_landed))),
+            ("oldest unlanded age", format!("{} at its worst", seconds(played.oldest_unlanded))),
+            ("hot loads", format!("{} after the eviction, {} in play", grouped(compared.hot_loads), grouped(run.loads_in_play))),
+        ];
+        let repeats = of(&totals.repeats);
+        if repeats > 0 {
+            lines.push(("writes repeated", format!("{} under the same id", grouped(repeats))));
+        }
+        lines.extend(run.more);
+        lines.push(("compared", format!("{} fields: players' log, rows by SQL, hot-loads", grouped(count(compared.fields)))));
+        lines.push(("differences", grouped(count(compared.differences.len()))));
+        lines.extend(run.end);
+        Self { lines, listed: listed(compared) }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        for (name, value) in &self.lines {
+            writeln!(f, "{name:<width$}  {value}")?;
+        }
+        self.listed.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+fn listed(compared: &Comparison) -> Vec<String> {
+    let differences = &compared.differences;
+    let mut lines: Vec<String> = differences.iter().take(LISTED_MAX).map(|difference| format!("  {difference}")).collect();
+    if differences.len() > LISTED_MAX {
+        lines.push(format!("  and {} more", grouped(count(differences.len() - LISTED_MAX))));
+    }
+    lines
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+/// A number with its thousands apart: 12,345.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A quotient to one decimal, rounded down; "-" for nothing to divide by.
+fn ratio(above: u64, below: u64) -> String {
+    match above.saturating_mul(10).checked_div(below) {
+        Some(tenths) => format!("{}.{}", grouped(tenths / 10), tenths % 10),
+        None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_ratios_have_one_decimal() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([ratio(25, 10), ratio(29_999, 10), ratio(1, 0)], ["2.5", "2,999.9", "-"]);
+    }
+}

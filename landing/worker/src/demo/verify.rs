@@ -1,0 +1,144 @@
+//! The comparison: the players' own log, the rows by plain SQL, the hot-loads of every player.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use storage_model::{Cell, Owner};
+use storage_sdk::{ByteOwner, Evicted, Storage};
+use tokio::time::Instant;
+
+use super::difference::Difference;
+use super::game::Played;
+use super::log::Key;
+use super::rows::Database;
+
+/// How long the last writes may take to land.
+const LANDING: Duration = Duration::from_secs(20);
+/// Players loaded at once.
+const AT_ONCE: usize = 64;
+
+/// What the comparison found.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Fields compared, removed ones included.
+    pub fields: usize,
+    /// Players loaded from the database after everything was evicted.
+    pub hot_loads: u64,
+    /// Every field of which not all ways agree, once.
+    pub differences: Vec<Difference>,
+}
+
+/// Waits until everything has landed. Lands nothing itself.
+///
+/// # Errors
+/// Something has not landed in time, or was refused; the message says how much.
+pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
+    let hot = storage.tiers().hot().as_ref();
+    let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
+    let marks: u64 = left.iter().map(|(_, peek)| peek.live + peek.snapshot).sum();
+    let errors: u64 = left.iter().map(|(_, peek)| peek.errors).sum();
+    anyhow::ensure!(left.is_empty(), "after {LANDING:?} {marks} marks have not landed, and {errors} were refused");
+    Ok(())
+}
+
+/// Evicts every player, reads the rows by plain SQL, hot-loads every player, and compares. Everything has landed.
+///
+/// # Errors
+/// A player can't be evicted or loaded, or the rows can't be read.
+pub async fn compare(storage: &Storage, played: &Played, database: &Database) -> anyhow::Result<Comparison> {
+    evict(storage, &played.owners).await?;
+    let rows = database.rows().await?;
+    let before = storage.stats().await?.hot_loads;
+    let loaded = load(storage, &played.owners).await?;
+    let hot_loads = storage.stats().await?.hot_loads - before;
+
+    let mut differences: BTreeMap<Key, Difference> = BTreeMap::new();
+    let compared = differing(&played.log, &rows, &loaded);
+    for difference in played.differences.iter().cloned().chain(compared) {
+        differences.entry(difference.key.clone()).or_insert(difference);
+    }
+    Ok(Comparison { fields: played.log.len(), hot_loads, differences: differences.into_values().collect() })
+}
+
+async fn evict(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<()> {
+    let owners: Vec<Owner> = owners.iter().map(|owner| owner.owner().clone()).collect();
+    for (owner, evicted) in owners.iter().zip(storage.tiers().hot().evict(&owners).await) {
+        anyhow::ensure!(evicted? == Evicted::Gone, "{owner} could not be evicted: it has not landed");
+    }
+    Ok(())
+}
+
+async fn load(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<BTreeMap<Key, Cell>> {
+    let mut loaded = BTreeMap::new();
+    for some in owners.chunks(AT_ONCE) {
+        let Some(first) = some.first() else { continue };
+        let scope = first.owner().scope();
+        let records = storage.scope(scope.app(), scope.region())?.bytes().get_all_many(some).await;
+        for (owner, record) in some.iter().zip(records) {
+            let record = record.context("the hot-load")?;
+            let fields = record.iter().map(|(field, value)| ((owner.owner().clone(), field.clone()), Cell::Live(value.clone())));
+            loaded.extend(fields);
+        }
+    }
+    Ok(loaded)
+}
+
+/// The fields of which log, rows and hot-loads don't agree. A removed field has a row and is not loaded.
+fn differing(log: &BTreeMap<Key, Cell>, rows: &BTreeMap<Key, Cell>, loaded: &BTreeMap<Key, Cell>) -> Vec<Difference> {
+    let keys: BTreeSet<&Key> = log.keys().chain(rows.keys()).chain(loaded.keys()).collect();
+    let one = |key: &Key| {
+        let (told, row, loaded) = (log.get(key), rows.get(key), loaded.get(key));
+        let mut found = Vec::new();
+        if row != told {
+            found.push(("rows by SQL", row.cloned()));
+        }
+        if loaded.and_then(Cell::live) != told.and_then(Cell::live) {
+            found.push(("hot-load", loaded.cloned()));
+        }
+        (!found.is_empty()).then(|| Difference { key: key.clone(), log: told.cloned(), found })
+    };
+    keys.into_iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Field;
+
+    use super::*;
+
+    fn cells<const N: usize>(cells: [(&str, Cell); N]) -> BTreeMap<Key, Cell> {
+        let owner = Owner::new("demo", "eu", "player", "1").unwrap();
+        cells.into_iter().map(|(field, cell)| ((owner.clone(), Field::new(field).unwrap()), cell)).collect()
+    }
+
+    fn live(value: &'static str) -> Cell {
+        Cell::Live(value.into())
+    }
+
+    #[test]
+    fn what_agrees_three_ways_is_no_difference() {
+        let gone = || ("gone", Cell::Removed("x".into()));
+        let log = cells([("gold", live("1")), gone()]);
+        assert_eq!(differing(&log, &log, &cells([("gold", live("1"))])), []);
+    }
+
+    #[test]
+    fn every_field_that_differs_counts_once_and_names_who_disagrees() {
+        let log = cells([("a", live("1")), ("b", live("1")), ("c", Cell::Removed("1".into())), ("lost", live("1"))]);
+        let rows = cells([("a", live("2")), ("b", live("1")), ("c", live("1")), ("strange", live("1"))]);
+        let loaded = cells([("a", live("2")), ("b", live("2"))]);
+        let found: Vec<_> = differing(&log, &rows, &loaded)
+            .into_iter()
+            .map(|difference| (difference.key.1.as_str().to_owned(), difference.found.iter().map(|(way, _)| *way).collect::<Vec<_>>()))
+            .collect();
+        let expected = [
+            ("a", vec!["rows by SQL", "hot-load"]),
+            ("b", vec!["hot-load"]),
+            ("c", vec!["rows by SQL"]),
+            ("lost", vec!["rows by SQL", "hot-load"]),
+            ("strange", vec!["rows by SQL"]),
+        ];
+        assert_eq!(found, expected.map(|(field, ways)| (field.to_owned(), ways)));
+    }
+}

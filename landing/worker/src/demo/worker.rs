@@ -1,0 +1,168 @@
+//! A landing worker in a process of its own, which is killed while a snapshot is half settled.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use storage_dirty::{HotStore, PartitionPeek};
+use storage_landing::Backlog;
+use storage_model::{Partition, Timestamp};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Becomes the worker (`exec`), and leaves a watchdog beside it that reads the pipe whose other end the demo holds. A line means
+/// that the demo has ended the worker itself. The end of the pipe means that the demo is dead, however it died: then the watchdog
+/// kills the worker, which would wait for its servers for ever.
+const WATCHED: &str = r#"
+exec 3<&0 0</dev/null
+{ read -r line <&3 || kill -9 $$; } >/dev/null 2>&1 &
+exec "$@" 3<&-
+"#;
+
+/// `landing-worker run` as a child process. Dropping it kills it with SIGKILL.
+#[derive(Debug)]
+pub struct WorkerProcess {
+    name: String,
+    child: Child,
+    watchdog: ChildStdin,
+    log: PathBuf,
+}
+
+impl WorkerProcess {
+    /// Starts a worker under a name. Its log goes to a file beside the settings.
+    ///
+    /// # Errors
+    /// It can't be started.
+    pub fn start(name: &str, settings: &Path) -> anyhow::Result<Self> {
+        let log = settings.with_file_name(format!("{name}.log"));
+        let output = File::create(&log).with_context(|| log.display().to_string())?;
+        let mut command = Command::new("sh");
+        command.args(["-c", WATCHED, "sh"]).arg(std::env::current_exe()?).args(["run", "--config"]).arg(settings);
+        // The settings are the file's alone, whatever the demo was started with.
+        for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__")) {
+            command.env_remove(variable);
+        }
+        command.env("STORAGE__LANDING__WORKER_NAME", name);
+        command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
+        let mut child = command.spawn().context("a landing worker can't be started")?;
+        let watchdog = child.stdin.take().context("a piped child has a standard input")?;
+        Ok(Self { name: name.to_owned(), child, watchdog, log })
+    }
+
+    /// Fails if the process has ended, with the end of its log.
+    fn check(&mut self) -> anyhow::Result<()> {
+        let Some(status) = self.child.try_wait()? else { return Ok(()) };
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        anyhow::bail!("worker {} ended with {status}; its log ends: {}", self.name, log.lines().next_back().unwrap_or_default())
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could kill the id's next owner.
+        let _ = self.watchdog.write_all(b"\n");
+        let _ = self.child.wait();
+    }
+}
+
+/// What a worker left behind that was killed in the middle of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenOver {
+    /// Marks in the snapshots it held, which the other worker landed.
+    pub marks: u64,
+    /// How many workers were killed until one was hit in the middle.
+    pub kills: u32,
+}
+
+/// Between two looks at the snapshots.
+const LOOK: Duration = Duration::from_millis(1);
+/// The longest wait for any step.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Workers that are killed until one is hit in the middle of a snapshot.
+const KILLS_MAX: u32 = 10;
+
+/// Starts a second worker beside `other`, kills it with SIGKILL while one of its snapshots is half settled, and waits until `other`
+/// holds what the dead one held. A worker that was quicker than the kill is replaced, and the next one killed.
+///
+/// # Errors
+/// A worker ends by itself, no kill hits, or nobody takes over.
+pub async fn kill_one(hot: &dyn HotStore, other: &mut WorkerProcess, settings: &Path) -> anyhow::Result<TakenOver> {
+    for kills in 1..=KILLS_MAX {
+        let mut victim = WorkerProcess::start(&format!("worker-{}", kills + 1), settings)?;
+        let half = timeout(PATIENCE, half_settled(hot, &mut victim)).await.context("no snapshot was ever half settled")??;
+        let name = victim.name.clone();
+        drop(victim);
+        let left = Backlog::read(hot).await?.partitions;
+        let left: Vec<_> = left.into_iter().filter(|(_, peek)| is_held(peek, &name) && peek.snapshot > 0).collect();
+        if left.iter().any(|(partition, peek)| *partition == half.partition && half.is_still(peek)) {
+            timeout(PATIENCE, taken_over(hot, other, &left)).await.context("nobody took over from the killed worker")??;
+            return Ok(TakenOver { marks: left.iter().map(|(_, peek)| peek.snapshot).sum(), kills });
+        }
+    }
+    anyhow::bail!("{KILLS_MAX} workers were killed, none of them in the middle of a snapshot")
+}
+
+/// A snapshot some of whose marks are settled.
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    partition: Partition,
+    /// What tells it from the partition's next snapshot.
+    oldest: Option<Timestamp>,
+    /// Its marks when it was first seen.
+    whole: u64,
+}
+
+impl Half {
+    fn is_still(&self, peek: &PartitionPeek) -> bool {
+        peek.oldest == self.oldest && (1..self.whole).contains(&peek.snapshot)
+    }
+}
+
+fn is_held(peek: &PartitionPeek, worker: &str) -> bool {
+    peek.holder.as_deref() == Some(worker)
+}
+
+/// Waits until a snapshot that the worker holds is smaller than when it was first seen.
+async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow::Result<Half> {
+    let mut seen: BTreeMap<Partition, Half> = BTreeMap::new();
+    loop {
+        worker.check()?;
+        for (partition, peek) in Backlog::read(hot).await?.partitions {
+            if peek.snapshot == 0 || !is_held(&peek, &worker.name) {
+                seen.remove(&partition);
+                continue;
+            }
+            let first = Half { partition, oldest: peek.oldest, whole: peek.snapshot };
+            let half = seen.entry(partition).or_insert(first);
+            if half.oldest != peek.oldest {
+                *half = first;
+            }
+            if half.is_still(&peek) {
+                return Ok(*half);
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until a worker holds these partitions, and has finished the snapshots that were left in them.
+async fn taken_over(hot: &dyn HotStore, worker: &mut WorkerProcess, left: &[(Partition, PartitionPeek)]) -> anyhow::Result<()> {
+    let mut open: BTreeMap<Partition, &PartitionPeek> = left.iter().map(|(partition, peek)| (*partition, peek)).collect();
+    let started = Instant::now();
+    while !open.is_empty() {
+        worker.check()?;
+        for (partition, peek) in Backlog::read(hot).await?.partitions {
+            let is_finished = |before: &&PartitionPeek| peek.snapshot == 0 || peek.oldest != before.oldest;
+            if is_held(&peek, &worker.name) && open.get(&partition).is_some_and(is_finished) {
+                open.remove(&partition);
+            }
+        }
+        sleep(LOOK).await;
+    }
+    tracing::debug!(takeover_ms = started.elapsed().as_millis(), "the snapshots of the killed worker are finished");
+    Ok(())
+}
