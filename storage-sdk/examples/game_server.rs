@@ -1,0 +1,123 @@
+//! A small game server on the embedded storage: players log in, play, trade, and log out.
+//!
+//! `cargo run -p storage-sdk --example game_server -- game.db` runs it again and again on the same file. For Redis and MySQL,
+//! replace `Storage::embedded` by `Storage::open(Settings::load("config/storage.toml")?)`; nothing else changes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use storage_sdk::{ByteOwner, Error, ModifyError, ObjStorage, Outcome, SaveObject, Storage, World};
+
+/// A player's profile: one object in one field.
+#[derive(Debug, Serialize, Deserialize, SaveObject)]
+#[save_object(logic_type = "player")]
+struct Player {
+    #[save_object(owner_id)]
+    id: u64,
+    name: String,
+    level: u32,
+    #[serde(default)]
+    guild: Option<String>,
+}
+
+/// The players' profiles, and their purses beside them: counters in fields of their own, so that no whole object is written for a coin.
+struct Game {
+    players: ObjStorage<Player>,
+    world: World,
+}
+
+impl Game {
+    /// The purse has an owner of its own: a profile and a purse are then written without regard to each other.
+    fn purse(&self, id: u64) -> Result<ByteOwner, Error> {
+        self.world.bytes().owner("purse", id)
+    }
+
+    async fn log_in(&self, id: u64) -> Result<(), Error> {
+        match self.players.load(id).await? {
+            Some(player) => println!("{} is back, level {}", player.name, player.level),
+            None => {
+                let player = Player { id, name: format!("Player {id}"), level: 1, guild: None };
+                match self.players.create(&player).await {
+                    Ok(_) => println!("welcome, {}", player.name),
+                    // Another game server was faster: then the player exists, which is all that was wanted.
+                    Err(error) if error.is_conflict() => {}
+                    Err(error) => return Err(error),
+                }
+                self.purse(id)?.incr("gold", 100).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn level_up(&self, id: u64) -> Result<u32, ModifyError<&'static str>> {
+        self.players
+            .modify(id, |player| {
+                if player.level >= 60 {
+                    return Err("the highest level");
+                }
+                player.level += 1;
+                Ok(player.level)
+            })
+            .await
+    }
+
+    /// A trade has no transaction across owners: take first, give second, and give back what could not be given. Each step is
+    /// repeated under its id until its outcome is known, so no coin is made or lost while this process lives.
+    async fn give(&self, storage: &Storage, from: u64, to: u64, gold: i64) -> Result<(), Error> {
+        let left = add(storage, &self.purse(from)?, -gold).await?;
+        if left < 0 {
+            add(storage, &self.purse(from)?, gold).await?;
+            println!("{from} has not enough gold");
+            return Ok(());
+        }
+        if let Err(error) = add(storage, &self.purse(to)?, gold).await {
+            add(storage, &self.purse(from)?, gold).await?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    async fn log_out(&self, id: u64) -> Result<(), Error> {
+        self.players.unload(id, Duration::from_secs(10)).await?;
+        self.purse(id)?.unload(Duration::from_secs(10)).await?;
+        Ok(())
+    }
+}
+
+/// Adds to a purse; a write whose outcome is unknown is repeated under its id, which applies it at most once.
+async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Error> {
+    let id = storage.next_id();
+    loop {
+        match purse.incr("gold", gold).with_id(id).await {
+            Err(error) if error.outcome() == Outcome::Unknown => {}
+            result => return result.map(|counters| counters.value()),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "game.db".into());
+    let storage = Storage::embedded(&path).await?;
+    let world = storage.scope("mygame", "eu-1")?;
+    let game = Game { players: world.objects(), world };
+
+    for id in 1..=3 {
+        game.log_in(id).await?;
+        match game.level_up(id).await {
+            Ok(level) => println!("{id} reached level {level}"),
+            Err(ModifyError::Aborted(why)) => println!("{id}: {why}"),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    game.give(&storage, 1, 2, 30).await?;
+    for id in 1..=3 {
+        let gold = game.purse(id)?.get(["gold"]).await?;
+        println!("{id} has {} gold", String::from_utf8_lossy(gold["gold"].as_deref().unwrap_or(b"0")));
+        game.log_out(id).await?;
+    }
+
+    let report = storage.close(Duration::from_secs(10)).await;
+    println!("closed; {} changes were not landed", report.unlanded);
+    Ok(())
+}
