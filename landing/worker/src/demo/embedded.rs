@@ -31,12 +31,7 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// The storage fails.
-pub async fn run(
-    plan: Plan,
-    time: Duration,
-    file: &Path,
-    progress: impl FnMut(Look<'_>),
-) -> anyhow::Result<(Table, bool)> {
+pub async fn run(plan: Plan, time: Duration, file: &Path, progress: impl FnMut(Look<'_>)) -> anyhow::Result<(Table, bool)> {
     let storage = Storage::open(Settings::embedded(file)).await?;
     let over = async {
         sleep(time).await;

@@ -38,7 +38,15 @@ impl Table {
         let totals = &played.totals;
         let (writes, fields) = (of(&totals.writes), of(&totals.fields));
         let mut lines = vec![
-            ("players", format!("{} on {GAME_SERVERS} game servers, for {}, seed {}", grouped(plan.players.into()), seconds(played.time), plan.seed)),
+            (
+                "players",
+                format!(
+                    "{} on {GAME_SERVERS} game servers, for {}, seed {}",
+                    grouped(plan.players.into()),
+                    seconds(played.time),
+                    plan.seed
+                ),
+            ),
             ("logins, logouts", format!("{}, {}", grouped(of(&totals.logins)), grouped(of(&totals.logouts)))),
             ("writes acknowledged", format!("{}, of {} fields", grouped(writes), grouped(fields))),
             ("rows landed", grouped(run.rows_landed)),

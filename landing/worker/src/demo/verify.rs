@@ -130,7 +130,9 @@ mod tests {
         let loaded = cells([("a", live("2")), ("b", live("2"))]);
         let found: Vec<_> = differing(&log, &rows, &loaded)
             .into_iter()
-            .map(|difference| (difference.key.1.as_str().to_owned(), difference.found.iter().map(|(way, _)| *way).collect::<Vec<_>>()))
+            .map(|difference| {
+                (difference.key.1.as_str().to_owned(), difference.found.iter().map(|(way, _)| *way).collect::<Vec<_>>())
+            })
             .collect();
         let expected = [
             ("a", vec!["rows by SQL", "hot-load"]),
