@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use landing_worker::demo::game::{self, Plan, Played};
 use landing_worker::demo::rows::Database;
 use landing_worker::demo::verify;
@@ -21,39 +22,39 @@ struct Stage {
 }
 
 impl Stage {
-    async fn played() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = Storage::open(Settings::embedded(folder.path().join("game.db"))).await.unwrap();
+    async fn played() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let storage = Storage::open(Settings::embedded(folder.path().join("game.db"))).await?;
         let over = async {
             tokio::time::sleep(Duration::from_millis(900)).await;
             Ok(())
         };
-        let (played, ()) = game::play(&storage, PLAN, over, |_| {}).await.unwrap();
-        verify::landed(&storage).await.unwrap();
-        Self { folder, storage, played }
+        let (played, ()) = game::play(&storage, PLAN, over, |_| {}).await?;
+        verify::landed(&storage).await?;
+        Ok(Self { folder, storage, played })
     }
 
     fn file(&self) -> std::path::PathBuf {
         self.folder.path().join("game.db")
     }
 
-    async fn compare(&self) -> verify::Comparison {
-        verify::compare(&self.storage, &self.played, &Database::Sqlite(self.file())).await.unwrap()
+    async fn compare(&self) -> Result<verify::Comparison> {
+        verify::compare(&self.storage, &self.played, &Database::Sqlite(self.file())).await
     }
 
     /// Changes the database behind the storage's back; answers how many rows.
-    async fn alter(&self, statement: &'static str) -> u64 {
-        let mut connection = SqliteConnectOptions::new().filename(self.file()).connect().await.unwrap();
-        let altered = connection.execute(statement).await.unwrap().rows_affected();
-        connection.close().await.unwrap();
-        altered
+    async fn alter(&self, statement: &'static str) -> Result<u64> {
+        let mut connection = SqliteConnectOptions::new().filename(self.file()).connect().await?;
+        let altered = connection.execute(statement).await?.rows_affected();
+        connection.close().await?;
+        Ok(altered)
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn players_rows_and_hot_loads_agree_and_every_player_is_loaded() {
-    let stage = Stage::played().await;
-    let compared = stage.compare().await;
+    let stage = Stage::played().await.unwrap();
+    let compared = stage.compare().await.unwrap();
     assert_eq!(compared.differences, []);
     assert_eq!(compared.hot_loads, u64::from(PLAN.players));
     assert!(compared.fields > 24 * 5, "each player has a profile, counters and a bag: {}", compared.fields);
@@ -63,11 +64,11 @@ async fn players_rows_and_hot_loads_agree_and_every_player_is_loaded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_altered_row_is_one_difference() {
-    let stage = Stage::played().await;
+    let stage = Stage::played().await.unwrap();
     let one = "UPDATE landing_rows SET value = x'00' \
                WHERE (owner_id, field) IN (SELECT owner_id, field FROM landing_rows WHERE is_del = 0 LIMIT 1)";
-    assert_eq!(stage.alter(one).await, 1);
-    let compared = stage.compare().await;
+    assert_eq!(stage.alter(one).await.unwrap(), 1);
+    let compared = stage.compare().await.unwrap();
     let [difference] = compared.differences.as_slice() else { panic!("{:?}", compared.differences) };
     let ways: Vec<_> = difference.found.iter().map(|(way, _)| *way).collect();
     assert_eq!(ways, ["rows by SQL", "hot-load"]);
@@ -75,39 +76,39 @@ async fn one_altered_row_is_one_difference() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_row_and_a_tombstone_that_came_back_to_life_are_two_differences() {
-    let stage = Stage::played().await;
+    let stage = Stage::played().await.unwrap();
     let lost = "DELETE FROM landing_rows WHERE owner_id = CAST('1' AS BLOB) AND field = CAST('profile' AS BLOB)";
-    assert_eq!(stage.alter(lost).await, 1);
+    assert_eq!(stage.alter(lost).await.unwrap(), 1);
     let risen = "UPDATE landing_rows SET is_del = 0 \
                  WHERE (owner_id, field) IN (SELECT owner_id, field FROM landing_rows WHERE is_del = 1 LIMIT 1)";
-    assert_eq!(stage.alter(risen).await, 1);
-    assert_eq!(stage.compare().await.differences.len(), 2);
+    assert_eq!(stage.alter(risen).await.unwrap(), 1);
+    assert_eq!(stage.compare().await.unwrap().differences.len(), 2);
 }
 
-fn demo(args: &[&str]) -> Output {
+fn demo(args: &[&str]) -> Result<Output> {
     let program = Path::new(env!("CARGO_BIN_EXE_landing-worker"));
-    Command::new(program).arg("demo").args(args).output().unwrap()
+    Ok(Command::new(program).arg("demo").args(args).output()?)
 }
 
 /// The value of a line of the table.
-fn line<'a>(table: &'a str, name: &str) -> &'a str {
-    let line = table.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in:\n{table}"));
-    line.trim()
+fn line<'a>(table: &'a str, name: &str) -> Result<&'a str> {
+    let line = table.lines().find_map(|line| line.strip_prefix(name));
+    Ok(line.with_context(|| format!("no {name} in:\n{table}"))?.trim())
 }
 
 #[test]
 fn the_program_prints_a_table_without_differences_and_exits_with_0() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("demo.db").display().to_string();
-    let output = demo(&["--players", "20", "--seconds", "1", "--seed", "3", "--database", &file]);
+    let output = demo(&["--players", "20", "--seconds", "1", "--seed", "3", "--database", &file]).unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(line(&table, "differences"), "0");
-    assert_eq!(line(&table, "database file"), file);
-    assert!(line(&table, "players").ends_with("seed 3"), "{table}");
-    assert!(line(&table, "hot loads").starts_with("20 after the eviction"), "{table}");
+    assert_eq!(line(&table, "differences").unwrap(), "0");
+    assert_eq!(line(&table, "database file").unwrap(), file);
+    assert!(line(&table, "players").unwrap().ends_with("seed 3"), "{table}");
+    assert!(line(&table, "hot loads").unwrap().starts_with("20 after the eviction"), "{table}");
 
-    let again = demo(&["--database", &file]);
+    let again = demo(&["--database", &file]).unwrap();
     assert_eq!(again.status.code(), Some(1));
     let error = String::from_utf8(again.stderr).unwrap();
     assert!(error.contains("demo.db exists"), "{error}");
@@ -115,10 +116,10 @@ fn the_program_prints_a_table_without_differences_and_exits_with_0() {
 
 #[test]
 fn on_servers_a_worker_is_killed_in_the_middle_and_the_other_takes_over() {
-    let output = demo(&["--servers", "--players", "200", "--seconds", "2"]);
+    let output = demo(&["--servers", "--players", "200", "--seconds", "2"]).unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(line(&table, "differences"), "0");
-    let (marks, _) = line(&table, "taken over").split_once(" marks").unwrap();
+    assert_eq!(line(&table, "differences").unwrap(), "0");
+    let (marks, _) = line(&table, "taken over").unwrap().split_once(" marks").unwrap();
     assert!(marks.replace(',', "").parse::<u64>().unwrap() > 0, "{table}");
 }
