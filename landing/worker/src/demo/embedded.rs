@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use indicatif::ProgressBar;
 use storage_sdk::{Settings, Storage};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::game::{self, Look, Plan};
+use super::game::{self, Plan};
 use super::rows::Database;
 use super::table::{Run, Table};
-use super::verify;
+use super::{CLOSE, settle_and_compare, show};
 
 /// The file that is asked for, which must not exist yet; or one in a temporary folder that stays.
 ///
@@ -31,20 +32,18 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// The storage fails.
-pub async fn run(plan: Plan, time: Duration, file: &Path, progress: impl FnMut(Look<'_>)) -> anyhow::Result<(Table, bool)> {
+pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
     let storage = Storage::open(Settings::embedded(file)).await?;
     let over = async {
         sleep(time).await;
         Ok(())
     };
-    let (played, ()) = game::play(&storage, plan, over, progress).await?;
-    let loads_in_play = storage.stats().await?.hot_loads;
-    verify::landed(&storage).await?;
-    let rows_landed = storage.stats().await?.rows_landed;
-    let compared = verify::compare(&storage, &played, &Database::Sqlite(file.to_owned())).await?;
-    storage.close(super::CLOSE).await;
+    let (played, ()) = game::play(&storage, plan, over, show(bar)).await?;
+    let database = Database::Sqlite(file.to_owned());
+    let (compared, stats) = settle_and_compare(&storage, &played, &database, bar).await?;
+    storage.close(CLOSE).await;
 
     let end = vec![("database file", file.display().to_string())];
-    let run = Run { rows_landed, loads_in_play, more: Vec::new(), end };
+    let run = Run { rows_landed: stats.rows_landed, loads_in_play: stats.hot_loads, more: Vec::new(), end };
     Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
 }

@@ -26,9 +26,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use indicatif::ProgressBar;
+use storage_sdk::{Stats, Storage};
+
 use crate::progress;
-use game::{Look, Plan};
+use game::{Look, Plan, Played};
+use rows::Database;
 use table::grouped;
+use verify::Comparison;
 
 /// Arguments of `demo`.
 #[derive(Debug, clap::Args)]
@@ -61,18 +66,37 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan { players: args.players, seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()) };
     let time = Duration::from_secs(args.seconds);
     let bar = progress::phases(u64::try_from(time.as_millis())?);
-    let shown = bar.clone();
-    let show = move |look: Look<'_>| {
-        shown.set_position(u64::try_from(look.time.as_millis()).unwrap_or(u64::MAX));
-        shown.set_message(format!("{} writes acknowledged, {} marks wait", grouped(look.writes), grouped(look.stats.marks)));
-    };
     let (table, agreed) = if args.servers {
-        bar.set_message("starting the servers");
-        servers::run(plan, time, show).await?
+        servers::run(plan, time, &bar).await?
     } else {
-        embedded::run(plan, time, &embedded::database_file(args.database)?, show).await?
+        embedded::run(plan, time, &embedded::database_file(args.database)?, &bar).await?
     };
     bar.finish_and_clear();
     print!("{table}");
     Ok(if agreed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Shows on a bar how the play goes.
+fn show(bar: &ProgressBar) -> impl FnMut(Look<'_>) {
+    |look| {
+        bar.set_position(u64::try_from(look.time.as_millis()).unwrap_or(u64::MAX));
+        let (writes, marks) = (grouped(look.writes), grouped(look.stats.marks));
+        bar.set_message(format!("playing: {writes} writes acknowledged, {marks} marks wait to land"));
+    }
+}
+
+/// After the play: waits for what is left to land, evicts and loads everybody, and compares.
+///
+/// Answers the comparison, and what the storage said of itself before it.
+async fn settle_and_compare(
+    storage: &Storage,
+    played: &Played,
+    database: &Database,
+    bar: &ProgressBar,
+) -> anyhow::Result<(Comparison, Stats)> {
+    bar.set_message("landing what is left");
+    verify::landed(storage).await?;
+    let stats = storage.stats().await?;
+    bar.set_message("everything is evicted; loading every player and comparing");
+    Ok((verify::compare(storage, played, database).await?, stats))
 }

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use indicatif::ProgressBar;
 use storage_sdk::{Settings, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::game::{self, Look, Plan};
+use super::game::{self, Plan};
 use super::rows::Database;
 use super::table::{Run, Table, grouped};
-use super::verify;
 use super::worker::{WorkerProcess, kill_one};
+use super::{CLOSE, settle_and_compare, show};
 
 /// A Redis and a database of their own, and settings that name them.
 struct Stage {
@@ -55,7 +56,8 @@ impl Stage {
 ///
 /// # Errors
 /// A server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
-pub async fn run(plan: Plan, time: Duration, progress: impl FnMut(Look<'_>)) -> anyhow::Result<(Table, bool)> {
+pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
+    bar.set_message("starting Redis and the database");
     let stage = Stage::set().await?;
     let storage = Storage::open(stage.settings.clone()).await?;
     let mut worker = WorkerProcess::start("worker-1", &stage.file)?;
@@ -71,18 +73,17 @@ pub async fn run(plan: Plan, time: Duration, progress: impl FnMut(Look<'_>)) -> 
         let ((), taken_over) = tokio::join!(sleep(time), killed);
         taken_over
     };
-    let (played, taken_over) = game::play(&storage, plan, over, progress).await?;
-    let loads_in_play = storage.stats().await?.hot_loads;
-    verify::landed(&storage).await?;
+    let (played, taken_over) = game::play(&storage, plan, over, show(bar)).await?;
+    let database = Database::Mysql(stage.database.url());
+    let (compared, stats) = settle_and_compare(&storage, &played, &database, bar).await?;
     let rows_landed = stage.rows_written().await? - before;
-    let compared = verify::compare(&storage, &played, &Database::Mysql(stage.database.url())).await?;
-    storage.close(super::CLOSE).await;
+    storage.close(CLOSE).await;
 
     let of = if taken_over.kills == 1 { String::new() } else { format!(" (at kill {})", taken_over.kills) };
     let more = vec![
         ("workers", format!("2 processes, one killed with SIGKILL in the middle of a snapshot{of}")),
         ("taken over", format!("{} marks, by the other worker", grouped(taken_over.marks))),
     ];
-    let run = Run { rows_landed, loads_in_play, more, end: Vec::new() };
+    let run = Run { rows_landed, loads_in_play: stats.hot_loads, more, end: Vec::new() };
     Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
 }

@@ -45,7 +45,7 @@ impl WorkerProcess {
         for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__")) {
             command.env_remove(variable);
         }
-        command.env("STORAGE__LANDING__WORKER_NAME", name);
+        command.env("STORAGE__LANDING__WORKER_NAME", name).env("NO_COLOR", "1");
         command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
         let mut child = command.spawn().context("a landing worker can't be started")?;
         let watchdog = child.stdin.take().context("a piped child has a standard input")?;
