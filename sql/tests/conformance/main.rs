@@ -1,6 +1,6 @@
 //! The suite over all engines, and what only a MySQL server can show.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod backend;
 mod mysql_server;
