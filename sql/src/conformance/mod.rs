@@ -143,7 +143,8 @@ macro_rules! conformance_cases {
                 many_partitions_are_raised_in_one_call
                 no_landing_of_an_earlier_epoch_commits_after_a_raise
                 raising_waits_for_a_landing_under_way
-                overlapping_batches_do_not_deadlock
+                batches_of_the_same_partitions_follow_each_other
+                batches_of_the_same_rows_do_not_deadlock
                 the_partition_count_is_fixed_once
             }
             reads {

@@ -96,7 +96,7 @@ impl SqliteSession {
 
 fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
     args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
-        Arg::Bytes(bytes) => query.bind(bytes.to_vec()),
+        Arg::Bytes(bytes) => query.bind(*bytes),
         // Versions and epochs stay far below; what doesn't fit matches no row.
         Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
     })
