@@ -2,10 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
-use tokio::sync::OnceCell;
 
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
@@ -25,8 +25,9 @@ pub(crate) struct Cold<E: Engine> {
     writers: Arc<Pool<E>>,
     /// The same as `writers` where all connections do both.
     readers: Arc<Pool<E>>,
-    /// Set when the schema was found to fit. Checked before the first work, since a database may be away when the store is opened.
-    fits: OnceCell<()>,
+    /// Set by whoever finds that the schema fits, read before any work: a database may be away when the store is opened. Several
+    /// callers may check at once, since callers that queue for one check would wait for each other's time limits.
+    fits: AtomicBool,
 }
 
 impl<E: Engine> Cold<E> {
@@ -46,12 +47,16 @@ impl<E: Engine> Cold<E> {
             }
             Share::OneWriter { readers } => (pool(1), pool(readers)),
         };
-        Self { engine, shared, writers, readers, fits: OnceCell::new() }
+        Self { engine, shared, writers, readers, fits: AtomicBool::new(false) }
     }
 
     /// Checks the schema, and creates it in an empty database.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
-        self.fits.get_or_try_init(|| schema::ensure(self)).await.map(drop)
+        if !self.fits.load(Ordering::Acquire) {
+            schema::ensure(self).await?;
+            self.fits.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// The engine's own words.
