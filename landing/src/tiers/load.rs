@@ -207,7 +207,8 @@ impl Tiers {
     /// # Cancel safety
     /// Nothing is left behind but what was filled.
     pub async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<FullLoad, TierError> {
-        self.load_proved(owner, async || Ok((self.cold.load_fields(owner, fields).await?, true))).await
+        let load = || async { Ok((self.cold.load_fields(owner, fields).await?, true)) };
+        self.load_proved(owner, load).await
     }
 
     /// Reads all of an owner that has too many rows for [`Tiers::load`]. Its rows are not kept in the hot tier.
@@ -218,7 +219,7 @@ impl Tiers {
     /// # Cancel safety
     /// Nothing is left behind.
     pub async fn load_large(&self, owner: &Owner) -> Result<HotRead, TierError> {
-        let load = async || {
+        let load = || async {
             let loaded = self.cold.load(std::slice::from_ref(owner), usize::MAX).await?;
             Ok((loaded.into_iter().flat_map(|loaded| loaded.rows).collect(), false))
         };
@@ -230,11 +231,10 @@ impl Tiers {
     }
 
     /// Repeats a load of one owner until it is proved. Rows that are not `kept` serve the caller only.
-    async fn load_proved(
-        &self,
-        owner: &Owner,
-        rows: impl AsyncFn() -> Result<(Vec<Row>, bool), TierError>,
-    ) -> Result<FullLoad, TierError> {
+    async fn load_proved<F>(&self, owner: &Owner, rows: impl Fn() -> F) -> Result<FullLoad, TierError>
+    where
+        F: Future<Output = Result<(Vec<Row>, bool), TierError>>,
+    {
         for _ in 0..TRIES_MAX {
             let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else { continue };
             let (rows, kept) = rows().await?;
