@@ -38,7 +38,7 @@ pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
 /// The memory engine is alone in its process, so no other process can land or look at it.
 fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(
-        !settings.redis.url == storage_config::HotUrl::Memory,
+        settings.redis.url != storage_config::HotUrl::Memory,
         "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server"
     );
     Ok(())
