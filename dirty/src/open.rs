@@ -52,8 +52,8 @@ fn url(settings: &RedisSettings) -> Result<Option<String>, HotError> {
         HotUrl::Memory => return Ok(None),
         HotUrl::Server { node, tls, .. } => format!("{}://{node}", if *tls { "rediss" } else { "redis" }),
         HotUrl::Unix { path, .. } => format!("redis+unix://{path}"),
-        HotUrl::Cluster { nodes, tls, .. } => {
-            let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+        HotUrl::Cluster { seeds, tls, .. } => {
+            let nodes: Vec<String> = seeds.iter().map(ToString::to_string).collect();
             format!("{}://{}", if *tls { "rediss-cluster" } else { "redis-cluster" }, nodes.join(","))
         }
         HotUrl::Sentinel { .. } => {

@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
-use tokio::sync::OnceCell;
 
-use crate::exec::Shared;
+use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
@@ -25,8 +25,9 @@ pub(crate) struct Cold<E: Engine> {
     writers: Arc<Pool<E>>,
     /// The same as `writers` where all connections do both.
     readers: Arc<Pool<E>>,
-    /// Set when the schema was found to fit. Checked before the first work, since a database may be away when the store is opened.
-    fits: OnceCell<()>,
+    /// Set by whoever finds that the schema fits, read before any work: a database may be away when the store is opened. Several
+    /// callers may check at once, since callers that queue for one check would wait for each other's time limits.
+    fits: AtomicBool,
 }
 
 impl<E: Engine> Cold<E> {
@@ -46,12 +47,16 @@ impl<E: Engine> Cold<E> {
             }
             Share::OneWriter { readers } => (pool(1), pool(readers)),
         };
-        Self { engine, shared, writers, readers, fits: OnceCell::new() }
+        Self { engine, shared, writers, readers, fits: AtomicBool::new(false) }
     }
 
     /// Checks the schema, and creates it in an empty database.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
-        self.fits.get_or_try_init(|| schema::ensure(self)).await.map(drop)
+        if !self.fits.load(Ordering::Acquire) {
+            schema::ensure(self).await?;
+            self.fits.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// The engine's own words.
@@ -70,6 +75,21 @@ impl<E: Engine> Cold<E> {
             Role::Read => self.readers.lease().await,
             Role::Write => self.writers.lease().await,
         }
+    }
+
+    /// Does some work on a connection for this role.
+    async fn work<T>(
+        &self,
+        role: Role,
+        operation: &'static str,
+        work: impl AsyncFnOnce(&mut Exec<E::Session>) -> Result<T, Fault>,
+    ) -> Result<T, ColdError> {
+        let mut lease = self.checked(role, operation).await?;
+        let done = match lease.exec() {
+            Ok(exec) => work(exec).await,
+            Err(fault) => Err(fault),
+        };
+        done.map_err(|fault| fault.into_cold(operation))
     }
 
     /// A connection for this role to a database whose schema fits.
@@ -91,27 +111,21 @@ impl<E: Engine> ColdStore for Cold<E> {
         if owners.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lease = self.checked(Role::Read, "load").await?;
-        let work = async { read::load(lease.exec()?, owners, rows_max).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("load"))
+        self.work(Role::Read, "load", async |exec| read::load(exec, owners, rows_max).await).await
     }
 
     async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
         if fields.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lease = self.checked(Role::Read, "load_fields").await?;
-        let work = async { read::load_fields(lease.exec()?, owner, fields).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("load_fields"))
+        self.work(Role::Read, "load_fields", async |exec| read::load_fields(exec, owner, fields).await).await
     }
 
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lease = self.checked(Role::Read, "versions").await?;
-        let work = async { read::versions(lease.exec()?, keys).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("versions"))
+        self.work(Role::Read, "versions", async |exec| read::versions(exec, keys).await).await
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
@@ -131,40 +145,31 @@ impl<E: Engine> ColdStore for Cold<E> {
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {
         let Some(page) = owners::Page::of_world(scope, logic_type, after, limit) else { return Ok(Vec::new()) };
-        let mut lease = self.checked(Role::Read, "owners").await?;
-        let work = async { owners::owners(lease.exec()?, &page).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("owners"))
+        self.work(Role::Read, "owners", async |exec| owners::owners(exec, &page).await).await
     }
 
     async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
         let Some(page) = owners::Page::of_all(after, limit) else { return Ok(Vec::new()) };
-        let mut lease = self.checked(Role::Read, "all_owners").await?;
-        let work = async { owners::owners(lease.exec()?, &page).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("all_owners"))
+        self.work(Role::Read, "all_owners", async |exec| owners::owners(exec, &page).await).await
     }
 
     async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
         if partitions.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lease = self.checked(Role::Read, "partitions").await?;
-        let work = async { partition::records(lease.exec()?, partitions).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("partitions"))
+        self.work(Role::Read, "partitions", async |exec| partition::records(exec, partitions).await).await
     }
 
     async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError> {
         if seen.is_empty() {
             return Ok(Vec::new());
         }
-        let mut lease = self.checked(Role::Write, "raise").await?;
-        let work = async { partition::raise(lease.exec()?, seen).await };
-        work.await.map_err(|fault: Fault| fault.into_cold("raise"))
+        self.work(Role::Write, "raise", async |exec| partition::raise(exec, seen).await).await
     }
 
     async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
-        let mut lease = self.checked(Role::Write, "fix_partition_count").await?;
-        let work = async { partition::fix_count(lease.exec()?, count).await };
-        let stored = work.await.map_err(|fault: Fault| fault.into_cold("fix_partition_count"))?;
+        let fix = async |exec: &mut Exec<E::Session>| partition::fix_count(exec, count).await;
+        let stored = self.work(Role::Write, "fix_partition_count", fix).await?;
         partition::check_count(stored, count)
     }
 

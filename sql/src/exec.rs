@@ -120,12 +120,12 @@ impl<S: Session> Exec<S> {
         }
     }
 
-    /// Applies the migrations that are missing.
+    /// Applies the migrations that are missing, however long that takes. The connection is not used again, since its limits were
+    /// lifted for it.
     pub(crate) async fn migrate(&mut self, migrations: &[Migration]) -> Result<(), Fault> {
         let shared = Arc::clone(&self.shared);
         self.busy = true;
-        let result = self.session.migrate(migrations, &shared.names).await;
-        self.settle(result)
+        self.session.migrate(migrations, &shared.names).await
     }
 
     /// Whether the connection works, within `limit`.

@@ -25,7 +25,8 @@ pub enum Tls {
 #[derive(Clone)]
 pub struct ColdOptions {
     /// `mysql://user:password@host:port/database`, `sqlite:PATH` (created if missing) or `sqlite::memory:` (lives as long as the
-    /// store; one connection).
+    /// store; one connection). A SQLite file is synchronised at checkpoints: a crash of the process loses nothing, a loss of power
+    /// maybe the last commits.
     pub url: String,
     /// In place of the URL's user. Default: none.
     pub user: Option<String>,

@@ -6,9 +6,8 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::cold::Cold;
-use crate::exec::Exec;
 use crate::fault::Fault;
-use crate::session::{Arg, Engine, Record, Role, Session};
+use crate::session::{Engine, Record, Role};
 use crate::{ColdError, ColdKind, Statement};
 
 /// How the database's schema stands to this program's.
@@ -26,13 +25,8 @@ pub enum SchemaState {
 
 /// The state of the database's schema.
 pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
-    let work = async {
-        let mut lease = cold.lease(Role::Write).await?;
-        applied(lease.exec()?, &cold.names().migration()).await
-    };
-    let applied = work.await.map_err(|fault: Fault| fault.into_cold("schema"))?;
-    let known: Vec<u64> = versions(cold.engine());
-    Ok(compare(&applied, &known))
+    let known: Vec<u64> = cold.engine().migrations().iter().map(|(version, ..)| version.unsigned_abs()).collect();
+    Ok(compare(&applied(cold).await?, &known))
 }
 
 /// Applies the migrations that are missing; returns the state before.
@@ -61,22 +55,24 @@ pub(crate) async fn ensure<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
 
 /// The statements that [`migrate`] would run, one migration an item.
 pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
-    let work = async {
-        let mut lease = cold.lease(Role::Write).await?;
-        applied(lease.exec()?, &cold.names().migration()).await
-    };
-    let applied = work.await.map_err(|fault: Fault| fault.into_cold("schema"))?;
+    let applied = applied(cold).await?;
     let missing = migrations(cold).into_iter().filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
     Ok(missing.map(|migration| migration.sql.as_str().to_owned()).collect())
 }
 
-async fn applied<S: Session>(exec: &mut Exec<S>, table: &str) -> Result<Vec<u64>, Fault> {
-    let number = |record: &dyn Record| record.number(0);
-    let exists = exec.fetch(Statement::HasMigrations, 1, &[Arg::from(table)], number).await?;
-    if exists.is_empty() {
-        return Ok(Vec::new());
-    }
-    exec.fetch(Statement::Migrations, 1, &[], number).await
+/// The migrations that were applied to their end.
+async fn applied<E: Engine>(cold: &Cold<E>) -> Result<Vec<u64>, ColdError> {
+    let work = async {
+        let table = cold.names().migration();
+        let number = |record: &dyn Record| record.number(0);
+        let mut lease = cold.lease(Role::Write).await?;
+        let exec = lease.exec()?;
+        if exec.fetch(Statement::HasMigrations, 1, &[table.as_str().into()], number).await?.is_empty() {
+            return Ok(Vec::new());
+        }
+        exec.fetch(Statement::Migrations, 1, &[], number).await
+    };
+    work.await.map_err(|fault: Fault| fault.into_cold("schema"))
 }
 
 fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
@@ -97,10 +93,6 @@ fn unfit(state: SchemaState) -> ColdError {
         _ => "the schema is older than this program; run `landing-worker migrate`",
     };
     ColdError { kind: ColdKind::Schema, operation: "open", message: message.into() }
-}
-
-fn versions<E: Engine>(engine: &E) -> Vec<u64> {
-    engine.migrations().iter().map(|(version, ..)| version.unsigned_abs()).collect()
 }
 
 fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {

@@ -16,7 +16,8 @@ use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord};
 /// [`ColdStore::land`] or [`ColdStore::raise`] may or may not have committed; repeating either is harmless.
 #[async_trait]
 pub trait ColdStore: Send + Sync + fmt::Debug {
-    /// All rows of each owner, tombstones and purged fields included, in the owners' order; one statement for many owners.
+    /// All rows of each owner, tombstones and purged fields included, in the owners' order; one statement for up to 512 owners of
+    /// one logic type. Each owner is seen as it was at one moment; owners of different statements maybe at different ones.
     /// An owner with more than `rows_max` rows comes back empty and not `complete`.
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError>;
 

@@ -14,6 +14,8 @@ const LOCK_SECONDS: u32 = 20;
 /// Applies the missing migrations under a lock of the server.
 pub(super) async fn migrate(connection: &mut MySqlConnection, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
     let table = names.migration();
+    // A change of a large table takes as long as it takes. MySQL, which limits reads alone, doesn't know the variable.
+    drop(sqlx::raw_sql("SET SESSION max_statement_time = 0").execute(&mut *connection).await);
     // The lock ends with the connection too, so a process that dies leaves none behind.
     let lock = format!("SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})", shortened(&table));
     let row = sqlx::raw_sql(AssertSqlSafe(lock)).fetch_one(&mut *connection).await.map_err(fault)?;

@@ -6,6 +6,7 @@ use sqlx::{AssertSqlSafe, MySqlConnection, Row};
 
 use super::exec::fault;
 use crate::fault::Fault;
+use crate::session::Record;
 
 /// Below this a list of names may not fit into one statement.
 const PACKET_BYTES_MIN: u64 = 1 << 20;
@@ -15,7 +16,7 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
     let seen = "SELECT CAST(VERSION() AS CHAR), @@max_allowed_packet";
     let row = sqlx::raw_sql(seen).fetch_one(&mut *connection).await.map_err(fault)?;
     let version: String = row.try_get(0).map_err(fault)?;
-    let packet: u64 = row.try_get(1).map_err(fault)?;
+    let packet = row.number(1)?;
     if packet < PACKET_BYTES_MIN {
         return Err(Fault::operator(format!("max_allowed_packet is {packet} bytes; set it to {PACKET_BYTES_MIN} or more")));
     }

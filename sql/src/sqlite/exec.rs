@@ -16,8 +16,8 @@ use crate::fault::Fault;
 use crate::session::{Arg, Record, Session, Visit};
 use crate::statement::Names;
 
-/// SQLite's own limit of a value and of a row.
-const VALUE_BYTES_MAX: usize = 1_000_000_000;
+/// SQLite would take 1 GB; this is what a MySQL server takes by default.
+const PACKET_BYTES_MAX: usize = 64 << 20;
 /// The low byte of all errors that mean "another connection of the same cache holds the table".
 const LOCKED: u32 = 6;
 /// How long to wait before such a statement is tried again.
@@ -67,7 +67,7 @@ impl Session for SqliteSession {
     }
 
     fn packet_bytes_max(&self) -> usize {
-        VALUE_BYTES_MAX
+        PACKET_BYTES_MAX
     }
 
     async fn migrate(&mut self, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
@@ -96,7 +96,7 @@ impl SqliteSession {
 
 fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
     args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
-        Arg::Bytes(bytes) => query.bind(bytes.to_vec()),
+        Arg::Bytes(bytes) => query.bind(*bytes),
         // Versions and epochs stay far below; what doesn't fit matches no row.
         Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
     })

@@ -165,6 +165,7 @@ impl Kind {
             }
         };
         command.args(self.size_args()).arg(format!("--datadir={}", data(folder.path()).display())).args(user_args());
+        command.arg(tmpdir_arg(folder.path()));
         spawn_blocking(move || check(command).map(|_| folder)).await?
     }
 
@@ -173,6 +174,7 @@ impl Kind {
             "--no-defaults".to_owned(),
             format!("--datadir={}", data(folder).display()),
             format!("--socket={}", socket(folder).display()),
+            tmpdir_arg(folder),
             format!("--pid-file={}", folder.join("pid").display()),
             format!("--init-file={}", folder.join("init.sql").display()),
             "--bind-address=127.0.0.1".to_owned(),
@@ -217,6 +219,11 @@ fn data(folder: &Path) -> PathBuf {
 
 fn socket(folder: &Path) -> PathBuf {
     folder.join("mysql.sock")
+}
+
+/// A server that starts removes what looks like an old temporary table, so two must not share a folder for them.
+fn tmpdir_arg(folder: &Path) -> String {
+    format!("--tmpdir={}", folder.display())
 }
 
 /// The servers refuse to run as root unless told so.

@@ -1,0 +1,179 @@
+//! What partitions' records decide.
+
+use std::sync::Arc;
+
+use storage_model::{Epoch, Partition, Version};
+
+use super::gate::Gate;
+use super::{Harness, fence, land_on, live, owner, version};
+use crate::{Batch, ColdKind, LandError, PartitionRecord, Statement};
+
+fn record(partition: u32, epoch: u64, last: u64) -> PartitionRecord {
+    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last) }
+}
+
+/// R14: the record follows what was committed.
+pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
+    h.init(&[3, 7]).await;
+    let rows = vec![live(&owner("ann"), "gold", "1", 9)];
+    h.store.land(&Batch { fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)], rows }).await.unwrap();
+    let asked = [Partition(7), Partition(3), Partition(5)];
+    assert_eq!(h.store.partitions(&asked).await.unwrap(), [record(7, 1, 9), record(3, 1, 4), record(5, 0, 0)]);
+}
+
+/// H32: a record that is matched but not changed counts as matched.
+pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
+    h.init(&[3]).await;
+    let batch = |landed, reaches| Batch { fences: vec![fence(3, 1, landed, reaches)], rows: vec![] };
+    h.store.land(&batch(0, 9)).await.unwrap();
+    h.store.land(&batch(9, 9)).await.unwrap();
+    h.store.land(&batch(9, 4)).await.unwrap();
+    assert_eq!(h.store.partitions(&[Partition(3)]).await.unwrap(), [record(3, 1, 9)]);
+}
+
+/// R14: one moved record keeps the whole batch out, and only those that moved are named.
+pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
+    h.init(&[1, 2, 3]).await;
+    let ann = owner("ann");
+    for wrong in [fence(2, 1, 5, 9), fence(2, 2, 0, 9), fence(2, 0, 0, 9)] {
+        let batch = Batch { fences: vec![fence(3, 1, 0, 9), wrong, fence(1, 1, 0, 9)], rows: vec![live(&ann, "gold", "1", 9)] };
+        assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(2)])));
+    }
+    assert!(h.rows(&ann).await.is_empty());
+    let asked = [Partition(1), Partition(2), Partition(3)];
+    assert_eq!(h.store.partitions(&asked).await.unwrap(), [record(1, 1, 0), record(2, 1, 0), record(3, 1, 0)]);
+}
+
+/// Only [`ColdStore::raise`](crate::ColdStore::raise) makes records.
+pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
+    let batch = Batch { fences: vec![fence(8, 0, 0, 1)], rows: vec![live(&owner("ann"), "gold", "1", 1)] };
+    assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(8)])));
+    assert!(h.rows(&owner("ann")).await.is_empty());
+}
+
+/// R14: of several that noticed the same failover, one raises the epoch.
+pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
+    h.init(&[4]).await;
+    land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)]).await.unwrap();
+    let seen = |epoch| [(Partition(4), Epoch(epoch))];
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(4, 2, 50)]);
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(4, 2, 50)]);
+    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [record(4, 2, 50)]);
+    let raises = futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
+    assert!(raises.iter().flatten().all(|records| *records == [record(4, 3, 50)]), "{raises:?}");
+    assert_eq!(raises.iter().flatten().count(), 6, "{raises:?}");
+}
+
+/// A first contact initialises all partitions at once; the order of the answers is that of the questions.
+pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
+    let all: Vec<u32> = (0..700).rev().collect();
+    h.init(&all).await;
+    let seen = [(Partition(9), Epoch(1)), (Partition(2), Epoch(0)), (Partition(900), Epoch(0)), (Partition(9), Epoch(2))];
+    let records = h.store.raise(&seen).await.unwrap();
+    assert_eq!(records, [record(9, 2, 0), record(2, 1, 0), record(900, 1, 0), record(9, 2, 0)]);
+}
+
+/// R14: after a raise, what was read before it cannot land.
+pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
+    h.init(&[0]).await;
+    h.store.raise(&[(Partition(0), Epoch(1))]).await.unwrap();
+    let batch = Batch { fences: vec![fence(0, 1, 0, 5)], rows: vec![live(&owner("ann"), "gold", "1", 5)] };
+    assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(0)])));
+    assert!(h.rows(&owner("ann")).await.is_empty());
+}
+
+/// R14: the landing under way commits, and the raise sees what it landed.
+pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
+    if !h.backend.is_shared() {
+        return;
+    }
+    h.init(&[0]).await;
+    let gate = Arc::new(Gate::before(Statement::Commit));
+    let landing = h.another(gate.clone()).await;
+    let landed = tokio::spawn(async move { land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await });
+    gate.reached().await;
+    let store = Arc::clone(&h.store);
+    let raised = tokio::spawn(async move { store.raise(&[(Partition(0), Epoch(1))]).await });
+    tokio::task::yield_now().await;
+    assert_eq!(h.store.partitions(&[Partition(0)]).await.unwrap(), [record(0, 1, 0)], "nothing is visible before the commit");
+    assert!(!raised.is_finished());
+    gate.open();
+    landed.await.unwrap().unwrap();
+    assert_eq!(raised.await.unwrap().unwrap(), [record(0, 2, 5)]);
+}
+
+/// H35: batches of different partitions over the same rows, given in opposite orders, wait for each other.
+pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
+    h.init(&[0, 1, 2, 3]).await;
+    let task = |id: u32| {
+        let store = Arc::clone(&h.store);
+        async move {
+            for round in 0..30_u64 {
+                let number = 1 + round * 10 + u64::from(id);
+                let mut rows: Vec<_> =
+                    (0..150).map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number)).collect();
+                if id % 2 == 1 {
+                    rows.reverse();
+                }
+                land_on(&*store, id, rows).await.unwrap();
+            }
+        }
+    };
+    let tasks: Vec<_> = (0..4).map(|id| tokio::spawn(task(id))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for i in 0..150 {
+        assert_eq!(h.rows(&owner(&i.to_string())).await, [live(&owner(&i.to_string()), "gold", "294", 294)]);
+    }
+}
+
+/// R14: of batches that claim the same records, given in opposite orders, one lands and the others are fenced.
+pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
+    h.init(&[0, 1, 2, 3]).await;
+    let task = |id: u64| {
+        let store = Arc::clone(&h.store);
+        async move {
+            let mut landed = 0;
+            for round in 0..20_u64 {
+                let number = 1 + round * 10 + id;
+                let mut rows: Vec<_> =
+                    (0..40).map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number)).collect();
+                let records = store.partitions(&[0, 1, 2, 3].map(Partition)).await.unwrap();
+                let mut fences: Vec<_> =
+                    records.iter().map(|r| fence(r.partition.0, r.epoch.0, r.last_version.get(), number)).collect();
+                if id % 2 == 1 {
+                    rows.reverse();
+                    fences.reverse();
+                }
+                match store.land(&Batch { fences, rows }).await {
+                    Ok(()) => landed += 1,
+                    Err(LandError::Fenced(_)) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            landed
+        }
+    };
+    let tasks: Vec<_> = (0..4).map(|id| tokio::spawn(task(id))).collect();
+    let mut landed = 0;
+    for task in tasks {
+        landed += task.await.unwrap();
+    }
+    assert!(landed >= 20, "{landed} landed");
+    let highest = h.store.partitions(&[Partition(0)]).await.unwrap()[0].last_version;
+    for i in 0..40 {
+        assert_eq!(h.rows(&owner(&i.to_string())).await[0].version, highest);
+    }
+    assert!(highest > Version::ZERO);
+}
+
+/// H50: two settings of the partition count never meet one database.
+pub async fn the_partition_count_is_fixed_once(h: &Harness) {
+    h.store.fix_partition_count(256).await.unwrap();
+    h.store.fix_partition_count(256).await.unwrap();
+    let error = h.store.fix_partition_count(128).await.unwrap_err();
+    assert_eq!(error.kind, ColdKind::PartitionCount);
+    assert!(error.message.contains("256") && error.message.contains("128"), "{error}");
+    h.store.fix_partition_count(256).await.unwrap();
+}

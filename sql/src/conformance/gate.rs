@@ -1,0 +1,102 @@
+//! Seams for tests: one that holds a statement, one that loses it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::{ColdError, ColdKind, Seam, Statement};
+
+/// Holds one kind of statement back until the gate is opened.
+#[derive(Debug)]
+pub struct Gate {
+    statement: Statement,
+    reached: Notify,
+    opened: Semaphore,
+}
+
+impl Gate {
+    /// A closed gate before this statement.
+    #[must_use]
+    pub fn before(statement: Statement) -> Self {
+        Self { statement, reached: Notify::new(), opened: Semaphore::new(0) }
+    }
+
+    /// Waits until a statement stands before the gate.
+    pub async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    /// Lets all statements pass from now on.
+    pub fn open(&self) {
+        self.opened.add_permits(Semaphore::MAX_PERMITS / 2);
+    }
+}
+
+#[async_trait]
+impl Seam for Gate {
+    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
+        if statement == self.statement {
+            self.reached.notify_one();
+            self.opened.acquire().await.unwrap().forget();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+        Ok(())
+    }
+}
+
+/// Where a statement is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// It is never sent.
+    Before,
+    /// It is carried out, and its reply is lost.
+    After,
+}
+
+/// Loses the n-th statement that passes, once armed.
+#[derive(Debug)]
+pub struct Losing {
+    lost: Lost,
+    /// How many statements still pass; the one that finds 0 is lost.
+    left: AtomicUsize,
+}
+
+impl Losing {
+    /// A seam that loses nothing until it is armed.
+    #[must_use]
+    pub fn new(lost: Lost) -> Self {
+        Self { lost, left: AtomicUsize::new(usize::MAX) }
+    }
+
+    /// Loses the statement that follows this many others.
+    pub fn arm(&self, passing: usize) {
+        self.left.store(passing, Ordering::SeqCst);
+    }
+
+    /// Whether the armed loss has not happened; loses nothing from now on.
+    pub fn disarm(&self) -> bool {
+        self.left.swap(usize::MAX, Ordering::SeqCst) < usize::MAX / 2
+    }
+
+    fn pass(&self, here: Lost) -> Result<(), ColdError> {
+        if here != self.lost || self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
+            return Ok(());
+        }
+        Err(ColdError { kind: ColdKind::Unwell, operation: "seam", message: format!("lost {here:?}") })
+    }
+}
+
+#[async_trait]
+impl Seam for Losing {
+    async fn before(&self, _: Statement) -> Result<(), ColdError> {
+        self.pass(Lost::Before)
+    }
+
+    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+        self.pass(Lost::After)
+    }
+}

@@ -1,0 +1,183 @@
+//! The suite that every engine passes. A difference between two engines is a bug.
+//!
+//! A test binary implements [`Backend`] for each engine and calls [`conformance_cases!`](crate::conformance_cases) with it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a suite is test code")]
+#![expect(clippy::missing_panics_doc, reason = "cases fail by panicking")]
+
+pub mod faults;
+pub mod fences;
+pub mod gate;
+pub mod reads;
+pub mod rows;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Row, Version};
+
+use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Seam, open, open_through};
+
+/// A fresh, empty database of one engine.
+#[async_trait]
+pub trait Backend: Send + Sync + Debug {
+    /// How to open it.
+    fn options(&self) -> ColdOptions;
+
+    /// Whether it outlives its store and several stores may share it.
+    fn is_shared(&self) -> bool;
+
+    /// Makes the database refuse every row of the field "poison" from now on, with an error of its own. False if this backend has
+    /// no way to do so.
+    async fn poison(&self) -> bool;
+
+    /// Runs a statement beside the store. False if this backend has no way to do so.
+    async fn sql(&self, statement: &str) -> bool;
+}
+
+/// One case's database and the store on it.
+#[derive(Debug)]
+pub struct Harness {
+    /// The store.
+    pub store: Arc<dyn ColdStore>,
+    /// The database.
+    pub backend: Box<dyn Backend>,
+}
+
+impl Harness {
+    /// Opens a store on a fresh database.
+    pub async fn new(backend: Box<dyn Backend>) -> Self {
+        let store = open(&backend.options()).await.unwrap();
+        Self { store, backend }
+    }
+
+    /// Another store on the same database, through a seam.
+    pub async fn another(&self, seam: Arc<dyn Seam>) -> Arc<dyn ColdStore> {
+        open_through(&self.backend.options(), seam).await.unwrap()
+    }
+
+    /// Gives these partitions records of epoch 1, as a first contact does.
+    pub async fn init(&self, partitions: &[u32]) {
+        let seen: Vec<_> = partitions.iter().map(|&p| (Partition(p), Epoch(0))).collect();
+        for record in self.store.raise(&seen).await.unwrap() {
+            assert_eq!((record.epoch, record.last_version), (Epoch(1), Version::ZERO));
+        }
+    }
+
+    /// Lands rows under a fence of partition 0 that matches whatever the record is.
+    pub async fn land(&self, rows: Vec<Row>) {
+        land_on(&*self.store, 0, rows).await.unwrap();
+    }
+
+    /// All rows of an owner, by field.
+    pub async fn rows(&self, owner: &Owner) -> Vec<Row> {
+        let loaded = self.store.load(std::slice::from_ref(owner), usize::MAX).await.unwrap();
+        sorted(loaded.into_iter().next().expect("one owner"))
+    }
+}
+
+/// Lands rows under a fence that matches the partition's record as it is now.
+pub async fn land_on(store: &dyn ColdStore, partition: u32, rows: Vec<Row>) -> Result<(), crate::LandError> {
+    let record = store.partitions(&[Partition(partition)]).await?[0];
+    let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
+    let fence = Fence { partition: record.partition, epoch: record.epoch, landed: record.last_version, reaches };
+    store.land(&Batch { fences: vec![fence], rows }).await
+}
+
+/// A fence by numbers.
+pub fn fence(partition: u32, epoch: u64, landed: u64, reaches: u64) -> Fence {
+    Fence { partition: Partition(partition), epoch: Epoch(epoch), landed: version(landed), reaches: version(reaches) }
+}
+
+/// An owner of the suite's world.
+pub fn owner(id: &str) -> Owner {
+    Owner::new("game", "eu", "player", id).unwrap()
+}
+
+/// A field.
+pub fn field(name: &str) -> Field {
+    Field::new(name).unwrap()
+}
+
+/// A version.
+pub fn version(number: u64) -> Version {
+    Version::new(number).unwrap()
+}
+
+/// A live row.
+pub fn live(owner: &Owner, name: &str, value: impl Into<Bytes>, number: u64) -> Row {
+    Row { owner: owner.clone(), field: field(name), cell: Cell::Live(value.into()), version: version(number) }
+}
+
+/// The rows by field; all of them must be there.
+pub fn sorted(loaded: Loaded) -> Vec<Row> {
+    assert!(loaded.complete);
+    let mut rows = loaded.rows;
+    rows.sort_by(|a, b| a.field.cmp(&b.field));
+    rows
+}
+
+/// Lists all cases once: `conformance_cases!(engine, backend)` makes a test of each case in a module `engine`, on a database that
+/// `backend().await` makes.
+#[macro_export]
+macro_rules! conformance_cases {
+    ($engine:ident, $backend:path) => {
+        $crate::conformance_cases! { @list $engine, $backend,
+            rows {
+                an_older_row_never_replaces_a_newer_one
+                a_row_of_the_same_version_is_ignored
+                value_state_and_version_change_together
+                of_two_rows_of_one_field_the_newer_counts
+                keys_are_exact_to_the_byte
+                any_bytes_of_any_size_come_back
+                removed_and_purged_fields_stay_as_rows
+                a_batch_of_a_thousand_rows_lands_whole
+            }
+            fences {
+                a_matching_fence_raises_the_landed_version
+                a_fence_that_changes_nothing_matches_too
+                a_moved_record_fences_the_whole_batch
+                a_partition_without_a_record_is_fenced
+                the_epoch_is_raised_only_from_the_one_seen
+                many_partitions_are_raised_in_one_call
+                no_landing_of_an_earlier_epoch_commits_after_a_raise
+                raising_waits_for_a_landing_under_way
+                batches_of_the_same_partitions_follow_each_other
+                batches_of_the_same_rows_do_not_deadlock
+                the_partition_count_is_fixed_once
+            }
+            reads {
+                owners_are_loaded_in_the_order_asked
+                an_owner_with_too_many_rows_comes_back_empty
+                named_fields_are_loaded_alone
+                versions_come_in_the_order_asked
+                pages_of_owners_leave_out_those_without_a_live_row
+                pages_go_across_worlds
+                nothing_asked_is_nothing_answered
+            }
+            faults {
+                one_refused_row_refuses_the_batch_and_nothing_is_written
+                a_value_above_the_limit_is_refused_without_being_sent
+                a_lost_statement_writes_nothing_and_the_next_call_works
+                a_lost_reply_of_the_commit_is_harmless_to_repeat
+                a_lock_wait_leaves_nothing_of_the_batch
+                a_storm_of_cut_calls_leaves_the_store_alive
+                reopening_keeps_everything
+                the_schema_is_made_once_and_a_newer_one_is_refused
+                a_closed_store_says_so
+            }
+        }
+    };
+    (@list $engine:ident, $backend:path, $($module:ident { $($case:ident)* })*) => {
+        mod $engine {
+            $($(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $case() {
+                    let harness = $crate::conformance::Harness::new(Box::new($backend().await)).await;
+                    $crate::conformance::$module::$case(&harness).await;
+                }
+            )*)*
+        }
+    };
+}

@@ -1,0 +1,138 @@
+//! What reads answer.
+
+use storage_model::{Bytes, Cell, Owner, Row, Scope};
+
+use super::{Harness, field, live, owner, sorted, version};
+
+/// Many owners of several logic types, some unknown, one asked for twice.
+pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
+    h.init(&[0]).await;
+    let guild = |id: &str| Owner::new("game", "eu", "guild", id).unwrap();
+    let mut owners: Vec<Owner> = (0..600).map(|i| owner(&i.to_string())).collect();
+    owners.extend((0..5).map(|i| guild(&i.to_string())));
+    let rows = |owner: &Owner| vec![live(owner, "a", owner.to_string(), 1), live(owner, "b", "x", 2)];
+    h.land(owners.iter().flat_map(rows).collect()).await;
+    owners.reverse();
+    owners.insert(3, owner("nobody"));
+    owners.push(owners[0].clone());
+    let loaded = h.store.load(&owners, 2).await.unwrap();
+    assert_eq!(loaded.len(), owners.len());
+    for (asked, got) in owners.iter().zip(loaded) {
+        let expected = if asked.id() == "nobody" { vec![] } else { rows(asked) };
+        assert_eq!(sorted(got), expected, "{asked}");
+    }
+}
+
+/// An owner above the limit is not half there, whether it is asked for alone or with others.
+pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
+    h.init(&[0]).await;
+    let (few, many) = (owner("few"), owner("many"));
+    let mut rows: Vec<Row> = (0..10).map(|i| live(&many, &i.to_string(), "v", 1)).collect();
+    rows.extend((0..9).map(|i| live(&few, &i.to_string(), "v", 1)));
+    h.land(rows).await;
+    for asked in [vec![many.clone()], vec![few.clone(), many.clone()]] {
+        let loaded = h.store.load(&asked, 9).await.unwrap();
+        let last = loaded.last().unwrap();
+        assert!(!last.complete && last.rows.is_empty());
+        if loaded.len() == 2 {
+            assert!(loaded[0].complete && loaded[0].rows.len() == 9);
+        }
+    }
+    assert!(h.store.load(std::slice::from_ref(&many), 10).await.unwrap()[0].complete);
+    assert!(!h.store.load(std::slice::from_ref(&many), 0).await.unwrap()[0].complete);
+    assert!(h.store.load(&[owner("nobody")], 0).await.unwrap()[0].complete);
+}
+
+/// Fields without a row are left out; a field named twice comes once.
+pub async fn named_fields_are_loaded_alone(h: &Harness) {
+    h.init(&[0]).await;
+    let ann = owner("ann");
+    h.land(vec![live(&ann, "a", "1", 1), live(&ann, "b", "2", 2), live(&ann, "c", "3", 3)]).await;
+    let mut rows = h.store.load_fields(&ann, &[field("c"), field("x"), field("a"), field("c")]).await.unwrap();
+    rows.sort_by(|a, b| a.field.cmp(&b.field));
+    assert_eq!(rows, [live(&ann, "a", "1", 1), live(&ann, "c", "3", 3)]);
+}
+
+/// More keys than one look-up takes, of several owners, some unknown.
+pub async fn versions_come_in_the_order_asked(h: &Harness) {
+    h.init(&[0]).await;
+    let rows: Vec<Row> = (0..300).map(|i| live(&owner(&(i % 7).to_string()), &i.to_string(), "v", i + 1)).collect();
+    h.land(rows.clone()).await;
+    let mut keys: Vec<_> = rows.iter().rev().map(|row| (row.owner.clone(), row.field.clone())).collect();
+    keys.insert(5, (owner("nobody"), field("0")));
+    keys.push((owner("0"), field("1")));
+    let versions = h.store.versions(&keys).await.unwrap();
+    let mut expected: Vec<_> = (1..=300).rev().map(|number| Some(version(number))).collect();
+    expected.insert(5, None);
+    expected.push(None);
+    assert_eq!(versions, expected);
+}
+
+/// An owner exists while it has a live field.
+pub async fn pages_of_owners_leave_out_those_without_a_live_row(h: &Harness) {
+    h.init(&[0]).await;
+    let world = Scope::new("game", "eu").unwrap();
+    let guild = |id: &str| world.owner("guild", id).unwrap();
+    let mut rows: Vec<Row> = (0..25).flat_map(|i| ["a", "b"].map(|f| live(&owner(&format!("{i:02}")), f, "v", 1))).collect();
+    rows.extend((0..3).map(|i| live(&guild(&i.to_string()), "a", "v", 1)));
+    for row in rows.iter_mut().filter(|row| row.owner.id() == "07" || (row.owner.id() == "08" && row.field == field("a"))) {
+        row.cell = Cell::Removed(Bytes::from("v"));
+    }
+    rows.push(Row { cell: Cell::Purged, ..live(&owner("99"), "a", "", 1) });
+    rows.push(live(&Owner::new("game", "us", "player", "01").unwrap(), "a", "v", 1));
+    h.land(rows).await;
+
+    let players: Vec<Owner> = (0..25).filter(|i| *i != 7).map(|i| owner(&format!("{i:02}"))).collect();
+    let all: Vec<Owner> = (0..3).map(|i| guild(&i.to_string())).chain(players.clone()).collect();
+    for (logic_type, expected) in [(Some("player"), &players), (None, &all), (Some("none"), &vec![])] {
+        let mut got: Vec<Owner> = Vec::new();
+        loop {
+            let page = h.store.owners(&world, logic_type, got.last(), 4).await.unwrap();
+            assert!(page.len() <= 4);
+            if page.is_empty() {
+                break;
+            }
+            got.extend(page);
+        }
+        assert_eq!(&got, expected);
+    }
+}
+
+/// Key order goes through app, region, logic type and id, by bytes.
+pub async fn pages_go_across_worlds(h: &Harness) {
+    h.init(&[0]).await;
+    let parts = ["A", "a", "a-", "é"];
+    let mut owners = Vec::new();
+    for app in parts {
+        for region in parts {
+            for logic_type in parts {
+                owners.extend(parts.map(|id| Owner::new(app, region, logic_type, id).unwrap()));
+            }
+        }
+    }
+    h.land(owners.iter().rev().map(|owner| live(owner, "f", "v", 1)).collect()).await;
+    for limit in [1, 7, 1_000] {
+        let mut got: Vec<Owner> = Vec::new();
+        loop {
+            let page = h.store.all_owners(got.last(), limit).await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            got.extend(page);
+        }
+        assert_eq!(got, owners, "pages of {limit}");
+    }
+}
+
+/// Empty questions don't need a database.
+pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
+    h.store.close().await;
+    let world = Scope::new("game", "eu").unwrap();
+    assert!(h.store.load(&[], 9).await.unwrap().is_empty());
+    assert!(h.store.load_fields(&owner("ann"), &[]).await.unwrap().is_empty());
+    assert!(h.store.versions(&[]).await.unwrap().is_empty());
+    assert!(h.store.partitions(&[]).await.unwrap().is_empty());
+    assert!(h.store.raise(&[]).await.unwrap().is_empty());
+    assert!(h.store.owners(&world, None, None, 0).await.unwrap().is_empty());
+    h.store.land(&crate::Batch::default()).await.unwrap();
+}

@@ -1,0 +1,11 @@
+//! The suite over all engines, and what only a MySQL server can show.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod backend;
+mod mysql_server;
+mod options;
+
+storage_sql::conformance_cases!(mysql, crate::backend::mysql);
+storage_sql::conformance_cases!(sqlite_file, crate::backend::sqlite_file);
+storage_sql::conformance_cases!(sqlite_memory, crate::backend::sqlite_memory);

@@ -1,0 +1,163 @@
+//! What only a MySQL server can show: outages, hangs, modes, limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_model::{Epoch, Partition, Row};
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_sql::conformance::{Backend, land_on, live, owner};
+use storage_sql::{ColdKind, ColdOptions, ColdStore, LandError, open};
+
+use crate::backend::{mysql, server};
+
+async fn with_args(args: &[&str]) -> MariaDbServer {
+    let args = args.iter().map(|&arg| arg.to_owned()).collect();
+    MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await.unwrap()
+}
+
+fn options(server: &MariaDbServer) -> ColdOptions {
+    ColdOptions { acquire_timeout: Duration::from_millis(500), ..ColdOptions::new(server.url()) }
+}
+
+async fn init(store: &dyn ColdStore) {
+    store.raise(&[(Partition(0), Epoch(0))]).await.unwrap();
+}
+
+fn ann(value: &str, version: u64) -> Vec<Row> {
+    vec![live(&owner("ann"), "gold", value.to_owned(), version)]
+}
+
+fn kind(result: Result<(), LandError>) -> ColdKind {
+    match result {
+        Err(LandError::Cold(error)) => error.kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
+    let server = with_args(&[]).await;
+    let store = open(&options(&server)).await.unwrap();
+    init(&*store).await;
+    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    server.kill().unwrap();
+    for _ in 0..3 {
+        assert_eq!(kind(land_on(&*store, 0, ann("2", 2)).await), ColdKind::Unwell);
+        assert_eq!(store.load(&[owner("ann")], 9).await.unwrap_err().kind, ColdKind::Unwell);
+    }
+    let late = open(&options(&server)).await.unwrap();
+    server.restart().await.unwrap();
+    land_on(&*store, 0, ann("2", 2)).await.unwrap();
+    assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("2", 2), "a store opened meanwhile works too");
+}
+
+#[tokio::test]
+async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
+    let server = with_args(&[]).await;
+    let store = open(&ColdOptions { statement_timeout: Duration::from_millis(700), ..options(&server) }).await.unwrap();
+    init(&*store).await;
+    server.pause().unwrap();
+    let late = open(&options(&server)).await.unwrap();
+    let call = |store: Arc<dyn ColdStore>| async move { store.load(&[owner("ann")], 9).await.unwrap_err().kind };
+    // One after another, the callers of either store would take longer than this.
+    let calls = (0..100).flat_map(|_| [call(Arc::clone(&store)), call(Arc::clone(&late))]);
+    let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls)).await.unwrap();
+    assert!(kinds.iter().all(|kind| *kind == ColdKind::Unwell));
+    server.resume().unwrap();
+    // The server first has to get through the connections that were given up meanwhile.
+    let lands = async {
+        while let Err(error) = land_on(&*store, 0, ann("1", 1)).await {
+            assert_eq!(kind(Err(error)), ColdKind::Unwell);
+        }
+        while let Err(error) = late.load(&[owner("ann")], 9).await {
+            assert_eq!(error.kind, ColdKind::Unwell);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), lands).await.unwrap();
+    assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("1", 1));
+}
+
+#[tokio::test]
+async fn a_server_without_strict_mode_cuts_nothing() {
+    let server = with_args(&["--sql-mode="]).await;
+    let store = open(&options(&server)).await.unwrap();
+    init(&*store).await;
+    // A column that an operator made shorter than the names it has to hold.
+    server.sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL").await.unwrap();
+    match land_on(&*store, 0, ann("12345", 1)).await {
+        Err(LandError::Refused(fault)) => assert_eq!(fault.code, 1406),
+        other => panic!("{other:?}"),
+    }
+    land_on(&*store, 0, ann("1234", 1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_break_the_connection() {
+    let server = with_args(&["--max-allowed-packet=1M"]).await;
+    let store = open(&options(&server)).await.unwrap();
+    init(&*store).await;
+    let limit = store.value_bytes_max();
+    assert_eq!(limit, 512 << 10);
+    for (bytes, fits) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
+        let landed = land_on(&*store, 0, vec![live(&owner("ann"), &bytes.to_string(), vec![1; bytes], 1)]).await;
+        assert_eq!(landed.is_ok(), fits, "{bytes}: {landed:?}");
+    }
+    // Together far above one packet.
+    let rows = (0..1_000).map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1)).collect();
+    land_on(&*store, 0, rows).await.unwrap();
+    assert_eq!(store.load(&[owner("bob")], 1_000).await.unwrap()[0].rows.len(), 1_000);
+    let few = with_args(&["--max-allowed-packet=512K"]).await;
+    assert_eq!(open(&options(&few)).await.unwrap_err().kind, ColdKind::Operator);
+}
+
+#[tokio::test]
+async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operators_matter() {
+    let server = with_args(&[]).await;
+    let store = open(&options(&server)).await.unwrap();
+    init(&*store).await;
+    server.sql("SET GLOBAL read_only = 1").await.unwrap();
+    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Unwell);
+    server.sql("SET GLOBAL read_only = 0; RENAME TABLE storage.landing_rows TO storage.away").await.unwrap();
+    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
+    server.sql("RENAME TABLE storage.away TO storage.landing_rows").await.unwrap();
+    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
+    let url = mysql().await.options().url;
+    let error = open(&ColdOptions { password: Some("hunter2".into()), ..ColdOptions::new(url) }).await.unwrap_err();
+    assert_eq!(error.kind, ColdKind::Operator);
+    assert!(error.message.contains("1045") && !error.message.contains("hunter2"), "{error}");
+}
+
+#[tokio::test]
+async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
+    let backend = mysql().await;
+    drop(open(&backend.options()).await.unwrap());
+    backend.sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta").await;
+    let store = open(&backend.options()).await.unwrap();
+    store.fix_partition_count(8).await.unwrap();
+}
+
+/// The plans that the primary key has to give, for the statements whose shape is in doubt.
+#[tokio::test]
+async fn pages_of_owners_and_look_ups_of_versions_use_the_primary_key() {
+    let backend = mysql().await;
+    let store = open(&backend.options()).await.unwrap();
+    init(&*store).await;
+    let rows = (0..2_000).map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1)).collect();
+    land_on(&*store, 0, rows).await.unwrap();
+    let database = backend.options().url.rsplit('/').next().unwrap().to_owned();
+    let key = "('game','eu','player','00500','f')";
+    let queries = [
+        format!("SELECT up_version FROM landing_rows WHERE (app_id, region_id, logic_type, owner_id, field) IN ({key}, {key}, ('game','eu','player','00700','f'))"),
+        "SELECT app_id FROM landing_rows WHERE (app_id > 'game' OR (app_id = 'game' AND region_id > 'eu') OR (app_id = 'game' AND region_id = 'eu' AND logic_type > 'player') OR (app_id = 'game' AND region_id = 'eu' AND logic_type = 'player' AND owner_id > '01900')) AND is_del = 0 GROUP BY app_id, region_id, logic_type, owner_id ORDER BY app_id, region_id, logic_type, owner_id LIMIT 10".to_owned(),
+    ];
+    for query in queries {
+        let plan = server().await.sql(&format!("USE {database}; ANALYZE TABLE landing_rows; EXPLAIN {query}")).await.unwrap();
+        let plan = plan.lines().last().unwrap();
+        assert!(plan.contains("range") && plan.contains("PRIMARY"), "{plan}");
+        assert!(!plan.contains("temporary") && !plan.contains("filesort"), "{plan}");
+    }
+}
