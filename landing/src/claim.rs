@@ -64,7 +64,8 @@ impl Claims {
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();
         let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
-        free.then_some(Busy { claims: self, partition })
+        // Made only if it is handed out: dropped here, it would wait for the lock that `state` holds.
+        free.then(|| Busy { claims: self, partition })
     }
 
     /// One round of the keeper: announces the worker, prolongs its locks, gives away what is not its share any more, and claims
@@ -139,6 +140,20 @@ fn zip_if(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_partition_is_begun_only_if_it_is_held_and_by_one_lane_at_a_time() {
+        let claims = Claims::new(Lock { holder: "a".into(), token: "t".into() });
+        assert!(claims.begin(Partition(1)).is_none(), "it is not held");
+        claims.state().held.insert(Partition(1));
+        let busy = claims.begin(Partition(1));
+        assert!(busy.is_some() && claims.begin(Partition(1)).is_none(), "another lane is busy with it");
+        assert!(claims.state().busy.contains(&Partition(1)), "and still is after the second one was turned away");
+        drop(busy);
+        assert!(claims.begin(Partition(1)).is_some());
+        claims.close();
+        assert!(claims.begin(Partition(1)).is_none(), "nobody begins any more");
+    }
 
     #[test]
     fn shares_are_even_and_cover_every_partition_once() {
