@@ -121,11 +121,11 @@ impl Player {
 
     async fn play(&mut self) -> anyhow::Result<()> {
         match self.rng.random_range(0..100) {
-            0..40 => self.walk().await,
-            40..65 => self.earn().await,
-            65..80 => self.loot().await,
-            80..90 => self.lose().await,
-            90..98 => self.save().await,
+            0..50 => self.walk().await,
+            50..80 => self.earn().await,
+            80..88 => self.loot().await,
+            88..93 => self.lose().await,
+            93..98 => self.save().await,
             _ => self.logout().await,
         }
     }
