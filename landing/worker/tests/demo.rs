@@ -120,6 +120,8 @@ fn on_servers_a_worker_is_killed_in_the_middle_and_the_other_takes_over() {
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(line(&table, "differences").unwrap(), "0");
+    let few = demo(&["--servers", "--players", "99"]).unwrap();
+    assert!(!few.status.success() && String::from_utf8_lossy(&few.stderr).contains("let 100 or more play"));
     let (marks, _) = line(&table, "taken over").unwrap().split_once(" marks").unwrap();
     assert!(marks.replace(',', "").parse::<u64>().unwrap() > 0, "{table}");
 }

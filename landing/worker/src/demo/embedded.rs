@@ -33,7 +33,7 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 /// # Errors
 /// The storage fails.
 pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
-    let storage = Storage::open(Settings::embedded(file)).await?;
+    let storage = Storage::open(Settings::embedded(file)).await.with_context(|| file.display().to_string())?;
     let over = async {
         sleep(time).await;
         Ok(())

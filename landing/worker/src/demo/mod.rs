@@ -50,7 +50,7 @@ pub struct Args {
     /// Where the database file is made. Default: in a new temporary folder
     #[arg(long, value_name = "FILE", conflicts_with = "servers")]
     database: Option<PathBuf>,
-    /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which one is killed
+    /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which one is killed; 100 players or more
     #[arg(long)]
     servers: bool,
 }
@@ -66,12 +66,13 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan { players: args.players, seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()) };
     let time = Duration::from_secs(args.seconds);
     let bar = progress::phases(u64::try_from(time.as_millis())?);
-    let (table, agreed) = if args.servers {
-        servers::run(plan, time, &bar).await?
+    let ended = if args.servers {
+        servers::run(plan, time, &bar).await
     } else {
-        embedded::run(plan, time, &embedded::database_file(args.database)?, &bar).await?
+        embedded::run(plan, time, &embedded::database_file(args.database)?, &bar).await
     };
     bar.finish_and_clear();
+    let (table, agreed) = ended?;
     print!("{table}");
     Ok(if agreed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -16,6 +16,9 @@ use super::table::{Run, Table, grouped};
 use super::worker::{WorkerProcess, kill_one};
 use super::{CLOSE, settle_and_compare, show};
 
+/// Fewer players write too little for a worker to be killed in the middle of a snapshot.
+const PLAYERS_MIN: u32 = 100;
+
 /// A Redis and a database of their own, and settings that name them.
 struct Stage {
     _redis: RedisServer,
@@ -33,7 +36,7 @@ impl Stage {
         // Few partitions, and small batches, so that a snapshot takes several; locks that soon run out.
         let text = format!(
             "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
-             [landing]\nbatch_rows = 50\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
+             [landing]\nbatch_rows = 25\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
             redis.url(),
             database.url()
         );
@@ -55,8 +58,13 @@ impl Stage {
 /// Plays on real servers while a worker is killed, and compares.
 ///
 /// # Errors
-/// A server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
+/// Too few players, a server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
 pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
+    anyhow::ensure!(
+        plan.players >= PLAYERS_MIN,
+        "--players {} is too few for --servers: a snapshot must take several batches, so let {PLAYERS_MIN} or more play",
+        plan.players
+    );
     bar.set_message("starting Redis and the database");
     let stage = Stage::set().await?;
     let storage = Storage::open(stage.settings.clone()).await?;

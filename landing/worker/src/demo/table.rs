@@ -52,7 +52,10 @@ impl Table {
             ("rows landed", grouped(run.rows_landed)),
             ("coalescing ratio", format!("{} fields written for a row landed", ratio(fields, run.rows_landed))),
             ("oldest unlanded age", format!("{} at its worst", seconds(played.oldest_unlanded))),
-            ("hot loads", format!("{} after the eviction, {} at logins", grouped(compared.hot_loads), grouped(run.loads_in_play))),
+            (
+                "hot loads",
+                format!("{} after the eviction, {} at logins", grouped(compared.hot_loads), grouped(run.loads_in_play)),
+            ),
         ];
         let repeats = of(&totals.repeats);
         if repeats > 0 {
