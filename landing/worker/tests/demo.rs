@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use landing_worker::demo::game::{self, Plan, Played};
 use landing_worker::demo::rows::Database;
+use landing_worker::demo::table::{Run, Table};
 use landing_worker::demo::verify;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
@@ -72,6 +73,13 @@ async fn one_altered_row_is_one_difference() {
     let [difference] = compared.differences.as_slice() else { panic!("{:?}", compared.differences) };
     let ways: Vec<_> = difference.found.iter().map(|(way, _)| *way).collect();
     assert_eq!(ways, ["rows by SQL", "hot-load"]);
+
+    let run = Run { rows_landed: 1, loads_in_play: 0, more: Vec::new(), end: Vec::new() };
+    let table = Table::new(PLAN, &stage.played, &compared, run);
+    assert!(!table.agrees(), "the program fails");
+    let text = table.to_string();
+    assert_eq!(line(&text, "differences").unwrap(), "1");
+    assert!(text.ends_with(&format!("  {difference}\n")), "the difference is listed:\n{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

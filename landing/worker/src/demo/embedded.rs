@@ -32,7 +32,7 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// The storage fails.
-pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
+pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> anyhow::Result<Table> {
     let storage = Storage::open(Settings::embedded(file)).await.with_context(|| file.display().to_string())?;
     let over = async {
         sleep(time).await;
@@ -45,5 +45,5 @@ pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> 
 
     let end = vec![("database file", file.display().to_string())];
     let run = Run { rows_landed: stats.rows_landed, loads_in_play: stats.hot_loads, more: Vec::new(), end };
-    Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
+    Ok(Table::new(plan, &played, &compared, run))
 }

@@ -72,9 +72,9 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         embedded::run(plan, time, &embedded::database_file(args.database)?, &bar).await
     };
     bar.finish_and_clear();
-    let (table, agreed) = ended?;
+    let table = ended?;
     print!("{table}");
-    Ok(if agreed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if table.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Shows on a bar how the play goes.

@@ -59,7 +59,7 @@ impl Stage {
 ///
 /// # Errors
 /// Too few players, a server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
-pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<(Table, bool)> {
+pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<Table> {
     anyhow::ensure!(
         plan.players >= PLAYERS_MIN,
         "--players {} is too few for --servers: a snapshot must take several batches, so let {PLAYERS_MIN} or more play",
@@ -93,5 +93,5 @@ pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Resul
         ("taken over", format!("{} marks, by the other worker", grouped(taken_over.marks))),
     ];
     let run = Run { rows_landed, loads_in_play: stats.hot_loads, more, end: Vec::new() };
-    Ok((Table::new(plan, &played, &compared, run), compared.differences.is_empty()))
+    Ok(Table::new(plan, &played, &compared, run))
 }

@@ -15,6 +15,7 @@ const LISTED_MAX: usize = 10;
 pub struct Table {
     lines: Vec<(&'static str, String)>,
     listed: Vec<String>,
+    agrees: bool,
 }
 
 /// What only the demo itself knows of its run.
@@ -65,7 +66,13 @@ impl Table {
         lines.push(("compared", format!("{} fields: players' log, rows by SQL, hot-loads", grouped(count(compared.fields)))));
         lines.push(("differences", grouped(count(compared.differences.len()))));
         lines.extend(run.end);
-        Self { lines, listed: listed(compared) }
+        Self { lines, listed: listed(compared), agrees: compared.differences.is_empty() }
+    }
+
+    /// Whether log, rows and hot-loads agree on every field.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        self.agrees
     }
 }
 
