@@ -8,8 +8,11 @@
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
+//! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
 pub mod landing;
 pub mod mark;

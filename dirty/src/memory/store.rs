@@ -38,6 +38,7 @@ pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     // One lock a partition: a transition touches one partition, takes microseconds and never waits for anything else.
     parts: Vec<Mutex<PartState>>,
+    bytes_max: AtomicUsize,
     // All partitions' bytes, kept by whoever holds a partition's lock.
     bytes: AtomicUsize,
     // Announced workers and when their announcements run out.
@@ -54,6 +55,12 @@ impl MemoryState {
     #[must_use]
     pub fn violation(&self) -> Option<String> {
         self.0.iter().find_map(invariant::violation)
+    }
+
+    /// When an owner's hash ends: no answer without a hash, no moment if it has no time to live.
+    #[must_use]
+    pub fn end_of(&self, owner: &Owner) -> Option<Option<Timestamp>> {
+        self.0.iter().find_map(|part| part.hashes.get(owner)).map(|hash| hash.expires)
     }
 }
 
@@ -76,10 +83,19 @@ impl MemoryStore {
         let settings = MemorySettings { partitions: settings.partitions.max(1), ..settings };
         let name = incarnation(0);
         let parts = (0..settings.partitions).map(|_| Mutex::new(PartState::new(name.clone()))).collect();
-        Self { settings, clock, parts, bytes: AtomicUsize::new(0), workers: Mutex::default(), incarnations: AtomicU64::new(0) }
+        let bytes_max = AtomicUsize::new(settings.bytes_max);
+        Self {
+            settings,
+            clock,
+            bytes_max,
+            parts,
+            bytes: AtomicUsize::new(0),
+            workers: Mutex::default(),
+            incarnations: AtomicU64::new(0),
+        }
     }
 
-    /// How it was set up.
+    /// How it was set up; the limit may have been moved since.
     #[must_use]
     pub fn settings(&self) -> &MemorySettings {
         &self.settings
@@ -89,6 +105,11 @@ impl MemoryStore {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next mutation or fill.
+    pub fn limit(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All partitions are to be adopted.
@@ -138,7 +159,7 @@ impl MemoryStore {
             now: self.clock.now(),
             hash_ttl: self.settings.hash_ttl,
             absent_ttl: self.settings.absent_ttl,
-            bytes_max: self.settings.bytes_max.saturating_sub(elsewhere),
+            bytes_max: self.bytes_max.load(Ordering::Relaxed).saturating_sub(elsewhere),
         };
         state.sweep(present.now);
         let out = transition(&mut state, &present);
