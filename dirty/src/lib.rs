@@ -7,11 +7,16 @@
 //! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
+//! | [`memory`] | [`MemoryStore`]: the engine in memory |
+//! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
 pub mod landing;
 pub mod mark;
+pub mod memory;
 pub mod owner;
 pub mod partition;
 pub mod store;
@@ -19,6 +24,7 @@ pub mod store;
 pub use error::{HotError, HotKind};
 pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot};
 pub use mark::Mark;
+pub use memory::{MemorySettings, MemoryStore};
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use store::HotStore;
