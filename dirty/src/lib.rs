@@ -7,13 +7,16 @@
 //! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
+//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
 pub mod error;
+mod key;
 pub mod landing;
 pub mod mark;
 pub mod owner;
 pub mod partition;
+pub mod redis;
 pub mod store;
 
 pub use error::{HotError, HotKind};
@@ -21,4 +24,5 @@ pub use landing::{Collected, Entry, ErrorEntry, Fault, Page, Park, Parked, Settl
 pub use mark::Mark;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
+pub use redis::{RedisOptions, RedisStore};
 pub use store::HotStore;
