@@ -49,6 +49,9 @@ impl Topology {
     }
 }
 
+/// A node, and the commands of a round that go there, with their places in the call.
+type Group<'a> = (&'a Arc<Node>, Vec<(usize, &'a Command)>);
+
 /// What is to be done about an answer.
 enum Next {
     /// It stands.
@@ -126,7 +129,7 @@ impl Router {
         commands: &[Command],
         pending: &[(usize, Option<Arc<Node>>)],
     ) -> Vec<(usize, Answer)> {
-        let mut groups: BTreeMap<(usize, bool), (&Arc<Node>, Vec<(usize, &Command)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, bool), Group<'_>> = BTreeMap::new();
         let mut answers = Vec::with_capacity(pending.len());
         for (index, ask) in pending {
             let Some(command) = commands.get(*index) else { continue };
