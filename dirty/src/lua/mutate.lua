@@ -88,7 +88,7 @@ local function integer(text)
   if not body or #body > 19 or (text ~= '0' and string.sub(body, 1, 1) == '0') then return nil end
   local hi, lo = tonumber(string.sub(body, 1, -10)) or 0, tonumber(string.sub(body, -9))
   if sign == '-' then
-    hi, lo = -hi, -lo
+    hi, lo = 0 - hi, 0 - lo
     if lo < 0 then hi, lo = hi - 1, lo + 1000000000 end
   end
   return { hi, lo }
@@ -106,7 +106,7 @@ end
 local function text_of(n)
   local hi, lo, sign = n[1], n[2], ''
   if hi < 0 then
-    sign, hi, lo = '-', -hi, -lo
+    sign, hi, lo = '-', 0 - hi, 0 - lo -- not -0, which prints its sign
     if lo < 0 then hi, lo = hi - 1, lo + 1000000000 end
   end
   if hi == 0 then return string.format('%s%.0f', sign, lo) end
@@ -157,10 +157,15 @@ for i = 1, count do
   end
 end
 local changed_count = (#marked - 1) / 2
-local function reply_of(at) return table.concat({ digits(at), digits(changed_count), unpack(counters) }, ' ') end
+local function reply_of(at)
+  table.insert(counters, 1, digits(changed_count))
+  table.insert(counters, 1, digits(at))
+  return table.concat(counters, ' ')
+end
 if changed_count == 0 then return reply_of(base) end
 local new = math.max(r.source + 1, now, base + 1, version + 1)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+local reply = reply_of(new)
 
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
@@ -174,5 +179,5 @@ out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 if seen_round and seen_round < round then call('UNLINK', ids) end
 if not seen_round or seen_round < round then call('HSET', ids, ':w', digits(round)) end
-call('HSET', ids, ARGV[1], reply_of(new))
-return reply_of(new)
+call('HSET', ids, ARGV[1], reply)
+return reply

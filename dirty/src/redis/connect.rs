@@ -53,6 +53,11 @@ impl Common {
         *numbers.entry(incarnation.to_owned()).or_insert(next)
     }
 
+    /// A number above all that were given before: the order in which connections are opened and used.
+    fn next_serial(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// The longest that a call with one answer takes.
     pub(crate) fn patience(&self) -> Duration {
         self.wait_timeout.saturating_add(self.connect_timeout).saturating_add(self.response_timeout)
@@ -134,15 +139,16 @@ impl Node {
     /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
     /// connection, and the server's incarnation does not matter since the slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
-        let (lane, ready) = match self.ready().await {
-            Ok(found) => found,
+        let ready = match self.ready().await {
+            Ok(ready) => ready,
             Err(failure) => return commands.iter().map(|_| Err(failure.clone())).collect(),
         };
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
         let sent: Vec<&Command> =
             commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
+        let began = self.common.next_serial();
         let exchanged = if sent.is_empty() { Ok(Vec::new()) } else { self.exchange(ready.connection, &sent, asking).await };
-        self.learn(lane, ready.serial, &exchanged);
+        self.learn(began, &exchanged);
         let mut values = exchanged.map(Vec::into_iter);
         let mut next = || match &mut values {
             Ok(values) => match values.next() {
@@ -162,15 +168,15 @@ impl Node {
 
     /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
-        let (lane, ready) = self.ready().await?;
-        let (incarnation, serial) = (ready.incarnation, ready.serial);
+        let ready = self.ready().await?;
+        let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
         let exchanged = self.exchange(ready.connection, &[&command], false).await;
-        self.learn(lane, serial, &exchanged);
+        self.learn(began, &exchanged);
         let value = exchanged?.pop().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
-            self.retire(lane, serial);
+            self.retire(began);
         }
         self.judge(&info?);
         locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
@@ -220,7 +226,7 @@ impl Node {
     }
 
     /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection is still to be used.
-    fn learn(&self, lane: &Lane, serial: u64, exchanged: &Result<Vec<Value>, Failure>) {
+    fn learn(&self, began: u64, exchanged: &Result<Vec<Value>, Failure>) {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);
@@ -234,26 +240,30 @@ impl Node {
             }
         };
         if broken {
-            self.retire(lane, serial);
+            self.retire(began);
         }
     }
 
-    fn retire(&self, lane: &Lane, serial: u64) {
-        let retired = locked(&lane.line).take_if(|line| line.ready.serial == serial);
-        drop(retired);
+    /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
+    /// sent on a dead connection ends unknown.
+    fn retire(&self, began: u64) {
+        for lane in &self.lanes {
+            let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
+            drop(retired);
+        }
     }
 
     /// A connection of the next lane, opened if need be.
-    async fn ready(&self) -> Result<(&Lane, Ready), Failure> {
+    async fn ready(&self) -> Result<Ready, Failure> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.lanes.len()).unwrap_or_default();
         let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
         if let Some(ready) = lane.ready() {
-            return Ok((lane, ready));
+            return Ok(ready);
         }
         let asked = Instant::now();
         let mut last = lane.opening.lock().await;
         if let Some(ready) = lane.ready() {
-            return Ok((lane, ready));
+            return Ok(ready);
         }
         // Whoever waited for an attempt that failed shares its failure: else a thousand callers would try one after the other.
         if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= asked) {
@@ -265,7 +275,7 @@ impl Node {
             Ok(line) => {
                 let ready = line.ready.clone();
                 *locked(&lane.line) = Some(line);
-                Ok((lane, ready))
+                Ok(ready)
             }
             Err(failure) => {
                 if failure == Failure::TimedOut {
@@ -281,7 +291,7 @@ impl Node {
     async fn open(&self) -> Result<Line, Failure> {
         let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
         let connection = MultiplexedConnection::clone(&pooled);
-        let serial = self.common.serials.fetch_add(1, Ordering::Relaxed);
+        let serial = self.common.next_serial();
         let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
         let mut pipeline = Pipeline::new();
         for script in SCRIPTS.all() {
