@@ -67,7 +67,7 @@ else
     call('HDEL', KEYS[1], unpack(tombstones))
   end
 end
-local reply = format('%s %d', v, (argc - 4) / 2)
+local reply = format('%s %.0f', v, (argc - 4) / 2)
 if seen_round and seen_round >= round then
   call('HSET', ids, ARGV[1], reply)
 else

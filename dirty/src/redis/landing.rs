@@ -89,12 +89,11 @@ impl RedisStore {
             true => settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect(),
             false => Vec::new(),
         };
-        let mut commands: Vec<_> =
-            marks.chunks(MARKS_MAX).map(|chunk| script::settle(&self.space, head, settle.landed, chunk, &[])).collect();
-        commands.extend(errors.chunks(MARKS_MAX).map(|chunk| script::settle(&self.space, head, settle.landed, &[], chunk)));
-        if commands.is_empty() {
-            commands.push(script::settle(&self.space, head, settle.landed, &[], &[]));
-        }
+        // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
+        let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
+        let calls = marks.len().max(errors.len()).max(1);
+        let mut call = |_| script::settle(&self.space, head, settle.landed, part(&mut marks), part(&mut errors));
+        let commands: Vec<_> = (0..calls).map(&mut call).collect();
         let partitions = vec![settle.partition; commands.len()];
         let mut total = Settled::default();
         for settled in self.each("settle", &partitions, commands, settled_of).await {
@@ -139,6 +138,10 @@ fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
         rest = later;
         Some(chunk)
     })
+}
+
+fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
+    chunks.next().unwrap_or_default()
 }
 
 fn which(fields: &[Field]) -> Fields {

@@ -396,3 +396,6 @@ pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(Version::MAX.get() / 4)
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 3_000_000));
     apply(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
-    assert_eq!(store.evict(&[ann.clone()]).await, [Ok(Evicted::WhenLanded)]);
+    assert_eq!(store.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::WhenLanded)]);
     assert_eq!(drain(&store).await, 1);
     assert_eq!(read(&store, &ann).await, HotRead::default());
 }

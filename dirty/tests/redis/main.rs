@@ -1,7 +1,9 @@
 //! The Redis engine, on servers that the tests start.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
 mod cluster;
 mod landing;
+mod loads;
 mod memory_limit;
 mod outages;
 mod refusals;

@@ -44,7 +44,7 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     let unprepared = |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(partition));
     unprepared(send(&store, next.clone()).await.unwrap_err());
     unprepared(store.read(&[Read { owner: ann.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap_err());
-    unprepared(store.observe(&[ann.clone()]).await.pop().unwrap().unwrap_err());
+    unprepared(store.observe(std::slice::from_ref(&ann)).await.pop().unwrap().unwrap_err());
     unprepared(store.collect(partition, &[(ann.clone(), vec![])]).await.unwrap_err());
     adopt_all(&store, 2).await;
     let Mutated::Applied(applied) = send(&store, next.clone()).await.unwrap() else { panic!() };

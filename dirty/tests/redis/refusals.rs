@@ -1,5 +1,7 @@
 //! A script that refuses has changed nothing (H1, R10).
 
+use std::time::Duration;
+
 use storage_dirty::*;
 use storage_model::*;
 
@@ -33,13 +35,13 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     let _ = store.fill(std::slice::from_ref(&load)).await;
     let _ = store.evict(std::slice::from_ref(ann)).await;
     let _ = store.raise_landed(partition, Epoch(1), Version::new(9).unwrap()).await;
-    let _ = store.lock(&[partition], &lock, std::time::Duration::from_secs(9)).await;
+    let _ = store.lock(&[partition], &lock, Duration::from_secs(9)).await;
     let _ = store.snapshot(partition, &lock).await;
     let marks = vec![(entry.clone(), entry.version)];
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let settle = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: Version::new(5).unwrap(), marks, rows };
     let _ = store.settle(&settle).await;
-    let (retry_min, retry_max) = (std::time::Duration::from_secs(1), std::time::Duration::from_secs(9));
+    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked: vec![parked] };
     let _ = store.park(&park).await;
 }
@@ -108,7 +110,7 @@ async fn a_refused_mutation_changes_nothing() {
     apply(&store, &ann, &[("old", set("1"))]).await;
     apply(&store, &ann, &[("old", Change::Remove)]).await;
     let before = dump(&server).await;
-    let cases: Vec<(Vec<(&str, Change)>, Condition, Refusal)> = vec![
+    let cases = [
         (vec![("a", set("1")), ("gold", Change::Incr(1))], Condition::None, Refusal::Overflow(field("gold"))),
         (vec![("a", set("1")), ("name", Change::Incr(1))], Condition::None, Refusal::NotInteger(field("name"))),
         (vec![("a", set("1")), ("old", Change::Purge)], Condition::None, Refusal::NotLanded),
@@ -124,4 +126,45 @@ async fn a_refused_mutation_changes_nothing() {
     let idle = apply(&store, &ann, &[("name", Change::Restore), ("none", Change::Remove)]).await;
     assert_eq!(idle.changed, 0);
     assert_eq!(dump(&server).await, before);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_refused_has_moved_nothing() {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));
+    let data = "slug-data:{0}:game:eu:player:ann";
+    // What is done to the state, and the kind of the refusal.
+    let spoils: [(&[&str], HotKind); 9] = [
+        (&["SET", data, "x"], HotKind::Corrupt),
+        (&["HSET", data, ":n", "x"], HotKind::Corrupt),
+        (&["SET", "slug-dirty:{0}:saving", "x"], HotKind::Corrupt),
+        (&["SET", "slug-dirty:{0}:error", "x"], HotKind::Corrupt),
+        (&["SET", "slug-dirty:{0}:lock", "x"], HotKind::LockLost),
+        (&["DEL", "slug-dirty:{0}:lock"], HotKind::LockLost),
+        (&["HSET", "slug-part:{0}", "epoch", "2"], HotKind::EpochMoved),
+        (&["HSET", "slug-part:{0}", "inc", "x/y"], HotKind::Unprepared(partition)),
+        (&["DEL", "slug-part:{0}"], HotKind::Unprepared(partition)),
+    ];
+    for (spoil, kind) in spoils {
+        server.call(&["FLUSHALL"]).await.unwrap();
+        adopt_all(&store, 1).await;
+        let version = apply(&store, &ann, &[("gold", set("1"))]).await.version;
+        store.lock(&[partition], &held, Duration::from_secs(60)).await.pop().unwrap().unwrap();
+        store.snapshot(partition, &held).await.unwrap();
+        let entry = store.scan(partition, 0, 10).await.unwrap().entries.pop().unwrap();
+        let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
+        let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] }];
+        let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
+        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, parked };
+        let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
+        let settle = Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows };
+        server.call(spoil).await.unwrap();
+        let before = dump(&server).await;
+        let error = store.settle(&settle).await.unwrap_err();
+        assert_eq!((&error.kind, error.outcome), (&kind, Outcome::NotApplied), "{spoil:?}: {error}");
+        let Err(error) = store.park(&park).await else { panic!("{spoil:?}") };
+        assert_eq!((&error.kind, error.outcome), (&kind, Outcome::NotApplied), "{spoil:?}: {error}");
+        assert_eq!(dump(&server).await, before, "{spoil:?}");
+    }
 }

@@ -11,19 +11,19 @@ use storage_model::*;
 use storage_servers::{RedisServer, Reply};
 
 /// A store with few partitions, prepared for its first use.
-pub async fn prepared(options: RedisOptions) -> RedisStore {
+pub(crate) async fn prepared(options: RedisOptions) -> RedisStore {
     let store = RedisStore::open(options).await.unwrap();
     adopt_all(&store, 1).await;
     store
 }
 
 /// The defaults, with few partitions.
-pub fn options(url: &str) -> RedisOptions {
+pub(crate) fn options(url: &str) -> RedisOptions {
     RedisOptions { partitions: 4, ..RedisOptions::new(url) }
 }
 
 /// Takes over every partition under this epoch.
-pub async fn adopt_all(store: &RedisStore, epoch: u64) {
+pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
     let partitions: Vec<Partition> = (0..store.partition_count()).map(Partition).collect();
     let states = store.partition_states(&partitions).await;
     let adopts: Vec<Adopt> = partitions
@@ -41,39 +41,39 @@ pub async fn adopt_all(store: &RedisStore, epoch: u64) {
     }
 }
 
-pub async fn server() -> RedisServer {
+pub(crate) async fn server() -> RedisServer {
     RedisServer::start(storage_servers::RedisOptions::default()).await.unwrap()
 }
 
-pub fn owner(id: &str) -> Owner {
+pub(crate) fn owner(id: &str) -> Owner {
     Owner::new("game", "eu", "player", id).unwrap()
 }
 
-pub fn field(name: &str) -> Field {
+pub(crate) fn field(name: &str) -> Field {
     Field::new(name).unwrap()
 }
 
-pub fn set(value: &str) -> Change {
+pub(crate) fn set(value: &str) -> Change {
     Change::Set(Bytes::copy_from_slice(value.as_bytes()))
 }
 
 /// A mutation that may still be applied for some seconds.
-pub async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
+pub(crate) async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
     let deadline = store.time().await.unwrap().plus(Duration::from_secs(20));
     let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
     Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
 }
 
-pub async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
+pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
     store.mutate(&[(mutation, None)]).await.pop().unwrap()
 }
 
-pub async fn mutate(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Result<Mutated, HotError> {
+pub(crate) async fn mutate(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Result<Mutated, HotError> {
     send(store, mutation(store, owner, changes).await).await
 }
 
 /// What was applied; fails if it was not.
-pub async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+pub(crate) async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
     match mutate(store, owner, changes).await.unwrap() {
         Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
@@ -81,7 +81,7 @@ pub async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]
 }
 
 /// As the first write of an owner, after the cold tier said that it has no row.
-pub async fn apply_new(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+pub(crate) async fn apply_new(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
     let observed = store.observe(std::slice::from_ref(owner)).await.pop().unwrap().unwrap();
     let load = Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true };
     let mutation = mutation(store, owner, changes).await;
@@ -91,23 +91,23 @@ pub async fn apply_new(store: &RedisStore, owner: &Owner, changes: &[(&str, Chan
     }
 }
 
-pub async fn read(store: &RedisStore, owner: &Owner) -> HotRead {
+pub(crate) async fn read(store: &RedisStore, owner: &Owner) -> HotRead {
     store.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap()
 }
 
 /// The value of a live field.
-pub async fn value(store: &RedisStore, owner: &Owner, name: &str) -> Option<String> {
+pub(crate) async fn value(store: &RedisStore, owner: &Owner, name: &str) -> Option<String> {
     let read = read(store, owner).await;
     let (_, cell) = read.cells.into_iter().find(|(field, _)| field.as_str() == name)?;
     cell.live().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
-pub fn lock(token: &str) -> Lock {
+pub(crate) fn lock(token: &str) -> Lock {
     Lock { holder: "worker".into(), token: token.into() }
 }
 
 /// Lands everything of a store, as a worker with a database that takes all; answers how many marks it settled.
-pub async fn drain(store: &RedisStore) -> u32 {
+pub(crate) async fn drain(store: &RedisStore) -> u32 {
     let (mut settled, lock) = (0, lock("drain"));
     for partition in (0..store.partition_count()).map(Partition) {
         assert!(store.lock(&[partition], &lock, Duration::from_secs(10)).await.pop().unwrap().unwrap());
@@ -121,7 +121,7 @@ pub async fn drain(store: &RedisStore) -> u32 {
 }
 
 /// Settles entries as they were collected.
-pub async fn settle(store: &RedisStore, partition: Partition, lock: &Lock, entries: Vec<Entry>) -> Settled {
+pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock, entries: Vec<Entry>) -> Settled {
     let marks: Vec<&Mark> = entries.iter().filter_map(|entry| entry.mark.as_ref()).collect();
     let wanted: Vec<_> = marks.iter().map(|mark| (mark.owner.clone(), mark.fields.clone())).collect();
     let collected = store.collect(partition, &wanted).await.unwrap();
@@ -137,7 +137,7 @@ pub async fn settle(store: &RedisStore, partition: Partition, lock: &Lock, entri
 }
 
 /// Every key with all it holds and whether it runs out, by name.
-pub async fn dump(server: &RedisServer) -> Vec<(String, String)> {
+pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     let mut keys = texts(server.call(&["KEYS", "*"]).await.unwrap());
     keys.sort();
     let mut dump = Vec::new();
@@ -149,7 +149,7 @@ pub async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     dump
 }
 
-pub fn texts(reply: Reply) -> Vec<String> {
+pub(crate) fn texts(reply: Reply) -> Vec<String> {
     match reply {
         Reply::Array(items) => items.iter().map(|item| item.text().unwrap().to_owned()).collect(),
         other => panic!("{other:?}"),
@@ -158,10 +158,10 @@ pub fn texts(reply: Reply) -> Vec<String> {
 
 /// Counts pipelines, and loses answers on demand.
 #[derive(Debug, Default)]
-pub struct Counter {
-    pub trips: AtomicU32,
-    pub commands: Mutex<Vec<&'static str>>,
-    pub lose_next: AtomicU32,
+pub(crate) struct Counter {
+    pub(crate) trips: AtomicU32,
+    pub(crate) commands: Mutex<Vec<&'static str>>,
+    pub(crate) lose_next: AtomicU32,
 }
 
 #[async_trait]

@@ -36,7 +36,7 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
     let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
     apply(&store, &ann, &[("name", set("Bo"))]).await;
     drain(&store).await;
-    assert_eq!(store.evict(&[ann.clone()]).await, [Ok(Evicted::Gone)]);
+    assert_eq!(store.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::Gone)]);
     assert_eq!(send(&store, incr).await.unwrap(), first.0);
     assert_eq!(send(&store, update).await.unwrap(), first.1);
     assert!(matches!(&first.0, Mutated::Applied(applied) if applied.counters == [12]));
