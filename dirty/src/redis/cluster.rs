@@ -94,8 +94,9 @@ impl Router {
         let until = Instant::now() + self.common.patience();
         for attempt in 0..TRIES {
             let topology = self.topology();
-            let mut again = Vec::new();
+            let (mut again, mut timed_out) = (Vec::new(), false);
             for (index, answer) in self.round(&topology, commands, &pending).await {
+                timed_out |= matches!(answer, Err(Failure::TimedOut));
                 match self.next(&answer, &topology) {
                     Next::Done => {}
                     Next::Again => again.push((index, None)),
@@ -105,7 +106,7 @@ impl Router {
                     *slot = answer;
                 }
             }
-            let hung = topology.nodes.iter().any(|node| node.is_hung());
+            let hung = timed_out && topology.nodes.iter().any(|node| node.is_hung());
             let redirected = again.iter().any(|(_, ask)| ask.is_none());
             if self.cluster && (hung || redirected) {
                 // A failure to refresh shows in the next attempt, or not at all.
@@ -129,6 +130,11 @@ impl Router {
         commands: &[Command],
         pending: &[(usize, Option<Arc<Node>>)],
     ) -> Vec<(usize, Answer)> {
+        if let ([(index @ 0, None)], [command]) = (pending, commands)
+            && let Some(node) = topology.node_of(command.slot).and_then(|at| topology.nodes.get(at))
+        {
+            return node.pipeline(&[command], false).await.into_iter().map(|answer| (*index, answer)).collect();
+        }
         let mut groups: BTreeMap<(usize, bool), Group<'_>> = BTreeMap::new();
         let mut answers = Vec::with_capacity(pending.len());
         for (index, ask) in pending {

@@ -46,8 +46,13 @@ impl RedisStore {
             for (command, partition) in commands.iter_mut().zip(partitions) {
                 command.under = self.guard.verified(*partition);
             }
-            let batch: Vec<Command> = pending.iter().filter_map(|index| commands.get(*index).cloned()).collect();
-            for (index, answer) in pending.iter().zip(self.router.send(&batch, false).await) {
+            let sent = if pending.len() == commands.len() {
+                self.router.send(&commands, false).await
+            } else {
+                let rest: Vec<Command> = pending.iter().filter_map(|index| commands.get(*index).cloned()).collect();
+                self.router.send(&rest, false).await
+            };
+            for (index, answer) in pending.iter().zip(sent) {
                 if let Some(slot) = answers.get_mut(*index) {
                     *slot = answer;
                 }
