@@ -124,10 +124,12 @@ impl RedisStore {
     }
 }
 
-/// Entries with some `MARKS_MAX` faults together; an entry is never cut, since it moves in one step.
+/// Entries with some `MARKS_MAX` faults together; an entry is never cut, since it moves in one step. One empty chunk if there are no
+/// entries, so that epoch and lock are checked all the same.
 fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
+    let none = parked.is_empty().then_some(parked);
     let mut rest = parked;
-    std::iter::from_fn(move || {
+    let some = std::iter::from_fn(move || {
         let mut faults = 0;
         let fits = |one: &&Parked| {
             faults += one.faults.len().max(1);
@@ -137,7 +139,8 @@ fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
         let (chunk, later) = rest.split_at_checked(count)?;
         rest = later;
         Some(chunk)
-    })
+    });
+    none.into_iter().chain(some)
 }
 
 fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
