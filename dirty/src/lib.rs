@@ -9,22 +9,29 @@
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
+//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
+//! | [`open`](mod@open) | from the settings to an open engine |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
+mod key;
 pub mod landing;
 pub mod mark;
 pub mod memory;
+pub mod open;
 pub mod owner;
 pub mod partition;
+pub mod redis;
 pub mod store;
 
 pub use error::{HotError, HotKind};
 pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot};
 pub use mark::Mark;
 pub use memory::{MemorySettings, MemoryStore};
+pub use open::open;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
+pub use redis::{RedisOptions, RedisStore};
 pub use store::HotStore;

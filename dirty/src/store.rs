@@ -69,7 +69,7 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
-    /// the epoch is greater than the stored one. The source and `landed` are raised to `last_version`; if `landed` was below it
+    /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
     /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
@@ -71,13 +72,14 @@ impl StorageBuilder {
     pub async fn open(self) -> Result<Storage> {
         let Self { settings, clock, ids, hot, cold, lands } = self;
         settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
+        // Boxed, so that callers' compilers need not look into the drivers' futures.
         let hot = match hot {
             Some(hot) => hot,
-            None => storage_dirty::open(&settings, clock).await?,
+            None => storage_dirty::open(&settings, clock).boxed().await?,
         };
         let cold = match cold {
             Some(cold) => cold,
-            None => storage_sql::open(&ColdOptions::from(&settings.sql)).await?,
+            None => storage_sql::open(&ColdOptions::from(&settings.sql)).boxed().await?,
         };
         hot.check().await?;
         hot.fix_partition_count().await?;

@@ -165,7 +165,7 @@ impl Harness {
     pub(super) async fn scan(&self, partition: Partition) -> Vec<Entry> {
         let (mut entries, mut cursor) = (Vec::new(), 0);
         loop {
-            let page = self.store().scan(partition, cursor, 100).await.unwrap();
+            let page = self.store().scan(partition, crate::Map::Snapshot, cursor, 100).await.unwrap();
             entries.extend(page.entries.into_iter().filter(|entry| !entries.contains(entry)).collect::<Vec<_>>());
             match page.next {
                 Some(next) => cursor = next,

@@ -37,7 +37,7 @@ async fn scan_while_settling(h: &Harness, count: usize) {
     assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
     let (mut found, mut cursor) = (BTreeSet::new(), 0);
     loop {
-        let page = h.store().scan(partition, cursor, 100).await.unwrap();
+        let page = h.store().scan(partition, crate::Map::Snapshot, cursor, 100).await.unwrap();
         found.extend(page.entries.iter().map(|entry| entry.mark.as_ref().unwrap().owner.clone()));
         h.settle(partition, Some(&lock), &page.entries).await.unwrap();
         // Writes go on meanwhile, into the dirty map.

@@ -8,8 +8,8 @@ use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, read, record, room};
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Mutated, Observed,
-    Page, Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map, Mutated,
+    Observed, Page, Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -91,8 +91,8 @@ impl HotStore for MemoryStore {
         self.run(partition, "snapshot", |state, now| landing::snapshot(state, now, partition, lock))?
     }
 
-    async fn scan(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<Entry>, HotError> {
-        self.run(partition, "scan", |state, _| landing::scan(state, cursor, count))
+    async fn scan(&self, partition: Partition, map: Map, cursor: u64, count: usize) -> Result<Page<Entry>, HotError> {
+        self.run(partition, "scan", |state, _| landing::scan(state, map, cursor, count))
     }
 
     async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {

@@ -8,7 +8,7 @@ use super::lock::require;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
-use crate::{Collected, Entry, Fields, HotError, Lock, Page, Settle, Settled, Snapshot};
+use crate::{Collected, Entry, Fields, HotError, Lock, Map, Page, Settle, Settled, Snapshot};
 
 /// Turns the dirty map into the snapshot, unless one is left over (R4).
 ///
@@ -27,10 +27,10 @@ pub fn snapshot(state: &mut PartState, present: &Present, partition: Partition, 
     Ok(Snapshot::Taken)
 }
 
-/// Some entries of the snapshot.
+/// Some entries of a map of marks.
 #[must_use]
-pub fn scan(state: &PartState, cursor: u64, count: usize) -> Page<Entry> {
-    state.marks.snapshot_page(cursor, count)
+pub fn scan(state: &PartState, map: Map, cursor: u64, count: usize) -> Page<Entry> {
+    state.marks.page(map, cursor, count)
 }
 
 /// Marked fields of owners, each with its owner's version, and what the fence needs.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use storage_model::{Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
-use crate::{Entry, ErrorEntry, Mark, Page};
+use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
 /// What an error mark says beside its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,12 +108,19 @@ impl Marks {
         true
     }
 
-    pub(super) fn snapshot_page(&self, cursor: u64, count: usize) -> Page<Entry> {
-        self.snapshot.page(cursor, count, |mark, version| Entry {
+    pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
+        let entry = |mark: &Mark, version: &Version| Entry {
             raw: raw(&mark.owner, &mark.fields),
             mark: Some(mark.clone()),
             version: *version,
-        })
+        };
+        match map {
+            Map::Dirty => self.live.page(cursor, count, entry),
+            Map::Snapshot => self.snapshot.page(cursor, count, entry),
+            Map::Error => self.errors.page(cursor, count, |(owner, field), error| {
+                entry(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
+            }),
+        }
     }
 
     pub(super) fn error_page(&self, cursor: u64, count: usize) -> Page<ErrorEntry> {

@@ -68,7 +68,8 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 epoch: adopt.epoch,
                 generation: if rewound { adopt.epoch } else { old.generation },
                 source: old.source.max(adopt.last_version),
-                landed: old.landed.max(adopt.last_version),
+                // Also if that is less: the database lost commits, and only what it has counts.
+                landed: adopt.last_version,
             }
         }
         None => PartitionRecord {

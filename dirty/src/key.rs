@@ -1,0 +1,178 @@
+//! The names of keys and of stored fields.
+//!
+//! Every key of a partition carries the partition's number as its hash tag, so that a cluster holds them all in one slot. Parts of
+//! names are escaped, so that no two owners share a key and every key can be split into its parts again (R9).
+
+use std::borrow::Cow;
+
+use storage_model::{Field, Owner, Partition};
+
+/// Makes the keys of one prefix.
+#[derive(Debug, Clone)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// The owner's hash.
+    pub(crate) fn data(&self, partition: Partition, owner: &Owner) -> String {
+        format!("{}-data:{{{partition}}}:{}", self.prefix, owner_part(owner))
+    }
+
+    /// The owner's exist marker.
+    pub(crate) fn exist(&self, partition: Partition, owner: &Owner) -> String {
+        format!("{}-exist:{{{partition}}}:{}", self.prefix, owner_part(owner))
+    }
+
+    /// The dirty map.
+    pub(crate) fn dirty(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}", self.prefix)
+    }
+
+    /// The snapshot.
+    pub(crate) fn saving(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}:saving", self.prefix)
+    }
+
+    /// The error map.
+    pub(crate) fn error(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}:error", self.prefix)
+    }
+
+    /// The lock.
+    pub(crate) fn lock(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}:lock", self.prefix)
+    }
+
+    /// The partition's record.
+    pub(crate) fn part(&self, partition: Partition) -> String {
+        format!("{}-part:{{{partition}}}", self.prefix)
+    }
+
+    /// The operation ids of even (0) or odd (1) windows.
+    pub(crate) fn ops(&self, partition: Partition, parity: u8) -> String {
+        format!("{}-ops:{{{partition}}}:{parity}", self.prefix)
+    }
+
+    /// What holds for all partitions.
+    pub(crate) fn meta(&self) -> String {
+        format!("{}-meta", self.prefix)
+    }
+
+    /// The workers' announcements.
+    pub(crate) fn workers(&self) -> String {
+        format!("{}-workers", self.prefix)
+    }
+}
+
+/// The owner's names as they stand in keys and marks: escaped, with ':' between them.
+pub(crate) fn owner_part(owner: &Owner) -> String {
+    let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
+    parts.map(escape).join(":")
+}
+
+/// The owner of a part that [`owner_part`] made; none for any other text.
+pub(crate) fn owner_of(part: &str) -> Option<Owner> {
+    let mut parts = part.split(':').map(unescape);
+    let (app, region, logic_type, id) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let owner = Owner::new(&app, &region, &logic_type, &id).ok()?;
+    (owner_part(&owner) == part).then_some(owner)
+}
+
+fn escape(part: &str) -> Cow<'_, str> {
+    if part.contains([':', '%']) { Cow::Owned(part.replace('%', "%25").replace(':', "%3A")) } else { Cow::Borrowed(part) }
+}
+
+// What `escape` never makes comes out as some other text here; `owner_of` finds that by escaping it again.
+fn unescape(part: &str) -> Cow<'_, str> {
+    if part.contains('%') { Cow::Owned(part.replace("%3A", ":").replace("%25", "%")) } else { Cow::Borrowed(part) }
+}
+
+/// What the names of tombstones begin with.
+pub(crate) const TOMBSTONE: &str = ":d:";
+
+/// The field's name in the owner's hash. Reserved names begin with ':', so a name that does gets a '%' before it, as does one that
+/// begins with '%'.
+pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
+    let name = field.as_str();
+    if name.starts_with([':', '%']) { Cow::Owned(format!("%{name}")) } else { Cow::Borrowed(name) }
+}
+
+/// The name of the field's tombstone in the owner's hash.
+pub(crate) fn tombstone(field: &Field) -> String {
+    format!("{TOMBSTONE}{}", stored(field))
+}
+
+/// The field of a name that [`stored`] made; none for any other text.
+pub(crate) fn field_of(name: &str) -> Option<Field> {
+    let plain = name.strip_prefix('%').unwrap_or(name);
+    let field = Field::new(plain).ok()?;
+    (stored(&field) == name).then_some(field)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const NAMES: [&str; 14] = ["a", "b", "a:b", "b:c", "%", "%3A", "%25", ":", "::", "%3A:", "a%", "{1}", "名前", " "];
+
+    fn owners() -> impl Iterator<Item = Owner> {
+        NAMES.iter().flat_map(|app| {
+            NAMES.iter().flat_map(move |region| {
+                NAMES.iter().flat_map(move |logic| NAMES.iter().filter_map(move |id| Owner::new(app, region, logic, id).ok()))
+            })
+        })
+    }
+
+    #[test]
+    fn no_two_owners_share_a_key_and_every_key_can_be_split_again() {
+        let keys = Keys::new("slug");
+        let mut seen = BTreeSet::new();
+        for owner in owners() {
+            assert_eq!(owner_of(&owner_part(&owner)), Some(owner.clone()), "{owner}");
+            assert!(seen.insert(keys.data(Partition(7), &owner)), "{owner} shares a key");
+        }
+        assert_eq!(seen.len(), NAMES.len().pow(4));
+    }
+
+    #[test]
+    fn no_field_reaches_a_reserved_name_and_every_field_comes_back() {
+        let mut seen = BTreeSet::new();
+        for name in [":v", ":d:x", "%:v", "%", ":", "%%", "gold", "x:y", "%3A"] {
+            let field = Field::new(name).unwrap();
+            let stored = stored(&field).into_owned();
+            assert!(!stored.starts_with(':'), "{stored}");
+            assert_eq!(field_of(&stored), Some(field));
+            assert!(seen.insert(stored));
+        }
+    }
+
+    #[test]
+    fn text_that_somebody_else_wrote_is_no_owner_and_no_field() {
+        for text in ["", "a", "a:b:c", "a:b:c:", "a:b:c:d:e", "a:b:c:%", "a:b:c:%41", "a:b:c:\n", ":::"] {
+            assert_eq!(owner_of(text), None, "{text:?}");
+        }
+        for text in ["", "%", "%a", ":v", "a\u{1f}"] {
+            assert_eq!(field_of(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_never_change_between_releases() {
+        // A fixture: stored data is found by these names.
+        let (keys, owner) = (Keys::new("slug"), Owner::new("a:b", "eu", "player", "50%").unwrap());
+        assert_eq!(keys.data(Partition(3), &owner), "slug-data:{3}:a%3Ab:eu:player:50%25");
+        assert_eq!(keys.exist(Partition(3), &owner), "slug-exist:{3}:a%3Ab:eu:player:50%25");
+        assert_eq!(keys.saving(Partition(3)), "slug-dirty:{3}:saving");
+        assert_eq!(keys.ops(Partition(3), 1), "slug-ops:{3}:1");
+    }
+}

@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- Makes or replaces the partition's record after the database's epoch was raised (R14).
+-- KEYS[1] partition record
+-- ARGV[1] incarnation of the record that was seen; empty if there was none
+-- ARGV[2] incarnation of the server that was seen
+-- ARGV[3] epoch, raised
+-- ARGV[4] highest version that landed
+-- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
+-- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
+-- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect.
+expect(#KEYS == 1 and #ARGV == 4)
+local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed')
+local now_at = incarnation()
+if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
+if old[1] then
+  if epoch <= number(old[2], 'the epoch') then return 0 end
+  local landed, source = number(old[5], 'landed'), number(old[4], 'the version source')
+  local generation = landed < last and ARGV[3] or old[3]
+  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
+    'src', digits(math.max(source, last)), 'landed', ARGV[4])
+else
+  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
+    'src', digits(math.max(time(), last)), 'landed', digits(last))
+end
+return 1

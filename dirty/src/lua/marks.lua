@@ -1,0 +1,45 @@
+-- Shared by the scripts that move and clear marks.
+
+-- A mark's version. What somebody else wrote there counts as 0, as it does for the scan that found it.
+local function mark_version(text)
+  local value = tonumber(string.match(text, '^%d+$'))
+  return value and value <= VERSION_MAX and value or 0
+end
+
+-- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
+local function counts(at)
+  local self = { by = {}, headers = {} }
+  function self.add(owner, by)
+    local key = owner > 0 and KEYS[at + owner - 1]
+    if owner > 0 and not key then expect(false) end
+    if not key then return end
+    if not self.headers[owner] then self.headers[owner] = call('HMGET', key, ':v', ':n', ':e') end
+    self.by[owner] = (self.by[owner] or 0) + by
+  end
+  function self.validate()
+    for owner, by in pairs(self.by) do
+      local h = self.headers[owner]
+      if h[1] then self.by[owner] = math.max(number(h[2], ':n') + by, 0) end
+    end
+  end
+  -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
+  function self.write(ttl)
+    for owner, marks in pairs(self.by) do
+      local h, key = self.headers[owner], KEYS[at + owner - 1]
+      if h[1] and marks > 0 then
+        call('HSET', key, ':n', digits(marks))
+      elseif h[1] and h[3] then
+        call('UNLINK', key)
+      elseif h[1] then
+        call('HSET', key, ':n', '0')
+        call('PEXPIRE', key, digits(ttl))
+      end
+    end
+  end
+  return self
+end
+
+-- The part of a snapshot's first-mark time goes with its last mark.
+local function end_of_snapshot(snapshot, part)
+  if call('EXISTS', snapshot) == 0 then call('HDEL', part, 'first_saving') end
+end

@@ -1,0 +1,184 @@
+#!lua
+-- Changes fields of one owner under a condition, together with the load that it builds on, if it needs one.
+-- KEYS[1] owner hash
+-- KEYS[2] exist marker
+-- KEYS[3] dirty map
+-- KEYS[4] partition record
+-- KEYS[5] operation ids of even windows
+-- KEYS[6] operation ids of odd windows
+-- ARGV[1] operation id
+-- ARGV[2] deadline, microseconds since 1970
+-- ARGV[3] window of operation ids, microseconds
+-- ARGV[4] the owner's part of the mark
+-- ARGV[5] condition: "none", "absent" or the version wanted
+-- ARGV[6] number of changes
+-- ARGV[7..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
+-- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
+-- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"load", marker, epoch}, {"version", current},
+--   {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
+-- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
+expect(#KEYS == 6 and #ARGV >= 9)
+local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[3], 'the window')
+local r = record(KEYS[4])
+
+local round = math.floor(now / window)
+local ids = KEYS[5 + round % 2]
+local seen = call('HMGET', ids, ':w', ARGV[1])
+local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
+if before then return before end
+-- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
+if now >= deadline then return { 'expired' } end
+local seen_round = seen[1] and number(seen[1], 'the window of ids')
+if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
+
+local count = number(ARGV[6], 'the number of changes')
+local load_at = 7 + 3 * count
+expect(count > 0 and #ARGV >= load_at - 1)
+local hash = header(KEYS[1])
+local mark, version = marker(KEYS[2])
+if hash then version = hash.version end
+local marks = hash and hash.marks or 0
+local load = #ARGV >= load_at and load_of(load_at) or nil
+if load and not proved(load, hash, mark, r) then load = nil end
+local needs_load = { 'load', mark, r.epoch }
+
+-- The owner as the changes find it: the hash, and what the load adds.
+local out = changes()
+local base, generation, complete = version, r.generation, mark == '-'
+if load then
+  overlay(load, hash, KEYS[1], r, out)
+  base, generation, complete = merged(load, hash, version, r)
+elseif hash then
+  generation, complete = hash.generation, hash.complete
+end
+if generation < r.generation then return needs_load end -- only all of its rows tell what a suspect hash has lost
+local names, blind = {}, ARGV[5] ~= 'absent'
+for i = 1, count do
+  local field, op = ARGV[4 + 3 * i], ARGV[5 + 3 * i]
+  names[2 * i - 1], names[2 * i] = field, tombstone(field)
+  if op ~= 'set' then blind = false end
+end
+local cells = hash and hmget(KEYS[1], names) or {}
+local known = load ~= nil or complete
+for i, name in ipairs(names) do
+  if out.puts[name] then
+    cells[i] = out.puts[name]
+  elseif out.drops[name] then
+    cells[i] = false
+  end
+end
+if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash and mark == '?' then return needs_load end
+if ARGV[5] ~= 'none' and ARGV[5] ~= 'absent' and number(ARGV[5], 'the wanted version') ~= base then
+  return { 'version', digits(base) }
+end
+if not known and not blind then
+  for i = 1, count do
+    local needs = ARGV[5] == 'absent' or ARGV[5 + 3 * i] ~= 'set'
+    if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end
+  end
+end
+if ARGV[5] == 'absent' then
+  for i = 1, count do
+    if cells[2 * i - 1] then return { 'exists', ARGV[4 + 3 * i] } end
+  end
+end
+
+-- Signed integers of 64 bits as hi * 10^9 + lo with 0 <= lo < 10^9: Lua's numbers hold only 53 bits exactly.
+local function integer(text)
+  local sign, body = string.match(text, '^(%-?)(%d+)$')
+  if not body or #body > 19 or (text ~= '0' and string.sub(body, 1, 1) == '0') then return nil end
+  local hi, lo = tonumber(string.sub(body, 1, -10)) or 0, tonumber(string.sub(body, -9))
+  if sign == '-' then
+    hi, lo = 0 - hi, 0 - lo
+    if lo < 0 then hi, lo = hi - 1, lo + 1000000000 end
+  end
+  return { hi, lo }
+end
+local function in_range(n)
+  if n[1] > 9223372036 or n[1] < -9223372037 then return false end
+  if n[1] == 9223372036 and n[2] > 854775807 then return false end
+  return n[1] > -9223372037 or n[2] >= 145224192
+end
+local function sum(a, b)
+  local hi, lo = a[1] + b[1], a[2] + b[2]
+  if lo >= 1000000000 then hi, lo = hi + 1, lo - 1000000000 end
+  return { hi, lo }
+end
+local function text_of(n)
+  local hi, lo, sign = n[1], n[2], ''
+  if hi < 0 then
+    sign, hi, lo = '-', 0 - hi, 0 - lo -- not -0, which prints its sign
+    if lo < 0 then hi, lo = hi - 1, lo + 1000000000 end
+  end
+  if hi == 0 then return string.format('%s%.0f', sign, lo) end
+  return string.format('%s%.0f%09.0f', sign, hi, lo)
+end
+
+local marked, counters, purged = { ARGV[4] }, {}, false
+for i = 1, count do
+  local field, op, argument = ARGV[4 + 3 * i], ARGV[5 + 3 * i], ARGV[6 + 3 * i]
+  local live, gone, changed = cells[2 * i - 1], cells[2 * i], true
+  if op == 'set' then
+    out.put(field, argument)
+    out.drop(names[2 * i])
+  elseif op == 'incr' then
+    local old, step = integer(live or '0'), integer(argument)
+    if not old or not in_range(old) then return { 'integer', field } end
+    expect(step)
+    local new = sum(old, step)
+    if not in_range(new) then return { 'overflow', field } end
+    counters[#counters + 1] = text_of(new)
+    out.put(field, counters[#counters])
+    out.drop(names[2 * i])
+  elseif op == 'remove' then
+    changed = live
+    if live then
+      out.put(names[2 * i], table.concat({ 'r', live }))
+      out.drop(field)
+    end
+  elseif op == 'restore' then
+    changed = gone and string.sub(gone, 1, 1) == 'r'
+    if changed then
+      out.put(field, string.sub(gone, 2))
+      out.drop(names[2 * i])
+    end
+  elseif op == 'purge' then
+    if marks > 0 then return { 'unlanded' } end
+    changed = gone and string.sub(gone, 1, 1) == 'r'
+    if changed then
+      out.put(names[2 * i], 'p')
+      purged = true
+    end
+  else
+    expect(false)
+  end
+  if changed then
+    marked[#marked + 1] = '\31'
+    marked[#marked + 1] = field
+  end
+end
+local changed_count = (#marked - 1) / 2
+local function reply_of(at)
+  table.insert(counters, 1, digits(changed_count))
+  table.insert(counters, 1, digits(at))
+  return table.concat(counters, ' ')
+end
+if changed_count == 0 then return reply_of(base) end
+local new = math.max(r.source + 1, now, base + 1, version + 1)
+if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+local reply = reply_of(new)
+
+-- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
+local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
+call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
+call('SET', KEYS[2], digits(new))
+out.put(':v', digits(new))
+out.put(':n', digits(marks + added))
+out.put(':g', flagged(generation, complete))
+if not hash or purged then out.put(':b', digits(new)) end
+out.write(KEYS[1])
+if hash and marks == 0 then call('PERSIST', KEYS[1]) end
+if seen_round and seen_round < round then call('UNLINK', ids) end
+if not seen_round or seen_round < round then call('HSET', ids, ':w', digits(round)) end
+call('HSET', ids, ARGV[1], reply)
+return reply

@@ -1,0 +1,70 @@
+#!lua flags=allow-oom
+-- Moves snapshot entries to the error map, and counts attempts.
+-- KEYS[1] snapshot
+-- KEYS[2] error map
+-- KEYS[3] partition record
+-- KEYS[4] lock
+-- KEYS[5..] owner hashes
+-- ARGV[1] token and holder
+-- ARGV[2] epoch
+-- ARGV[3] first delay before another attempt, microseconds
+-- ARGV[4] longest delay, microseconds
+-- ARGV[5] time to live of landed data, milliseconds
+-- ARGV[6..] of each entry: number of the owner (1 is KEYS[5]; 0 none), 1 if it comes from the snapshot, its name and version there,
+--   number of faults; then of each fault: name in the error map, version, code and message
+-- Reply: 1.
+-- Invariant: an entry is in the snapshot or in the error map, never in neither; the greater version stays; counts follow (H12).
+expect(#KEYS >= 4 and #ARGV >= 5)
+local retry_min, retry_max = number(ARGV[3], 'the delay'), number(ARGV[4], 'the delay')
+local ttl = number(ARGV[5], 'the time to live')
+in_epoch(KEYS[3], ARGV[2])
+held(KEYS[4], ARGV[1])
+local now = time()
+
+local owners, cleared, parked = counts(5), {}, {}
+local function park(owner, name, version, code, message)
+  local old = parked[name] or call('HGET', KEYS[2], name)
+  if not old then owners.add(owner, 1) end
+  local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
+  attempts = (tonumber(attempts) or 0) + 1
+  local stays = old_version and mark_version(old_version) > version -- the greater version, with its reason
+  local delay = math.min(retry_max, retry_min * 2 ^ math.min(attempts - 1, 40))
+  parked[name] = table.concat({
+    digits(stays and mark_version(old_version) or version), digits(attempts), first or digits(now), digits(now),
+    digits(now + delay), stays and reason or table.concat({ code, message }, ' '),
+  }, ' ')
+end
+local at = 6
+while at <= #ARGV do
+  expect(#ARGV >= at + 4)
+  local owner, moves, name = number(ARGV[at], 'an owner'), ARGV[at + 1] == '1', ARGV[at + 2]
+  local version, faults = number(ARGV[at + 3], 'a mark'), number(ARGV[at + 4], 'the number of faults')
+  expect(#ARGV >= at + 4 + 4 * faults)
+  local stored = moves and not cleared[name] and call('HGET', KEYS[1], name)
+  local here = stored and mark_version(stored) == version
+  if here then
+    cleared[name] = true
+    owners.add(owner, -1)
+  end
+  -- An entry that is gone from the snapshot was landed or parked by another worker.
+  if here or not moves then
+    for fault = at + 5, at + 4 + 4 * faults, 4 do
+      park(owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3])
+    end
+  end
+  at = at + 5 + 4 * faults
+end
+owners.validate()
+
+-- ORDER: into the error map before out of the snapshot, so that a mark is always in one of them.
+local puts, names = {}, {}
+for name, value in pairs(parked) do
+  puts[#puts + 1] = name
+  puts[#puts + 1] = value
+end
+for name in pairs(cleared) do names[#names + 1] = name end
+each_chunk('HSET', KEYS[2], puts)
+each_chunk('HDEL', KEYS[1], names)
+owners.write(ttl)
+if #names > 0 then end_of_snapshot(KEYS[1], KEYS[3]) end
+return 1

@@ -1,0 +1,86 @@
+-- Shared by the scripts that name it in the registry; put behind their first line.
+-- A refusal is raised before anything is written, so the state after it is the state before it (R10).
+local call = redis.call
+local VERSION_MAX = 9007199254740991
+local CHUNK = 4000 -- arguments of one variadic call; unpack fails at about 8,000
+
+local function refuse(text) error({ err = text }) end
+
+local function expect(ok)
+  if not ok then refuse('BADCALL the script was called with the wrong number of KEYS or ARGV') end
+end
+
+-- Lua prints large numbers rounded unless told otherwise (H7).
+local function digits(number) return string.format('%.0f', number) end
+
+local function number(text, what)
+  local value = tonumber(text)
+  if not value or value < 0 or value > VERSION_MAX or value ~= math.floor(value) then
+    refuse(table.concat({ 'CORRUPT ', what, ' is not a whole number below 2^53' }))
+  end
+  return value
+end
+
+local function time()
+  local parts = call('TIME')
+  return parts[1] * 1000000 + parts[2]
+end
+
+-- Which process in which replication history runs this script (R14).
+local function incarnation()
+  local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  local replication = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+  if not run or not replication then refuse('CORRUPT INFO names no run id') end
+  return table.concat({ run, '/', replication })
+end
+
+-- The record in partition key `key`; refused if there is none.
+local function record(key)
+  local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first')
+  if not r[1] or not r[2] or not r[3] or not r[4] or not r[5] then refuse('UNPREPARED the partition has no record') end
+  return {
+    incarnation = r[1],
+    epoch = r[2],
+    generation = number(r[3], 'the generation'),
+    source = number(r[4], 'the version source'),
+    landed = number(r[5], 'landed'),
+    first = r[6],
+  }
+end
+
+-- The record, if this server made it.
+local function present(key)
+  local r = record(key)
+  if r.incarnation ~= incarnation() then refuse('UNPREPARED the record was made under another incarnation') end
+  return r
+end
+
+-- The record, if this server made it and the epoch is still this one.
+local function in_epoch(key, epoch)
+  local r = present(key)
+  if r.epoch ~= epoch then refuse('EPOCH the partition is in another epoch') end
+  return r
+end
+
+local function held(key, lock)
+  if call('GET', key) ~= lock then refuse('LOCKLOST the lock is held by somebody else, or ran out') end
+end
+
+-- `landed` and the version source never fall, so that no later write is below a landed one.
+local function raise_landed(key, r, landed)
+  if landed > r.landed then call('HSET', key, 'landed', digits(landed)) end
+  if landed > r.source then call('HSET', key, 'src', digits(landed)) end
+end
+
+local function hmget(key, names)
+  local values = {}
+  for from = 1, #names, CHUNK do
+    local part = call('HMGET', key, unpack(names, from, math.min(from + CHUNK - 1, #names)))
+    for i = 1, #part do values[from + i - 1] = part[i] end
+  end
+  return values
+end
+
+local function each_chunk(command, key, list)
+  for from = 1, #list, CHUNK do call(command, key, unpack(list, from, math.min(from + CHUNK - 1, #list))) end
+end

@@ -1,0 +1,11 @@
+#!lua flags=allow-oom
+-- Prolongs a lock that is still held.
+-- KEYS[1] lock
+-- ARGV[1] token and holder
+-- ARGV[2] time to live, milliseconds
+-- Reply: 1 if it did, 0 if the lock ran out or somebody else holds it.
+-- Invariant: nobody prolongs another's lock.
+expect(#KEYS == 1 and #ARGV == 2)
+local ttl = number(ARGV[2], 'the time to live')
+if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return call('PEXPIRE', KEYS[1], digits(ttl))

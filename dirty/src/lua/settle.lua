@@ -1,0 +1,51 @@
+#!lua flags=allow-oom
+-- Clears marks whose rows were committed, and error marks of committed fields.
+-- KEYS[1] snapshot
+-- KEYS[2] error map
+-- KEYS[3] partition record
+-- KEYS[4] lock
+-- KEYS[5..] owner hashes
+-- ARGV[1] token and holder; empty if only error marks are cleared
+-- ARGV[2] epoch
+-- ARGV[3] highest version that the commit landed
+-- ARGV[4] time to live of landed data, milliseconds
+-- ARGV[5] number of marks
+-- ARGV[6..] name, version and number of the owner (1 is KEYS[5]; 0 none) of each mark, then of each error mark of a committed row
+-- Reply: {marks cleared, error marks cleared}.
+-- Invariant: a mark is cleared only if it still has the version that landed (R5); owners' counts follow (H12).
+expect(#KEYS >= 4 and #ARGV >= 5 and (#ARGV - 5) % 3 == 0)
+local landed, ttl, count = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live'), number(ARGV[5], 'the number of marks')
+expect(#ARGV >= 5 + 3 * count and (count == 0 or ARGV[1] ~= ''))
+local r = in_epoch(KEYS[3], ARGV[2])
+if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
+
+local owners = counts(5)
+local function chosen(map, from, to, wanted)
+  local names, found = {}, {}
+  for at = from, to, 3 do names[#names + 1] = ARGV[at] end
+  local stored = hmget(map, names)
+  local done = {}
+  for i, name in ipairs(names) do
+    local at = from + 3 * (i - 1)
+    if stored[i] and not done[name] and wanted(mark_version(stored[i]), number(ARGV[at + 1], 'a mark')) then
+      done[name] = true
+      found[#found + 1] = name
+      owners.add(number(ARGV[at + 2], 'an owner'), -1)
+    end
+  end
+  return found
+end
+local last = 5 + 3 * count
+local marks = chosen(KEYS[1], 6, last, function(stored, version) return stored == version end)
+local errors = {}
+if call('EXISTS', KEYS[2]) == 1 then
+  errors = chosen(KEYS[2], last + 1, #ARGV, function(stored, version) return stored <= version end)
+end
+owners.validate()
+
+each_chunk('HDEL', KEYS[1], marks)
+each_chunk('HDEL', KEYS[2], errors)
+owners.write(ttl)
+if #marks > 0 then end_of_snapshot(KEYS[1], KEYS[3]) end
+raise_landed(KEYS[3], r, landed)
+return { #marks, #errors }

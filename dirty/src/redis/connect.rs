@@ -1,0 +1,362 @@
+//! One server and the few long-lived connections to it, which every call shares.
+//!
+//! The pool opens connections and bounds how many there are; nothing is checked out per call. A connection that breaks, times out
+//! or answers that the server's role has changed is *retired*: the next call opens another, which loads the scripts and reads the
+//! server's version, policy and incarnation before anything else is sent on it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
+use tokio::time::{Instant, timeout};
+
+use super::error::Failure;
+use super::script::SCRIPTS;
+use super::server::ServerInfo;
+use super::transport::{Answer, Command, Gate, Under};
+use super::{RedisOptions, address, reply};
+
+/// What all nodes of one engine share.
+pub(crate) struct Common {
+    connections: usize,
+    connect_timeout: Duration,
+    response_timeout: Duration,
+    wait_timeout: Duration,
+    gate: Option<Arc<dyn Gate>>,
+    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
+    incarnations: Mutex<HashMap<String, u64>>,
+    serials: AtomicU64,
+}
+
+impl Common {
+    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
+        Arc::new(Self {
+            connections: options.connections.max(1),
+            connect_timeout: options.connect_timeout,
+            response_timeout: options.response_timeout,
+            wait_timeout: options.wait_timeout,
+            gate: options.gate.clone(),
+            incarnations: Mutex::new(HashMap::new()),
+            serials: AtomicU64::new(0),
+        })
+    }
+
+    /// The number that stands for an incarnation; never 0.
+    pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
+        let mut numbers = locked(&self.incarnations);
+        let next = u64::try_from(numbers.len()).unwrap_or(u64::MAX).saturating_add(1);
+        *numbers.entry(incarnation.to_owned()).or_insert(next)
+    }
+
+    /// A number above all that were given before: the order in which connections are opened and used.
+    fn next_serial(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The longest that a call with one answer takes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.wait_timeout.saturating_add(self.connect_timeout).saturating_add(self.response_timeout)
+    }
+}
+
+/// One server.
+pub(crate) struct Node {
+    pub(crate) info: ConnectionInfo,
+    pub(crate) name: String,
+    common: Arc<Common>,
+    pool: Pool,
+    lanes: Vec<Lane>,
+    turn: AtomicUsize,
+    /// Answers in a row that did not come in time. Written after each exchange.
+    timeouts: AtomicU32,
+    /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
+    unsafe_policy: Mutex<Option<String>>,
+}
+
+/// A place for one connection.
+#[derive(Default)]
+struct Lane {
+    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
+    line: Mutex<Option<Line>>,
+    /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
+    opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
+}
+
+/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
+struct Line {
+    pooled: Option<Connection>,
+    ready: Ready,
+}
+
+/// What a call needs of a connection.
+#[derive(Clone)]
+struct Ready {
+    connection: MultiplexedConnection,
+    incarnation: u64,
+    serial: u64,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(pooled) = self.pooled.take() {
+            drop(Connection::take(pooled));
+        }
+    }
+}
+
+impl Node {
+    /// A node without connections; the first call opens one.
+    pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(common.connect_timeout))
+            .set_response_timeout(Some(common.response_timeout));
+        let manager = Manager::new_with_config(info.clone(), config).map_err(Failure::from)?;
+        let pool = Pool::builder(manager)
+            .max_size(common.connections)
+            .wait_timeout(Some(common.wait_timeout))
+            .create_timeout(Some(common.connect_timeout))
+            .recycle_timeout(Some(common.connect_timeout))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Failure::Settings(error.to_string()))?;
+        Ok(Arc::new(Self {
+            name: address::label(&info),
+            info,
+            common: common.clone(),
+            pool,
+            lanes: (0..common.connections).map(|_| Lane::default()).collect(),
+            turn: AtomicUsize::new(0),
+            timeouts: AtomicU32::new(0),
+            unsafe_policy: Mutex::new(None),
+        }))
+    }
+
+    /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
+    /// connection, and the server's incarnation does not matter since the slot is only on its way there.
+    pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
+        let ready = match self.ready().await {
+            Ok(ready) => ready,
+            Err(failure) => return commands.iter().map(|_| Err(failure.clone())).collect(),
+        };
+        let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
+        let sent: Vec<&Command> =
+            commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
+        let began = self.common.next_serial();
+        let exchanged = if sent.is_empty() { Ok(Vec::new()) } else { self.exchange(ready.connection, &sent, asking).await };
+        self.learn(began, &exchanged);
+        let mut values = exchanged.map(Vec::into_iter);
+        let mut next = || match &mut values {
+            Ok(values) => match values.next() {
+                Some(Value::ServerError(error)) => Err(Failure::from(&error)),
+                Some(value) => Ok(value),
+                None => Err(Failure::Nonsense("fewer answers than commands".to_owned())),
+            },
+            Err(failure) => Err(failure.clone()),
+        };
+        refusals.into_iter().map(|refusal| refusal.map_or_else(&mut next, Err)).collect()
+    }
+
+    /// Whether the node has stopped answering.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.timeouts.load(Ordering::Relaxed) >= 2
+    }
+
+    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
+    pub(crate) async fn recheck(&self) -> Result<(), Failure> {
+        let ready = self.ready().await?;
+        let (incarnation, began) = (ready.incarnation, self.common.next_serial());
+        let command = Command::read("info", 0, redis::cmd("INFO"));
+        let exchanged = self.exchange(ready.connection, &[&command], false).await;
+        self.learn(began, &exchanged);
+        let value = exchanged?.pop().unwrap_or_default();
+        let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
+        if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
+            self.retire(began);
+        }
+        self.judge(&info?);
+        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+    }
+
+    /// Why a command must not be sent on this connection.
+    fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+        match command.under {
+            Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
+            _ => {}
+        }
+        if !command.needs_policy {
+            return None;
+        }
+        locked(&self.unsafe_policy).clone().map(Failure::Policy)
+    }
+
+    async fn exchange(
+        &self,
+        mut connection: MultiplexedConnection,
+        commands: &[&Command],
+        asking: bool,
+    ) -> Result<Vec<Value>, Failure> {
+        let names = || commands.iter().map(|command| command.name).collect::<Vec<_>>();
+        if let Some(gate) = &self.common.gate {
+            gate.before(&names()).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))?;
+        }
+        let values = match commands {
+            [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
+            _ => {
+                let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
+                for command in commands {
+                    if asking {
+                        pipeline.cmd("ASKING");
+                    }
+                    pipeline.add_command(command.cmd.clone());
+                }
+                let count = pipeline.len();
+                let values = connection.req_packed_commands(&pipeline, 0, count).await?;
+                if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
+            }
+        };
+        if let Some(gate) = &self.common.gate {
+            gate.after(&names()).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))?;
+        }
+        Ok(values)
+    }
+
+    /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection is still to be used.
+    fn learn(&self, began: u64, exchanged: &Result<Vec<Value>, Failure>) {
+        let broken = match exchanged {
+            Ok(values) => {
+                self.timeouts.store(0, Ordering::Relaxed);
+                values.iter().any(|value| matches!(value, Value::ServerError(error) if changes_role(error.code())))
+            }
+            Err(failure) => {
+                if *failure == Failure::TimedOut {
+                    self.timeouts.fetch_add(1, Ordering::Relaxed);
+                }
+                true
+            }
+        };
+        if broken {
+            self.retire(began);
+        }
+    }
+
+    /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
+    /// sent on a dead connection ends unknown.
+    fn retire(&self, began: u64) {
+        for lane in &self.lanes {
+            let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
+            drop(retired);
+        }
+    }
+
+    /// A connection of the next lane, opened if need be.
+    async fn ready(&self) -> Result<Ready, Failure> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.lanes.len()).unwrap_or_default();
+        let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        if let Some(ready) = lane.ready() {
+            return Ok(ready);
+        }
+        let asked = Instant::now();
+        let mut last = lane.opening.lock().await;
+        if let Some(ready) = lane.ready() {
+            return Ok(ready);
+        }
+        // Whoever waited for an attempt that failed shares its failure: else a thousand callers would try one after the other.
+        if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(failure.clone());
+        }
+        let opened = timeout(self.common.patience(), self.open()).await;
+        let line = opened.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
+        match line {
+            Ok(line) => {
+                let ready = line.ready.clone();
+                *locked(&lane.line) = Some(line);
+                Ok(ready)
+            }
+            Err(failure) => {
+                if failure == Failure::TimedOut {
+                    self.timeouts.fetch_add(1, Ordering::Relaxed);
+                }
+                *last = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Opens a connection, loads the scripts, and looks at the server.
+    async fn open(&self) -> Result<Line, Failure> {
+        let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
+        let connection = MultiplexedConnection::clone(&pooled);
+        let serial = self.common.next_serial();
+        let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
+        let mut pipeline = Pipeline::new();
+        for script in SCRIPTS.all() {
+            pipeline.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        }
+        pipeline.cmd("INFO");
+        let count = pipeline.len();
+        let answers = line.ready.connection.req_packed_commands(&pipeline, 0, count).await;
+        // Nothing of a call was sent yet, so whatever broke here, the call did not take place.
+        let mut values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        let info = values.pop().unwrap_or_default();
+        for value in values {
+            value.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
+        }
+        let info = info.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
+        let info = ServerInfo::parse(&reply::text(info)?)?;
+        line.ready.incarnation = self.common.number_of(&info.incarnation);
+        self.judge(&info);
+        Ok(line)
+    }
+
+    fn judge(&self, info: &ServerInfo) {
+        let mut policy = locked(&self.unsafe_policy);
+        if *policy != info.unsafe_policy {
+            if let Some(why) = &info.unsafe_policy {
+                tracing::error!(node = %self.name, why, "writes are refused");
+            }
+            policy.clone_from(&info.unsafe_policy);
+        }
+    }
+
+    fn unopened(&self, error: PoolError) -> Failure {
+        match error {
+            PoolError::Backend(error) => self.unsent(Failure::from(error)),
+            other => Failure::NoConnection(format!("{}: {other}", self.name)),
+        }
+    }
+
+    fn unsent(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
+            Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
+            other => other,
+        }
+    }
+}
+
+impl Lane {
+    fn ready(&self) -> Option<Ready> {
+        locked(&self.line).as_ref().map(|line| line.ready.clone())
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Errors after which the server may be another than it was, or have forgotten the scripts.
+fn changes_role(code: &str) -> bool {
+    matches!(code, "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT")
+}
+
+/// A poisoned lock is taken as it is: what it guards is replaced whole, never half.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,154 @@
+//! What failed commands mean: one table from the server's codes to kinds and outcomes.
+
+use redis::{ErrorKind, RedisError, ServerError};
+use storage_model::{Outcome, Partition};
+
+use crate::{HotError, HotKind};
+
+/// Why a command has no answer to build on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The server, or one of our scripts, refused with this code.
+    Server {
+        /// The first word of the error.
+        code: String,
+        /// The rest of it.
+        text: String,
+    },
+    /// There is no connection, so nothing was sent.
+    NoConnection(String),
+    /// The connection broke after the command may have been sent.
+    Lost(String),
+    /// No answer came in time.
+    TimedOut,
+    /// The server may evict unlanded data; nothing was sent.
+    Policy(String),
+    /// Settings that can't work.
+    Settings(String),
+    /// Another incarnation answers than the one the command was meant for; nothing was sent.
+    Unverified,
+    /// The answer makes no sense.
+    Nonsense(String),
+}
+
+impl Failure {
+    /// A refusal with this code.
+    pub(crate) fn server(code: &str, text: &str) -> Self {
+        Self::Server { code: code.to_owned(), text: text.to_owned() }
+    }
+}
+
+impl From<&ServerError> for Failure {
+    fn from(error: &ServerError) -> Self {
+        Self::server(error.code(), error.details().unwrap_or_default())
+    }
+}
+
+/// What an error of an established connection means.
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        if error.is_timeout() {
+            return Self::TimedOut;
+        }
+        match error.kind() {
+            ErrorKind::AuthenticationFailed => Self::server("WRONGPASS", "the server refused user or password"),
+            ErrorKind::InvalidClientConfig => Self::Settings(error.to_string()),
+            ErrorKind::Io => Self::Lost(error.to_string()),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Self::Lost(format!("unreadable answer: {error}")),
+            _ => match error.code() {
+                Some(code) => Self::server(code, error.detail().unwrap_or_default()),
+                None => Self::Lost(error.to_string()),
+            },
+        }
+    }
+}
+
+/// The error of an operation on a partition, if it is on one.
+pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool, partition: Option<Partition>) -> HotError {
+    let lost = if writes { Outcome::Unknown } else { Outcome::NotApplied };
+    let (kind, outcome, message) = match failure {
+        Failure::Server { code, text } => {
+            let (kind, outcome) = meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost));
+            (kind, outcome, format!("{code} {text}"))
+        }
+        Failure::NoConnection(text) => (HotKind::Unavailable, Outcome::NotApplied, text),
+        Failure::Lost(text) => (HotKind::Interrupted, lost, text),
+        Failure::TimedOut => (HotKind::Interrupted, lost, "no answer came in time".to_owned()),
+        Failure::Policy(text) => (HotKind::Policy, Outcome::NotApplied, text),
+        Failure::Settings(text) => (HotKind::Settings, Outcome::NotApplied, text),
+        Failure::Unverified => {
+            let kind = partition.map_or(HotKind::Unavailable, HotKind::Unprepared);
+            (kind, Outcome::NotApplied, "the record was made under another incarnation".to_owned())
+        }
+        Failure::Nonsense(text) => (HotKind::Corrupt, lost, text),
+    };
+    HotError { kind, outcome, operation, message: one_line(&message) }
+}
+
+/// What a code means. All of these are given before anything is written: by the server before it runs a script, or by our scripts,
+/// which validate first. None for any other code: then something unexpected happened, perhaps in the middle of a script.
+fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome)> {
+    let kind = match code {
+        "UNPREPARED" => partition.map_or(HotKind::Corrupt, HotKind::Unprepared),
+        "EPOCH" => HotKind::EpochMoved,
+        "LOCKLOST" => HotKind::LockLost,
+        "OOM" => HotKind::OutOfMemory,
+        "DEADLINE" => HotKind::Settings,
+        "CORRUPT" | "BADCALL" | "WRONGTYPE" | "CROSSSLOT" => HotKind::Corrupt,
+        "NOAUTH" | "WRONGPASS" | "NOPERM" => HotKind::Denied,
+        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "BUSY"
+        | "NOREPLICAS" | "MISCONF" => HotKind::Unavailable,
+        _ => return None,
+    };
+    Some((kind, Outcome::NotApplied))
+}
+
+fn one_line(message: &str) -> String {
+    message.trim().replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(code: &str, writes: bool) -> (HotKind, Outcome) {
+        let error = hot_error(Failure::server(code, "text\nmore"), "mutate", writes, Some(Partition(3)));
+        assert_eq!(error.message, format!("{code} text more"));
+        (error.kind, error.outcome)
+    }
+
+    #[test]
+    fn each_code_has_a_kind_and_says_whether_the_call_took_place() {
+        use HotKind::*;
+        let table = [
+            (Unavailable, "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY NOREPLICAS MISCONF"),
+            (OutOfMemory, "OOM"),
+            (Denied, "NOAUTH WRONGPASS NOPERM"),
+            (Corrupt, "WRONGTYPE CORRUPT BADCALL CROSSSLOT"),
+            (Unprepared(Partition(3)), "UNPREPARED"),
+            (EpochMoved, "EPOCH"),
+            (LockLost, "LOCKLOST"),
+            (Settings, "DEADLINE"),
+        ];
+        for (kind, codes) in table {
+            for code in codes.split(' ') {
+                assert_eq!(of(code, true), (kind.clone(), Outcome::NotApplied), "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_write_whose_answer_is_missing_or_unknown_may_have_happened_and_a_read_never_did() {
+        for (writes, outcome) in [(true, Outcome::Unknown), (false, Outcome::NotApplied)] {
+            assert_eq!(of("ERR", writes), (HotKind::Corrupt, outcome));
+            for failure in [Failure::TimedOut, Failure::Lost("broken pipe".into())] {
+                let error = hot_error(failure, "mutate", writes, None);
+                assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, outcome));
+            }
+        }
+        let error = hot_error(Failure::NoConnection("refused".into()), "mutate", true, None);
+        assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied));
+        let error = hot_error(Failure::Unverified, "mutate", true, Some(Partition(9)));
+        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(Partition(9)), Outcome::NotApplied));
+    }
+}

@@ -1,0 +1,96 @@
+//! Which partitions were found to belong to the server that holds them now (R14).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use storage_model::Partition;
+
+use super::RedisStore;
+use super::error::Failure;
+use super::partition::state_of;
+use super::script;
+use super::transport::{Answer, Command, Under};
+
+/// For each partition the number of the incarnation that it was last verified under; 0 at first. Written by `verify`, read by every
+/// call that builds on what the server remembers. A number never comes back, so nothing is ever verified by mistake.
+#[derive(Debug)]
+pub(super) struct Guard(Vec<AtomicU64>);
+
+impl Guard {
+    pub(super) fn new(partitions: u32) -> Self {
+        Self((0..partitions).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn entry(&self, partition: Partition) -> Option<&AtomicU64> {
+        self.0.get(usize::try_from(partition.0).ok()?)
+    }
+
+    fn verified(&self, partition: Partition) -> Under {
+        Under::Incarnation(self.entry(partition).map_or(0, |entry| entry.load(Ordering::Acquire)))
+    }
+
+    pub(super) fn set(&self, partition: Partition, incarnation: u64) {
+        if let Some(entry) = self.entry(partition) {
+            entry.store(incarnation, Ordering::Release);
+        }
+    }
+}
+
+impl RedisStore {
+    /// Sends commands, each only to the incarnation that its partition's record was made under. A new connection that leads to
+    /// another incarnation costs one more round trip, in which the record is compared; nothing is sent to a server that forgot.
+    pub(super) async fn send_verified(&self, mut commands: Vec<Command>, partitions: &[Partition]) -> Vec<Answer> {
+        const TRIES: usize = 3; // the server may change again while its record is compared
+        let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
+        let mut pending: Vec<usize> = (0..commands.len()).collect();
+        for _ in 0..TRIES {
+            for (command, partition) in commands.iter_mut().zip(partitions) {
+                command.under = self.guard.verified(*partition);
+            }
+            let sent = if pending.len() == commands.len() {
+                self.router.send(&commands, false).await
+            } else {
+                let rest: Vec<Command> = pending.iter().filter_map(|index| commands.get(*index).cloned()).collect();
+                self.router.send(&rest, false).await
+            };
+            for (index, answer) in pending.iter().zip(sent) {
+                if let Some(slot) = answers.get_mut(*index) {
+                    *slot = answer;
+                }
+            }
+            pending.retain(|index| matches!(answers.get(*index), Some(Err(Failure::Unverified))));
+            let mut unverified: Vec<Partition> = pending.iter().filter_map(|index| partitions.get(*index).copied()).collect();
+            unverified.sort_unstable();
+            unverified.dedup();
+            if unverified.is_empty() {
+                break;
+            }
+            let foreign = self.verify(&unverified).await;
+            for (partition, failure) in foreign {
+                for index in pending.extract_if(.., |index| partitions.get(*index) == Some(&partition)) {
+                    if let Some(slot) = answers.get_mut(index) {
+                        *slot = Err(failure.clone());
+                    }
+                }
+            }
+        }
+        answers
+    }
+
+    /// Compares records with the servers that hold them; answers the partitions that can't be used, and why.
+    async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
+        let commands: Vec<_> = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+        let answers = self.router.send(&commands, false).await;
+        let judged = partitions.iter().zip(answers).map(|(partition, answer)| (*partition, answer.and_then(state_of)));
+        judged
+            .filter_map(|(partition, state)| match state {
+                // Without a record there is nothing to be believed: the scripts refuse writes, and reads find nothing.
+                Ok(state) if state.record.is_none() || state.is_current() => {
+                    self.guard.set(partition, self.router.common.number_of(&state.incarnation));
+                    None
+                }
+                Ok(_) => Some((partition, Failure::Unverified)),
+                Err(failure) => Some((partition, failure)),
+            })
+            .collect()
+    }
+}

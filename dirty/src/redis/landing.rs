@@ -1,0 +1,230 @@
+//! What a worker does with marks.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use redis::Value;
+use storage_model::{Field, Owner, Partition, Version};
+
+use super::error::{Failure, hot_error};
+use super::script::{Head, MarkRef};
+use super::transport::Command;
+use super::{RedisStore, read, reply, script};
+use crate::{
+    Collected, Entry, ErrorEntry, Fields, HotError, HotKind, Lock, Map, Page, Park, Parked, Settle, Settled, Snapshot, mark,
+};
+
+/// The most marks that one script takes, so that none blocks the server for long.
+const MARKS_MAX: usize = 200;
+
+impl RedisStore {
+    pub(super) async fn take_snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+        let taken = |value| match &*reply::bytes(value)? {
+            b"empty" => Ok(Snapshot::Empty),
+            b"taken" => Ok(Snapshot::Taken),
+            b"leftover" => Ok(Snapshot::Leftover),
+            other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        };
+        self.one("snapshot", Some(partition), script::snapshot(&self.space, partition, lock), taken).await
+    }
+
+    pub(super) async fn scan_page(
+        &self,
+        partition: Partition,
+        map: Map,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<Entry>, HotError> {
+        let keys = &self.space.keys;
+        let key = match map {
+            Map::Dirty => keys.dirty(partition),
+            Map::Snapshot => keys.saving(partition),
+            Map::Error => keys.error(partition),
+        };
+        self.page("scan", partition, key, cursor, count, entry_of).await
+    }
+
+    pub(super) async fn error_page(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {
+        let key = self.space.keys.error(partition);
+        self.page("errors", partition, key, cursor, count, error_entry_of).await
+    }
+
+    async fn page<T>(
+        &self,
+        operation: &'static str,
+        partition: Partition,
+        key: String,
+        cursor: u64,
+        count: usize,
+        entry: fn(Bytes, Bytes) -> T,
+    ) -> Result<Page<T>, HotError> {
+        let mut cmd = redis::cmd("HSCAN");
+        cmd.arg(key).arg(cursor).arg("COUNT").arg(count.max(1));
+        let decode = |value| {
+            let [next, entries] = reply::array(value)?;
+            let next: u64 = reply::number(next)?;
+            let entries = reply::pairs(entries)?.into_iter().map(|(name, value)| entry(name, value)).collect();
+            Ok(Page { entries, next: (next != 0).then_some(next) })
+        };
+        self.one(operation, Some(partition), Command::read(operation, self.space.slot(partition), cmd), decode).await
+    }
+
+    pub(super) async fn collect_values(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Collected, HotError> {
+        let fields: Vec<Fields> = wanted.iter().map(|(_, fields)| which(fields)).collect();
+        let reads = wanted.iter().zip(&fields).map(|((owner, _), fields)| self.read_command(owner, fields));
+        // ORDER: the check goes last, on the same connection: then the values before it were this incarnation's too.
+        let commands: Vec<_> = reads.chain([script::check_part(&self.space, partition)]).collect();
+        let mut answers = self.router.send(&commands, true).await;
+        let decode = || {
+            let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
+            let [epoch, landed] = reply::array(check)?;
+            let reads = answers.into_iter().zip(&fields).map(|(answer, fields)| read::decode(fields, answer?));
+            Ok(Collected {
+                epoch: reply::epoch(&reply::bytes(epoch)?)?,
+                landed: reply::version(&reply::bytes(landed)?)?,
+                reads: reads.collect::<Result<_, Failure>>()?,
+            })
+        };
+        decode().map_err(|failure| hot_error(failure, "collect", false, Some(partition)))
+    }
+
+    pub(super) async fn settle_marks(&self, settle: &Settle) -> Result<Settled, HotError> {
+        let (partition, lock) = (settle.partition, settle.lock.as_ref());
+        let head = Head { partition, lock, epoch: settle.epoch, clean_ttl: self.clean_ttl };
+        // Without the lock marks are left to the worker.
+        let marks = if settle.lock.is_some() { settle.marks.as_slice() } else { &[] };
+        let marks: Vec<MarkRef<'_>> = marks.iter().map(|(entry, version)| of_entry(entry, *version)).collect();
+        let errors: Vec<MarkRef<'_>> = match self.has_errors(settle.partition).await? {
+            true => settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect(),
+            false => Vec::new(),
+        };
+        // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
+        let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
+        let calls = marks.len().max(errors.len()).max(1);
+        let mut call = |_| script::settle(&self.space, head, settle.landed, part(&mut marks), part(&mut errors));
+        let commands: Vec<_> = (0..calls).map(&mut call).collect();
+        let partitions = vec![settle.partition; commands.len()];
+        let mut total = Settled::default();
+        for settled in self.each("settle", &partitions, commands, settled_of).await {
+            let settled = settled?;
+            total.cleared = total.cleared.saturating_add(settled.cleared);
+            total.errors_cleared = total.errors_cleared.saturating_add(settled.errors_cleared);
+        }
+        Ok(total)
+    }
+
+    /// Whether the error map has entries: mostly it has none, and then the committed rows need not be sent.
+    async fn has_errors(&self, partition: Partition) -> Result<bool, HotError> {
+        let mut cmd = redis::cmd("EXISTS");
+        cmd.arg(self.space.keys.error(partition));
+        self.one("settle", Some(partition), Command::read("settle", self.space.slot(partition), cmd), reply::yes).await
+    }
+
+    pub(super) async fn park_entries(&self, park: &Park) -> Result<(), HotError> {
+        if let Some(nameless) = park.parked.iter().find(|parked| parked.owner.is_none() && parked.source.is_none()) {
+            let message = format!("an entry with {} faults has neither owner nor source", nameless.faults.len());
+            return Err(HotError::not_applied(HotKind::Corrupt, "park", message));
+        }
+        let (partition, lock) = (park.partition, Some(&park.lock));
+        let head = Head { partition, lock, epoch: park.epoch, clean_ttl: self.clean_ttl };
+        let commands: Vec<_> = chunks(&park.parked).map(|chunk| script::park(&self.space, head, park, chunk)).collect();
+        let partitions = vec![partition; commands.len()];
+        self.each("park", &partitions, commands, |_| Ok(())).await.into_iter().collect()
+    }
+}
+
+/// Entries with some `MARKS_MAX` faults together; an entry is never cut, since it moves in one step. One empty chunk if there are no
+/// entries, so that epoch and lock are checked all the same.
+fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
+    let none = parked.is_empty().then_some(parked);
+    let mut rest = parked;
+    let some = std::iter::from_fn(move || {
+        let mut faults = 0;
+        let fits = |one: &&Parked| {
+            faults += one.faults.len().max(1);
+            faults <= MARKS_MAX
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        let (chunk, later) = rest.split_at_checked(count)?;
+        rest = later;
+        Some(chunk)
+    });
+    none.into_iter().chain(some)
+}
+
+fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
+    chunks.next().unwrap_or_default()
+}
+
+fn which(fields: &[Field]) -> Fields {
+    if fields.is_empty() { Fields::All } else { Fields::Cells(fields.to_vec()) }
+}
+
+fn of_entry(entry: &Entry, version: Version) -> MarkRef<'_> {
+    MarkRef { name: Cow::Borrowed(&entry.raw), version, owner: entry.mark.as_ref().map(|mark| &mark.owner) }
+}
+
+fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> MarkRef<'a> {
+    MarkRef { name: Cow::Owned(script::error_mark(owner, field).into_bytes()), version, owner: Some(owner) }
+}
+
+/// The answer of `settle.lua`.
+fn settled_of(value: Value) -> Result<Settled, Failure> {
+    let [cleared, errors_cleared] = reply::array(value)?;
+    Ok(Settled { cleared: reply::number(cleared)?, errors_cleared: reply::number(errors_cleared)? })
+}
+
+/// An entry of a snapshot. What somebody else wrote there is an entry, too: without a mark, or of version 0.
+fn entry_of(raw: Bytes, value: Bytes) -> Entry {
+    let mark = mark::decode(&raw);
+    Entry { raw, mark, version: reply::version(&value).unwrap_or_default() }
+}
+
+/// An entry of an error map: version, attempts, first, last and next time, code, message, with a space between them.
+fn error_entry_of(raw: Bytes, value: Bytes) -> ErrorEntry {
+    let target = mark::decode(&raw).and_then(|mark| Some((mark.owner, mark.fields.into_iter().next()?)));
+    let text = String::from_utf8_lossy(&value);
+    let mut parts = text.splitn(7, ' ');
+    let mut next = || parts.next().unwrap_or_default().as_bytes();
+    ErrorEntry {
+        raw,
+        target,
+        version: reply::version(next()).unwrap_or_default(),
+        attempts: reply::digits(next()).unwrap_or_default(),
+        first: reply::timestamp(next()).unwrap_or_default(),
+        last: reply::timestamp(next()).unwrap_or_default(),
+        next: reply::timestamp(next()).unwrap_or_default(),
+        code: reply::digits(next()).unwrap_or_default(),
+        message: parts.next().unwrap_or_default().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn error_entries_come_back_as_they_were_parked_and_junk_is_an_entry_too() {
+        let entry = error_entry_of(Bytes::from_static(b"a:b:c:d\x1fgold"), Bytes::from_static(b"7 2 3 4 5 1406 too long: x"));
+        assert_eq!(entry.target.unwrap().1.as_str(), "gold");
+        assert_eq!((entry.version.get(), entry.attempts, entry.next, entry.code), (7, 2, Timestamp(5), 1406));
+        assert_eq!(entry.message, "too long: x");
+        let junk = error_entry_of(Bytes::from_static(b"\xff"), Bytes::from_static(b"\xff \xff"));
+        assert_eq!((junk.target, junk.version), (None, Version::ZERO));
+        assert_eq!(entry_of(Bytes::from_static(b"x"), Bytes::from_static(b"-1")).version, Version::ZERO);
+    }
+
+    #[test]
+    fn entries_are_parked_in_chunks_and_never_cut() {
+        let fault = crate::Fault { field: Field::new("f").unwrap(), version: Version::ZERO, code: 0, message: String::new() };
+        let parked = |faults| Parked { source: None, owner: None, faults: vec![fault.clone(); faults] };
+        let all = [parked(150), parked(50), parked(1), parked(500), parked(0)];
+        assert_eq!(chunks(&all).map(<[_]>::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
+    }
+}

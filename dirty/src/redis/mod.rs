@@ -1,0 +1,261 @@
+//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server or a cluster.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
+//! | `transport` | [`Gate`]: the seam through which every command passes |
+//! | `connect`, `server` | one server: its connections, what it says of itself |
+//! | `cluster`, `slot`, `space` | which node gets which command |
+//! | `guard` | partitions whose server was replaced (R14) |
+//! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
+//! | `reply`, `error` | answers and failures |
+//! | `read`, `write`, `fill`, `landing`, `partition` | the contract, by concern |
+//!
+//! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
+//! calls share. A call whose items are all warm costs one round trip.
+
+mod address;
+mod cluster;
+mod connect;
+mod error;
+mod fill;
+mod guard;
+mod landing;
+mod options;
+mod partition;
+mod read;
+mod reply;
+mod script;
+mod server;
+mod slot;
+mod space;
+mod transport;
+mod write;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::Value;
+use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+
+pub use self::options::RedisOptions;
+pub use self::transport::{Broken, Gate};
+
+use self::address::Addresses;
+use self::cluster::Router;
+use self::connect::Common;
+use self::error::{Failure, hot_error};
+use self::guard::Guard;
+use self::space::Space;
+use self::transport::Command;
+use crate::{
+    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated, Observed, Page,
+    Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+};
+
+/// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
+pub struct RedisStore {
+    router: Router,
+    space: Space,
+    guard: Guard,
+    clean_ttl: Duration,
+    absent_ttl: Duration,
+}
+
+impl RedisStore {
+    /// Connects, loads the scripts and looks at the server.
+    ///
+    /// # Errors
+    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Policy`: its
+    /// `maxmemory-policy` may evict unlanded data. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
+    ///
+    /// # Cancel safety
+    /// A cancelled opening leaves nothing behind.
+    pub async fn open(options: RedisOptions) -> Result<Self, HotError> {
+        const OPERATION: &str = "open";
+        let failed = |failure| hot_error(failure, OPERATION, false, None);
+        check(&options).map_err(failed)?;
+        let addresses = Addresses::of(&options).map_err(failed)?;
+        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        let store = Self {
+            router,
+            space: Space::new(&options.prefix, options.partitions),
+            guard: Guard::new(options.partitions),
+            clean_ttl: options.clean_ttl,
+            absent_ttl: options.absent_ttl,
+        };
+        store.check_nodes(OPERATION).await?;
+        Ok(store)
+    }
+
+    /// Goes on with a partition although its record was made under another incarnation, because the check can't finish: until the
+    /// server is replaced once more. For a caller that would rather serve than wait; fills and landing are refused all the same.
+    pub fn trust(&self, partition: Partition, seen: &PartitionState) {
+        self.guard.set(partition, self.router.common.number_of(&seen.incarnation));
+    }
+
+    async fn check_nodes(&self, operation: &'static str) -> Result<(), HotError> {
+        let nodes = self.router.nodes();
+        let checks = futures::future::join_all(nodes.iter().map(|node| node.recheck())).await;
+        let checked: Result<(), Failure> = checks.into_iter().collect();
+        checked.map_err(|failure| hot_error(failure, operation, false, None))
+    }
+
+    /// Sends one command and reads its answer.
+    async fn one<T>(
+        &self,
+        operation: &'static str,
+        partition: Option<Partition>,
+        command: Command,
+        decode: impl FnOnce(Value) -> Result<T, Failure>,
+    ) -> Result<T, HotError> {
+        let writes = command.writes;
+        let answer = self.router.send(&[command], false).await.pop().unwrap_or(Err(Failure::TimedOut));
+        answer.and_then(decode).map_err(|failure| hot_error(failure, operation, writes, partition))
+    }
+
+    /// Sends one command for each partition named and reads their answers.
+    async fn each<T>(
+        &self,
+        operation: &'static str,
+        partitions: &[Partition],
+        commands: Vec<Command>,
+        decode: impl Fn(Value) -> Result<T, Failure>,
+    ) -> Vec<Result<T, HotError>> {
+        let writes = commands.iter().any(|command| command.writes);
+        let answers = self.router.send(&commands, false).await;
+        hot_errors(operation, writes, partitions, answers.into_iter().map(|answer| answer.and_then(&decode)))
+    }
+}
+
+/// The results of a call, each with the partition that it concerns.
+fn hot_errors<T>(
+    operation: &'static str,
+    writes: bool,
+    partitions: &[Partition],
+    results: impl IntoIterator<Item = Result<T, Failure>>,
+) -> Vec<Result<T, HotError>> {
+    let named = results.into_iter().zip(partitions);
+    named.map(|(result, partition)| result.map_err(|failure| hot_error(failure, operation, writes, Some(*partition)))).collect()
+}
+
+fn check(options: &RedisOptions) -> Result<(), Failure> {
+    let RedisOptions { prefix, partitions, .. } = options;
+    if prefix.is_empty() || prefix.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control()) {
+        return Err(Failure::Settings(format!("the prefix {prefix:?} must have letters, and no braces or control characters")));
+    }
+    match partitions {
+        1..=65_536 => Ok(()),
+        other => Err(Failure::Settings(format!("{other} partitions are not possible; use 1 to 65536"))),
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("nodes", &self.router).field("partitions", &self.space.partitions()).finish()
+    }
+}
+
+#[async_trait]
+impl HotStore for RedisStore {
+    fn partition_count(&self) -> u32 {
+        self.space.partitions()
+    }
+
+    async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
+        self.read_all(reads).await
+    }
+
+    async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+        self.mutate_all(mutations).await
+    }
+
+    async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>> {
+        self.observe_all(owners).await
+    }
+
+    async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
+        self.fill_all(loads).await
+    }
+
+    async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
+        self.evict_all(owners).await
+    }
+
+    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError> {
+        self.touch_all(owners).await
+    }
+
+    async fn time(&self) -> Result<Timestamp, HotError> {
+        self.server_time().await
+    }
+
+    async fn fix_partition_count(&self) -> Result<(), HotError> {
+        self.store_partition_count().await
+    }
+
+    async fn check(&self) -> Result<(), HotError> {
+        self.check_nodes("check").await
+    }
+
+    async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
+        self.states(partitions).await
+    }
+
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
+        self.adopt_all(adopts).await
+    }
+
+    async fn raise_landed(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+        self.raise(partition, epoch, landed).await
+    }
+
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
+        self.peek_all(partitions).await
+    }
+
+    async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        self.lock_all(partitions, lock, ttl).await
+    }
+
+    async fn renew(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        self.renew_all(partitions, lock, ttl).await
+    }
+
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
+        self.unlock_all(partitions, lock).await
+    }
+
+    async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+        self.take_snapshot(partition, lock).await
+    }
+
+    async fn scan(&self, partition: Partition, map: Map, cursor: u64, count: usize) -> Result<Page<Entry>, HotError> {
+        self.scan_page(partition, map, cursor, count).await
+    }
+
+    async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {
+        self.error_page(partition, cursor, count).await
+    }
+
+    async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
+        self.collect_values(partition, wanted).await
+    }
+
+    async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
+        self.settle_marks(settle).await
+    }
+
+    async fn park(&self, park: &Park) -> Result<(), HotError> {
+        self.park_entries(park).await
+    }
+
+    async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
+        self.announce_worker(worker, ttl).await
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), HotError> {
+        self.retire_worker(worker).await
+    }
+}

@@ -1,0 +1,78 @@
+//! What an engine on Redis is opened with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Gate;
+
+/// Where the Redis is, and how it is used.
+#[derive(Clone)]
+pub struct RedisOptions {
+    /// `redis://user:password@host:port/db`, `rediss://…` (TLS), `redis+unix:///path`, `redis-cluster://a:1,b:2` or
+    /// `rediss-cluster://…`. A cluster needs one address that answers; more make it safer.
+    pub url: String,
+    /// The user, if the URL names none. Default: none, the server's default user.
+    pub user: Option<String>,
+    /// The password, if the URL names none. Default: none.
+    pub password: Option<String>,
+    /// The number of the database, if the URL names none. Default: none, database 0. A cluster has only that.
+    pub database: Option<i64>,
+    /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
+    pub ca_file: Option<PathBuf>,
+    /// How many connections to each node are shared by all calls. Default: 2, at least 1.
+    pub connections: usize,
+    /// The longest time to open a connection. Default: 1 s.
+    pub connect_timeout: Duration,
+    /// The longest time to wait for an answer. Default: 1 s. After it the outcome of a write is unknown.
+    pub response_timeout: Duration,
+    /// The longest time to wait for a free place among the connections. Default: 1 s.
+    pub wait_timeout: Duration,
+    /// What every key begins with. Default: `slug`. No braces, no control characters.
+    pub prefix: String,
+    /// How many partitions owners are hashed into. Default: 256. Never changes once data is stored.
+    pub partitions: u32,
+    /// How long landed data stays unless it is used. Default: 1 hour.
+    pub clean_ttl: Duration,
+    /// How long it is remembered that an owner has no data. Default: 30 s.
+    pub absent_ttl: Duration,
+    /// What every pipeline passes, for tests. Default: none.
+    pub gate: Option<Arc<dyn Gate>>,
+}
+
+impl RedisOptions {
+    /// The defaults, for this URL.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            user: None,
+            password: None,
+            database: None,
+            ca_file: None,
+            connections: 2,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+            wait_timeout: Duration::from_secs(1),
+            prefix: "slug".to_owned(),
+            partitions: 256,
+            clean_ttl: Duration::from_secs(3_600),
+            absent_ttl: Duration::from_secs(30),
+            gate: None,
+        }
+    }
+}
+
+impl fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the URL nor user and password: each may hold a secret.
+        f.debug_struct("RedisOptions")
+            .field("connections", &self.connections)
+            .field("prefix", &self.prefix)
+            .field("partitions", &self.partitions)
+            .field("clean_ttl", &self.clean_ttl)
+            .field("absent_ttl", &self.absent_ttl)
+            .finish_non_exhaustive()
+    }
+}

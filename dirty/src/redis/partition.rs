@@ -1,0 +1,140 @@
+//! Records, locks and sizes of partitions.
+
+use std::time::Duration;
+
+use redis::Value;
+use storage_model::{Epoch, Partition, Timestamp, Version};
+
+use super::error::{Failure, hot_error};
+use super::transport::{Answer, Command};
+use super::{RedisStore, reply, script};
+use crate::{Adopt, HotError, HotKind, Lock, PartitionPeek, PartitionRecord, PartitionState};
+
+impl RedisStore {
+    pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
+        let commands = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+        self.each("partition_states", partitions, commands, state_of).await
+    }
+
+    pub(super) async fn adopt_all(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
+        let partitions: Vec<_> = adopts.iter().map(|adopt| adopt.partition).collect();
+        let commands = adopts.iter().map(|adopt| script::adopt(&self.space, adopt)).collect();
+        self.each("adopt", &partitions, commands, reply::yes).await
+    }
+
+    pub(super) async fn raise(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+        let command = script::raise_landed(&self.space, partition, epoch, landed);
+        self.one("raise_landed", Some(partition), command, |_| Ok(())).await
+    }
+
+    pub(super) async fn peek_all(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
+        const COMMANDS: usize = 5;
+        let commands: Vec<Command> = partitions.iter().flat_map(|partition| self.peek_commands(*partition)).collect();
+        let mut answers = self.router.send(&commands, false).await.into_iter();
+        let one = |partition: &Partition| {
+            let answers: Vec<Answer> = answers.by_ref().take(COMMANDS).collect();
+            peek_of(answers).map_err(|failure| hot_error(failure, "peek", false, Some(*partition)))
+        };
+        partitions.iter().map(one).collect()
+    }
+
+    fn peek_commands(&self, partition: Partition) -> [Command; 5] {
+        let (keys, slot) = (&self.space.keys, self.space.slot(partition));
+        let command = |name: &str, key: String, fields: &[&str]| {
+            let mut cmd = redis::cmd(name);
+            cmd.arg(key).arg(fields);
+            Command::read("peek", slot, cmd)
+        };
+        [
+            command("HLEN", keys.dirty(partition), &[]),
+            command("HLEN", keys.saving(partition), &[]),
+            command("HLEN", keys.error(partition), &[]),
+            command("HMGET", keys.part(partition), &["first", "first_saving"]),
+            command("GET", keys.lock(partition), &[]),
+        ]
+    }
+
+    pub(super) async fn lock_all(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        let commands = partitions.iter().map(|partition| script::lock(&self.space, *partition, lock, ttl)).collect();
+        self.each("lock", partitions, commands, reply::yes).await
+    }
+
+    pub(super) async fn renew_all(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        let commands = partitions.iter().map(|partition| script::renew(&self.space, *partition, lock, ttl)).collect();
+        self.each("renew", partitions, commands, reply::yes).await
+    }
+
+    pub(super) async fn unlock_all(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
+        let commands = partitions.iter().map(|partition| script::unlock(&self.space, *partition, lock)).collect();
+        self.each("unlock", partitions, commands, |_| Ok(())).await
+    }
+
+    pub(super) async fn store_partition_count(&self) -> Result<(), HotError> {
+        const OPERATION: &str = "fix_partition_count";
+        let command = script::partition_count(&self.space);
+        let stored: u32 = self.one(OPERATION, None, command, reply::number).await?;
+        let wanted = self.space.partitions();
+        if stored == wanted {
+            return Ok(());
+        }
+        let message = format!("{wanted} partitions are configured, but data is stored in {stored}; configure {stored}");
+        Err(HotError::not_applied(HotKind::PartitionCount, OPERATION, message))
+    }
+
+    pub(super) async fn announce_worker(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
+        let names = |value| reply::list(value)?.into_iter().map(reply::text).collect::<Result<Vec<_>, Failure>>();
+        let mut names = self.one("announce", None, script::announce(&self.space, worker, ttl), names).await?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(super) async fn retire_worker(&self, worker: &str) -> Result<(), HotError> {
+        let key = self.space.keys.workers();
+        let slot = super::slot::slot_of(key.as_bytes());
+        let mut cmd = redis::cmd("ZREM");
+        cmd.arg(key).arg(worker);
+        self.one("retire", None, Command::write("retire", slot, cmd), |_| Ok(())).await
+    }
+
+    pub(super) async fn server_time(&self) -> Result<Timestamp, HotError> {
+        let decode = |value| {
+            let [seconds, micros] = reply::array(value)?;
+            let (seconds, micros): (u64, u64) = (reply::number(seconds)?, reply::number(micros)?);
+            Ok(Timestamp(seconds.saturating_mul(1_000_000).saturating_add(micros)))
+        };
+        let slot = super::slot::slot_of(self.space.keys.meta().as_bytes());
+        self.one("time", None, Command::read("time", slot, redis::cmd("TIME")), decode).await
+    }
+}
+
+/// The answer of `part_state.lua`.
+pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
+    let [incarnation, recorded, epoch, generation, source, landed] = reply::array(value)?;
+    let incarnation = reply::text(incarnation)?;
+    let record = match recorded {
+        Value::Nil => None,
+        recorded => Some(PartitionRecord {
+            incarnation: reply::text(recorded)?,
+            epoch: reply::epoch(&reply::bytes(epoch)?)?,
+            generation: reply::epoch(&reply::bytes(generation)?)?,
+            source: reply::version(&reply::bytes(source)?)?,
+            landed: reply::version(&reply::bytes(landed)?)?,
+        }),
+    };
+    Ok(PartitionState { incarnation, record })
+}
+
+fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
+    let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let [live, snapshot, errors, firsts, lock] = reply::array(Value::Array(values))?;
+    let firsts = reply::list(firsts)?.into_iter().map(reply::maybe).collect::<Result<Vec<_>, _>>()?;
+    let firsts = firsts.iter().flatten().map(|first| reply::timestamp(first)).collect::<Result<Vec<_>, _>>()?;
+    let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
+    Ok(PartitionPeek {
+        live: reply::number(live)?,
+        snapshot: reply::number(snapshot)?,
+        errors: reply::number(errors)?,
+        oldest: firsts.into_iter().min(),
+        holder: lock.map(|value| script::holder_of(&value).to_owned()),
+    })
+}

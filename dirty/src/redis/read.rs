@@ -1,0 +1,147 @@
+//! Owner hashes as they are.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use redis::Value;
+use storage_model::{Cell, Epoch, Field, Owner};
+
+use super::error::Failure;
+use super::transport::Command;
+use super::{RedisStore, reply, script};
+use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
+
+/// The reserved names that every read carries.
+const HEADER: [&str; 3] = [":v", ":n", ":g"];
+
+impl RedisStore {
+    pub(super) async fn read_all(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
+        let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
+        let commands = reads.iter().map(|read| self.read_command(&read.owner, &read.fields)).collect();
+        let answers = self.send_verified(commands, &partitions).await;
+        let decoded = reads.iter().zip(answers).map(|(read, answer)| answer.and_then(|value| decode(&read.fields, value)));
+        super::hot_errors("read", false, &partitions, decoded)
+    }
+
+    /// One command that reads an owner.
+    pub(super) fn read_command(&self, owner: &Owner, fields: &Fields) -> Command {
+        let partition = self.space.partition(owner);
+        let (slot, key) = (self.space.slot(partition), self.space.keys.data(partition, owner));
+        let asked = match fields {
+            Fields::Names => return script::names(&self.space, owner),
+            Fields::All => {
+                let mut cmd = redis::cmd("HGETALL");
+                cmd.arg(key);
+                return Command::read("read", slot, cmd);
+            }
+            Fields::Live(asked) | Fields::Cells(asked) => asked,
+        };
+        let mut cmd = redis::cmd("HMGET");
+        cmd.arg(key).arg(&HEADER);
+        for field in asked {
+            cmd.arg(&*key::stored(field));
+            if matches!(fields, Fields::Cells(_)) {
+                cmd.arg(key::tombstone(field));
+            }
+        }
+        Command::read("read", slot, cmd)
+    }
+
+    pub(super) async fn evict_all(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let commands = owners.iter().map(|owner| script::evict(&self.space, owner)).collect();
+        let gone = |value| Ok(if reply::yes(value)? { Evicted::Gone } else { Evicted::WhenLanded });
+        self.each("evict", &partitions, commands, gone).await
+    }
+
+    pub(super) async fn touch_all(&self, owners: &[Owner]) -> Result<(), HotError> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let touch = |owner: &Owner| {
+            let partition = self.space.partition(owner);
+            let mut cmd = redis::cmd("PEXPIRE");
+            cmd.arg(self.space.keys.data(partition, owner)).arg(script::millis(self.clean_ttl)).arg("XX");
+            Command::write("touch", self.space.slot(partition), cmd)
+        };
+        let answers = self.each("touch", &partitions, owners.iter().map(touch).collect(), |_| Ok(())).await;
+        answers.into_iter().collect()
+    }
+}
+
+/// The answer to [`RedisStore::read_command`].
+pub(super) fn decode(fields: &Fields, value: Value) -> Result<HotRead, Failure> {
+    match fields {
+        Fields::All | Fields::Names => whole(reply::pairs(value)?),
+        Fields::Live(asked) => some(asked, false, value),
+        Fields::Cells(asked) => some(asked, true, value),
+    }
+}
+
+fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Failure> {
+    let mut values = reply::list(value)?.into_iter().map(reply::maybe);
+    let mut next = || values.next().ok_or_else(|| Failure::Nonsense("fewer values than fields".to_owned()))?;
+    let header = header_of(next()?, next()?, next()?)?;
+    let mut cells = Vec::with_capacity(asked.len());
+    for field in asked {
+        let live = next()?;
+        let tombstone = if tombstones { next()? } else { None };
+        let cell = match (live, tombstone) {
+            (Some(value), _) => Some(Cell::Live(value)),
+            (None, Some(value)) => Some(buried(&value)?),
+            (None, None) => None,
+        };
+        cells.extend(cell.map(|cell| (field.clone(), cell)));
+    }
+    Ok(HotRead { header, cells })
+}
+
+/// A hash from all its names and values.
+pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
+    let (mut version, mut marks, mut flags) = (None, None, None);
+    let mut cells = BTreeMap::new();
+    for (name, value) in pairs {
+        match &*name {
+            b":v" => version = Some(value),
+            b":n" => marks = Some(value),
+            b":g" => flags = Some(value),
+            other => match (other.strip_prefix(key::TOMBSTONE.as_bytes()), other.first()) {
+                (Some(field), _) => drop(cells.insert(field_of(field)?, buried(&value)?)),
+                (None, Some(b':')) => {}
+                (None, _) => drop(cells.insert(field_of(other)?, Cell::Live(value))),
+            },
+        }
+    }
+    Ok(HotRead { header: header_of(version, marks, flags)?, cells: cells.into_iter().collect() })
+}
+
+fn header_of(version: Option<Bytes>, marks: Option<Bytes>, flags: Option<Bytes>) -> Result<Option<Header>, Failure> {
+    match (version, marks, flags) {
+        (None, None, None) => Ok(None),
+        (Some(version), Some(marks), Some(flags)) => {
+            let (generation, complete) = flags_of(&flags)?;
+            Ok(Some(Header { version: reply::version(&version)?, complete, generation, marks: reply::digits(&marks)? }))
+        }
+        _ => Err(Failure::Nonsense("an owner hash lacks some of its reserved fields".to_owned())),
+    }
+}
+
+/// What `:g` says: the generation, and whether the hash is complete.
+pub(super) fn flags_of(flags: &[u8]) -> Result<(Epoch, bool), Failure> {
+    match flags.split_last() {
+        Some((b'a', generation)) => Ok((reply::epoch(generation)?, true)),
+        Some((b'p', generation)) => Ok((reply::epoch(generation)?, false)),
+        _ => Err(Failure::Nonsense("the reserved field :g is neither complete nor partial".to_owned())),
+    }
+}
+
+fn buried(value: &Bytes) -> Result<Cell, Failure> {
+    match value.first() {
+        Some(b'r') => Ok(Cell::Removed(value.slice(1..))),
+        Some(b'p') => Ok(Cell::Purged),
+        _ => Err(Failure::Nonsense("a tombstone is neither removed nor purged".to_owned())),
+    }
+}
+
+fn field_of(name: &[u8]) -> Result<Field, Failure> {
+    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
+    field.ok_or_else(|| Failure::Nonsense(format!("{:?} is no field", String::from_utf8_lossy(name))))
+}

@@ -1,0 +1,122 @@
+//! Reading answers. Whatever a server sends, the worst outcome is an error.
+
+use bytes::Bytes;
+use redis::Value;
+use storage_model::{Epoch, Timestamp, Version};
+
+use super::error::Failure;
+
+type Decoded<T> = Result<T, Failure>;
+
+fn nonsense<T>(wanted: &str, value: &Value) -> Decoded<T> {
+    let shown: String = format!("{value:?}").chars().take(80).collect();
+    Err(Failure::Nonsense(format!("expected {wanted}, got {shown}")))
+}
+
+/// Bytes, or none for nil.
+pub(crate) fn maybe(value: Value) -> Decoded<Option<Bytes>> {
+    match value {
+        Value::Nil | Value::Boolean(false) => Ok(None),
+        Value::BulkString(bytes) => Ok(Some(Bytes::from(bytes))),
+        Value::SimpleString(text) => Ok(Some(Bytes::from(text))),
+        Value::Okay => Ok(Some(Bytes::from_static(b"OK"))),
+        Value::Int(number) => Ok(Some(Bytes::from(number.to_string()))),
+        other => nonsense("a string", &other),
+    }
+}
+
+/// Bytes.
+pub(crate) fn bytes(value: Value) -> Decoded<Bytes> {
+    maybe(value)?.ok_or_else(|| Failure::Nonsense("expected a string, got nil".to_owned()))
+}
+
+/// Text.
+pub(crate) fn text(value: Value) -> Decoded<String> {
+    let bytes = bytes(value)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::Nonsense("expected text, got bytes that are not UTF-8".to_owned()))
+}
+
+/// Several values.
+pub(crate) fn list(value: Value) -> Decoded<Vec<Value>> {
+    match value {
+        Value::Array(values) | Value::Set(values) => Ok(values),
+        Value::Map(pairs) => Ok(pairs.into_iter().flat_map(|(name, value)| [name, value]).collect()),
+        other => nonsense("an array", &other),
+    }
+}
+
+/// Exactly so many values.
+pub(crate) fn array<const N: usize>(value: Value) -> Decoded<[Value; N]> {
+    let values = list(value)?;
+    values.try_into().map_err(|values: Vec<Value>| Failure::Nonsense(format!("expected {N} values, got {}", values.len())))
+}
+
+/// Names and values in turn.
+pub(crate) fn pairs(value: Value) -> Decoded<Vec<(Bytes, Bytes)>> {
+    let mut values = list(value)?.into_iter();
+    let mut pairs = Vec::with_capacity(values.len() / 2);
+    while let Some(name) = values.next() {
+        let value = values.next().ok_or_else(|| Failure::Nonsense("a name without a value".to_owned()))?;
+        pairs.push((bytes(name)?, bytes(value)?));
+    }
+    Ok(pairs)
+}
+
+/// A number in decimal digits.
+pub(crate) fn digits<T: std::str::FromStr>(text: &[u8]) -> Decoded<T> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
+        Failure::Nonsense(format!("expected a number, got {shown:?}"))
+    })
+}
+
+/// A number.
+pub(crate) fn number<T: std::str::FromStr>(value: Value) -> Decoded<T> {
+    digits(&bytes(value)?)
+}
+
+/// A version.
+pub(crate) fn version(text: &[u8]) -> Decoded<Version> {
+    let number = digits(text)?;
+    Version::new(number).ok_or_else(|| Failure::Nonsense(format!("version {number} is above 2^53 - 1")))
+}
+
+/// An epoch.
+pub(crate) fn epoch(text: &[u8]) -> Decoded<Epoch> {
+    digits(text).map(Epoch)
+}
+
+/// A moment.
+pub(crate) fn timestamp(text: &[u8]) -> Decoded<Timestamp> {
+    digits(text).map(Timestamp)
+}
+
+/// Whether it is 1.
+pub(crate) fn yes(value: Value) -> Decoded<bool> {
+    Ok(number::<i64>(value)? == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_of_another_shape_passes_as_the_one_expected() {
+        let odd = [
+            Value::Nil,
+            Value::Int(-1),
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Nil]),
+            Value::BulkString(b"\xff".to_vec()),
+            Value::BulkString(b"9007199254740992".to_vec()),
+            Value::Double(1.5),
+            Value::Boolean(true),
+        ];
+        for value in odd {
+            assert!(array::<2>(value.clone()).is_err(), "{value:?}");
+            assert!(bytes(value.clone()).and_then(|text| version(&text)).is_err(), "{value:?}");
+        }
+        assert!(pairs(Value::Array(vec![Value::BulkString(b"name".to_vec())])).is_err());
+    }
+}

@@ -1,0 +1,401 @@
+//! All scripts, and for each a function that makes its call.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::{Cmd, ToRedisArgs};
+use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
+
+use super::space::Space;
+use super::transport::Command;
+use crate::{Adopt, Load, Lock, Marker, Park, key, mark};
+
+/// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
+pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
+
+const PRELUDE: &str = include_str!("../lua/prelude.lua");
+const OWNER: &str = include_str!("../lua/owner.lua");
+const MARKS: &str = include_str!("../lua/marks.lua");
+
+/// A constant script: its text never depends on data, so that a server keeps each once.
+pub(crate) struct Script {
+    name: &'static str,
+    source: String,
+    sha: String,
+}
+
+impl Script {
+    /// The script of a file, with the shared functions that it uses between its first line and the rest.
+    fn new(name: &'static str, file: &str, shared: &[&str]) -> Self {
+        let (first, rest) = file.split_once('\n').unwrap_or((file, ""));
+        let source = format!("{first}\n{}{rest}", shared.concat());
+        let sha = redis::Script::new(&source).get_hash().to_owned();
+        Self { name, source, sha }
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn call(&self, keys: &[String]) -> Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&self.sha).arg(keys.len());
+        for key in keys {
+            cmd.arg(key);
+        }
+        cmd
+    }
+
+    fn read(&self, slot: u16, cmd: Cmd) -> Command {
+        Command::read(self.name, slot, cmd)
+    }
+
+    fn write(&self, slot: u16, cmd: Cmd) -> Command {
+        Command::write(self.name, slot, cmd)
+    }
+}
+
+macro_rules! scripts {
+    ($($name:ident $shared:expr;)*) => {
+        /// The scripts by name.
+        pub(crate) struct Scripts { $($name: Script,)* }
+
+        impl Scripts {
+            fn new() -> Self {
+                Self { $($name: Script::new(stringify!($name), include_str!(concat!("../lua/", stringify!($name), ".lua")), &$shared),)* }
+            }
+
+            /// Every script, to be loaded.
+            pub(crate) fn all(&self) -> Vec<&Script> {
+                vec![$(&self.$name,)*]
+            }
+        }
+    };
+}
+
+scripts! {
+    update [];
+    mutate [PRELUDE, OWNER];
+    observe [PRELUDE, OWNER];
+    fill [PRELUDE, OWNER];
+    prove [PRELUDE, OWNER];
+    names [PRELUDE];
+    evict [PRELUDE];
+    part_state [PRELUDE];
+    adopt [PRELUDE];
+    raise_landed [PRELUDE];
+    check_part [PRELUDE];
+    partition_count [PRELUDE];
+    announce [PRELUDE];
+    lock [PRELUDE];
+    renew [PRELUDE];
+    unlock [PRELUDE];
+    snapshot [PRELUDE];
+    settle [PRELUDE, MARKS];
+    park [PRELUDE, MARKS];
+}
+
+/// The registry.
+pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
+
+/// `update.lua` for a blind write, `mutate.lua` for any other.
+pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+    const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
+    let partition = space.partition(&mutation.owner);
+    let keys = mutation_keys(space, partition, &mutation.owner);
+    let blind = mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
+    let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
+    let mut cmd = script.call(&keys);
+    // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+    cmd.arg(&mutation.id.0).arg(mutation.deadline.0.min(Version::MAX.get())).arg(micros(ID_WINDOW));
+    if blind {
+        update_args(&mut cmd, mutation);
+    } else {
+        mutate_args(&mut cmd, mutation, load);
+    }
+    Command { needs_policy: true, ..script.write(space.slot(partition), cmd) }
+}
+
+fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
+    let keys = &space.keys;
+    [
+        keys.data(partition, owner),
+        keys.exist(partition, owner),
+        keys.dirty(partition),
+        keys.part(partition),
+        keys.ops(partition, 0),
+        keys.ops(partition, 1),
+    ]
+}
+
+fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
+    cmd.arg(mark::encode(&mutation.owner, mutation.changes.iter().map(|(field, _)| field)));
+    for (field, change) in &mutation.changes {
+        if let Change::Set(value) = change {
+            cmd.arg(&*key::stored(field)).arg(&**value);
+        }
+    }
+}
+
+fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
+    cmd.arg(key::owner_part(&mutation.owner));
+    match mutation.condition {
+        Condition::None => cmd.arg("none"),
+        Condition::Absent => cmd.arg("absent"),
+        Condition::Version(version) => cmd.arg(version.get()),
+    };
+    cmd.arg(mutation.changes.len());
+    for (field, change) in &mutation.changes {
+        cmd.arg(&*key::stored(field));
+        match change {
+            Change::Set(value) => cmd.arg("set").arg(&**value),
+            Change::Incr(step) => cmd.arg("incr").arg(*step),
+            Change::Remove => cmd.arg("remove").arg(""),
+            Change::Restore => cmd.arg("restore").arg(""),
+            Change::Purge => cmd.arg("purge").arg(""),
+        };
+    }
+    if let Some(load) = load {
+        load_args(cmd, load);
+    }
+}
+
+fn load_args(cmd: &mut Cmd, load: &Load) {
+    match load.observed.marker {
+        Marker::Unknown => cmd.arg("?"),
+        Marker::Absent => cmd.arg("-"),
+        Marker::At(version) => cmd.arg(version.get()),
+    };
+    cmd.arg(load.observed.epoch.0).arg(u8::from(load.complete)).arg(load.rows.len());
+    for (field, cell, version) in &load.rows {
+        cmd.arg(&*key::stored(field));
+        match cell {
+            Cell::Live(value) => cmd.arg(&*key::stored(field)).arg(&**value),
+            Cell::Removed(value) => cmd.arg(key::tombstone(field)).arg([b"r", &**value].concat()),
+            Cell::Purged => cmd.arg(key::tombstone(field)).arg("p"),
+        };
+        cmd.arg(version.get());
+    }
+}
+
+/// `observe.lua`.
+pub(crate) fn observe(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    let keys = [space.keys.exist(partition, owner), space.keys.part(partition)];
+    SCRIPTS.observe.read(space.slot(partition), SCRIPTS.observe.call(&keys))
+}
+
+fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
+    let partition = space.partition(owner);
+    let keys = [space.keys.data(partition, owner), space.keys.exist(partition, owner), space.keys.part(partition)];
+    (space.slot(partition), keys)
+}
+
+/// `fill.lua`.
+pub(crate) fn fill(space: &Space, load: &Load, clean_ttl: Duration, absent_ttl: Duration) -> Command {
+    let (slot, keys) = fill_keys(space, &load.owner);
+    let mut cmd = SCRIPTS.fill.call(&keys);
+    cmd.arg(millis(clean_ttl)).arg(millis(absent_ttl));
+    load_args(&mut cmd, load);
+    SCRIPTS.fill.write(slot, cmd)
+}
+
+/// `prove.lua`.
+pub(crate) fn prove(space: &Space, load: &Load) -> Command {
+    let (slot, keys) = fill_keys(space, &load.owner);
+    let mut cmd = SCRIPTS.prove.call(&keys);
+    load_args(&mut cmd, load);
+    SCRIPTS.prove.read(slot, cmd)
+}
+
+/// `names.lua`.
+pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    SCRIPTS.names.read(space.slot(partition), SCRIPTS.names.call(&[space.keys.data(partition, owner)]))
+}
+
+/// `evict.lua`.
+pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    SCRIPTS.evict.write(space.slot(partition), SCRIPTS.evict.call(&[space.keys.data(partition, owner)]))
+}
+
+/// `part_state.lua`.
+pub(crate) fn part_state(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.part_state.read(space.slot(partition), SCRIPTS.part_state.call(&[space.keys.part(partition)]))
+}
+
+/// `adopt.lua`.
+pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
+    let mut cmd = SCRIPTS.adopt.call(&[space.keys.part(adopt.partition)]);
+    let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
+    cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
+    SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
+}
+
+/// `raise_landed.lua`.
+pub(crate) fn raise_landed(space: &Space, partition: Partition, epoch: Epoch, landed: Version) -> Command {
+    let mut cmd = SCRIPTS.raise_landed.call(&[space.keys.part(partition)]);
+    cmd.arg(epoch.0).arg(landed.get());
+    SCRIPTS.raise_landed.write(space.slot(partition), cmd)
+}
+
+/// `check_part.lua`.
+pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.check_part.read(space.slot(partition), SCRIPTS.check_part.call(&[space.keys.part(partition)]))
+}
+
+/// `partition_count.lua`.
+pub(crate) fn partition_count(space: &Space) -> Command {
+    let key = space.keys.meta();
+    let slot = super::slot::slot_of(key.as_bytes());
+    let mut cmd = SCRIPTS.partition_count.call(&[key]);
+    cmd.arg(space.partitions());
+    SCRIPTS.partition_count.write(slot, cmd)
+}
+
+/// `announce.lua`.
+pub(crate) fn announce(space: &Space, worker: &str, ttl: Duration) -> Command {
+    let key = space.keys.workers();
+    let slot = super::slot::slot_of(key.as_bytes());
+    let mut cmd = SCRIPTS.announce.call(&[key]);
+    cmd.arg(worker).arg(millis(ttl));
+    SCRIPTS.announce.write(slot, cmd)
+}
+
+/// `lock.lua`.
+pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
+    timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
+}
+
+/// `renew.lua`.
+pub(crate) fn renew(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
+    timed_lock(&SCRIPTS.renew, space, partition, lock, ttl)
+}
+
+fn timed_lock(script: &Script, space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
+    let mut cmd = script.call(&[space.keys.lock(partition)]);
+    cmd.arg(lock_value(lock)).arg(millis(ttl));
+    script.write(space.slot(partition), cmd)
+}
+
+/// `unlock.lua`.
+pub(crate) fn unlock(space: &Space, partition: Partition, lock: &Lock) -> Command {
+    let mut cmd = SCRIPTS.unlock.call(&[space.keys.lock(partition)]);
+    cmd.arg(lock_value(lock));
+    SCRIPTS.unlock.write(space.slot(partition), cmd)
+}
+
+/// What a lock's key holds: the token, then the holder's name.
+fn lock_value(lock: &Lock) -> String {
+    format!("{}\n{}", lock.token, lock.holder)
+}
+
+/// The holder of what [`lock`] stored.
+pub(crate) fn holder_of(value: &str) -> &str {
+    value.split_once('\n').map_or(value, |(_, holder)| holder)
+}
+
+/// `snapshot.lua`.
+pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
+    let keys = &space.keys;
+    let mut cmd =
+        SCRIPTS.snapshot.call(&[keys.dirty(partition), keys.saving(partition), keys.part(partition), keys.lock(partition)]);
+    cmd.arg(lock_value(lock));
+    SCRIPTS.snapshot.write(space.slot(partition), cmd)
+}
+
+/// What `settle.lua` and `park.lua` are told of a mark.
+#[derive(Debug, Clone)]
+pub(crate) struct MarkRef<'a> {
+    pub(crate) name: std::borrow::Cow<'a, [u8]>,
+    pub(crate) version: Version,
+    pub(crate) owner: Option<&'a Owner>,
+}
+
+/// The head of a call about marks: which partition, under which lock and epoch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) partition: Partition,
+    pub(crate) lock: Option<&'a Lock>,
+    pub(crate) epoch: Epoch,
+    pub(crate) clean_ttl: Duration,
+}
+
+/// `settle.lua`.
+pub(crate) fn settle(space: &Space, head: Head<'_>, landed: Version, marks: &[MarkRef<'_>], errors: &[MarkRef<'_>]) -> Command {
+    let mut owners = Owners::default();
+    let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
+    let mut cmd = SCRIPTS.settle.call(&owners.keys(space, head.partition));
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(landed.get());
+    cmd.arg(millis(head.clean_ttl)).arg(marks.len());
+    for (mark, owner) in numbered {
+        cmd.arg(&*mark.name).arg(mark.version.get()).arg(owner);
+    }
+    SCRIPTS.settle.write(space.slot(head.partition), cmd)
+}
+
+/// `park.lua`, for some of a call's entries.
+pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::Parked]) -> Command {
+    let mut owners = Owners::default();
+    let numbered: Vec<_> = chunk.iter().map(|parked| (parked, owners.number(parked.owner.as_ref()))).collect();
+    let mut cmd = SCRIPTS.park.call(&owners.keys(space, head.partition));
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
+    cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
+    for (parked, owner) in numbered {
+        let source = parked.source.as_ref();
+        cmd.arg(owner).arg(u8::from(source.is_some()));
+        cmd.arg(source.map_or(&[][..], |entry| &entry.raw)).arg(source.map_or(0, |entry| entry.version.get()));
+        cmd.arg(parked.faults.len());
+        for fault in &parked.faults {
+            match &parked.owner {
+                Some(owner) => cmd.arg(mark::encode(owner, [&fault.field])),
+                // What can't be read keeps its own name.
+                None => cmd.arg(source.map_or(&[][..], |entry| &entry.raw)),
+            };
+            cmd.arg(fault.version.get()).arg(fault.code).arg(&fault.message);
+        }
+    }
+    SCRIPTS.park.write(space.slot(head.partition), cmd)
+}
+
+/// The owners that a call names, numbered from 1 in the order they come up; 0 is nobody.
+#[derive(Default)]
+struct Owners<'a> {
+    numbers: std::collections::HashMap<&'a Owner, usize>,
+    order: Vec<&'a Owner>,
+}
+
+impl<'a> Owners<'a> {
+    fn number(&mut self, owner: Option<&'a Owner>) -> usize {
+        let Some(owner) = owner else { return 0 };
+        *self.numbers.entry(owner).or_insert_with(|| {
+            self.order.push(owner);
+            self.order.len()
+        })
+    }
+
+    fn keys(&self, space: &Space, partition: Partition) -> Vec<String> {
+        let keys = &space.keys;
+        let fixed = [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition)];
+        fixed.into_iter().chain(self.order.iter().map(|owner| keys.data(partition, owner))).collect()
+    }
+}
+
+/// The error mark of a field.
+pub(crate) fn error_mark(owner: &Owner, field: &Field) -> String {
+    mark::encode(owner, [field])
+}
+
+/// Whole milliseconds, at least 1: Redis refuses a time to live of 0.
+pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
+    const CENTURY: u64 = 3_155_760_000_000; // keeps sums with the present time far below 2^53 microseconds
+    u64::try_from(duration.as_millis()).unwrap_or(CENTURY).clamp(1, CENTURY)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(Version::MAX.get() / 4)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Every script says what it takes, is called so, and keeps to the rules.
+
+use std::collections::BTreeSet;
+
+use redis::Arg;
+use storage_model::{Bytes, OpId, Timestamp};
+
+use super::*;
+use crate::{Entry, Fault, Observed, Parked, PartitionState};
+
+/// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
+fn declared(source: &str, what: &str) -> (usize, bool) {
+    let prefix = format!("-- {what}[");
+    let mut numbers = source.lines().filter_map(|line| line.strip_prefix(&prefix)?.split_once(']').map(|(number, _)| number));
+    let mut fixed = 0;
+    for number in numbers.by_ref() {
+        match number.strip_suffix("..") {
+            Some(from) => {
+                assert_eq!(from.parse::<usize>().unwrap(), fixed + 1);
+                return (fixed, true);
+            }
+            None => assert_eq!(number.parse::<usize>().unwrap(), fixed + 1),
+        }
+        fixed += 1;
+    }
+    (fixed, false)
+}
+
+fn fits(count: usize, (fixed, more): (usize, bool)) -> bool {
+    if more { count > fixed } else { count == fixed }
+}
+
+fn words(command: &Command) -> Vec<Vec<u8>> {
+    let words = command.cmd.args_iter().map(|arg| match arg {
+        Arg::Simple(bytes) => bytes.to_vec(),
+        other => panic!("{:?}", std::mem::discriminant(&other)),
+    });
+    words.collect()
+}
+
+/// One call of every script.
+fn calls() -> Vec<Command> {
+    let (space, partition, version) = (Space::new("slug", 4), Partition(1), Version::new(5).unwrap());
+    let owner = Owner::new("game", "eu", "player", "ann").unwrap();
+    let (field, ttl) = (Field::new("gold").unwrap(), Duration::from_secs(9));
+    let lock_ = Lock { holder: "w".into(), token: "t".into() };
+    let observed = Observed { marker: Marker::Unknown, epoch: Epoch(1) };
+    let rows = vec![(field.clone(), Cell::Removed(Bytes::from_static(b"1")), version)];
+    let load = Load { owner: owner.clone(), observed, rows, complete: true };
+    let of = |change| Mutation::new(owner.clone(), vec![(field.clone(), change)], OpId([7; 16]), Timestamp(1));
+    let seen = PartitionState { incarnation: "a/b".into(), record: None };
+    let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version };
+    let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
+    let mark = MarkRef { name: b"m"[..].into(), version, owner: Some(&owner) };
+    let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };
+    let faults = vec![Fault { field: field.clone(), version, code: 1, message: "no".into() }];
+    let parked = vec![Parked { source: Some(entry), owner: Some(owner.clone()), faults }];
+    let parking =
+        Park { partition, lock: lock_.clone(), epoch: Epoch(1), retry_min: ttl, retry_max: ttl, parked: parked.clone() };
+    vec![
+        mutation(&space, &of(Change::Set(Bytes::new())), None),
+        mutation(&space, &of(Change::Incr(1)), Some(&load)),
+        observe(&space, &owner),
+        fill(&space, &load, ttl, ttl),
+        prove(&space, &load),
+        names(&space, &owner),
+        evict(&space, &owner),
+        part_state(&space, partition),
+        adopt(&space, &adopted),
+        raise_landed(&space, partition, Epoch(1), version),
+        check_part(&space, partition),
+        partition_count(&space),
+        announce(&space, "w", ttl),
+        lock(&space, partition, &lock_, ttl),
+        renew(&space, partition, &lock_, ttl),
+        unlock(&space, partition, &lock_),
+        snapshot(&space, partition, &lock_),
+        settle(&space, head, version, std::slice::from_ref(&mark), std::slice::from_ref(&mark)),
+        park(&space, head, &parking, &parked),
+    ]
+}
+
+#[test]
+fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
+    let mut called = BTreeSet::new();
+    for command in calls() {
+        let script = SCRIPTS.all().into_iter().find(|script| script.name == command.name).unwrap();
+        let words = words(&command);
+        assert_eq!((&words[0][..], &words[1][..]), (&b"EVALSHA"[..], script.sha.as_bytes()));
+        let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
+        assert!(fits(keys, declared(&script.source, "KEYS")), "{}: {keys} keys", script.name);
+        let arguments = words.len() - 3 - keys;
+        assert!(fits(arguments, declared(&script.source, "ARGV")), "{}: {arguments} arguments", script.name);
+        let slots: BTreeSet<u16> = words[3..3 + keys].iter().map(|key| crate::redis::slot::slot_of(key)).collect();
+        assert_eq!(slots, BTreeSet::from([command.slot]), "{}", script.name);
+        called.insert(script.name);
+    }
+    assert_eq!(called.len(), SCRIPTS.all().len());
+}
+
+#[test]
+fn headers_are_complete_and_scripts_say_what_they_may_do() {
+    let workers = "evict adopt raise_landed partition_count announce lock renew unlock snapshot settle park";
+    for script in SCRIPTS.all() {
+        let name = script.name;
+        for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {
+            assert!(script.source.contains(line), "{name} lacks {line:?}");
+        }
+        let first = script.source.lines().next().unwrap();
+        let expected = match name {
+            "update" | "mutate" | "fill" => "#!lua",
+            _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
+            _ => "#!lua flags=no-writes,allow-oom",
+        };
+        assert_eq!(first, expected, "{name}");
+    }
+}
+
+#[test]
+fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
+    for script in SCRIPTS.all() {
+        for line in script.source.lines() {
+            let code = line.split_once("--").map_or(line, |(code, _)| code);
+            // Lua's own conversion of numbers, in `..` too, keeps 14 digits (H7); a swallowed error leaves half (H2).
+            for banned in ["pcall", "tostring", "..", "%d"] {
+                let regex = code.contains("%d+") || code.contains("(%d+)");
+                assert!(!code.contains(banned) || (banned == "%d" && regex), "{}: {banned} in {line:?}", script.name);
+            }
+        }
+    }
+}

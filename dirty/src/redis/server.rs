@@ -1,0 +1,66 @@
+//! What a server says of itself.
+
+use super::error::Failure;
+
+/// The part of INFO that decides whether and how a server is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServerInfo {
+    /// Which process in which replication history answers, as the scripts name it (R14).
+    pub(crate) incarnation: String,
+    /// Why unlanded data is not safe there, if it is not.
+    pub(crate) unsafe_policy: Option<String>,
+}
+
+impl ServerInfo {
+    /// Reads INFO. Refuses a server that is too old, or a replica.
+    pub(crate) fn parse(info: &str) -> Result<Self, Failure> {
+        let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let required = |name: &str| value(name).ok_or_else(|| Failure::Nonsense(format!("INFO has no {name}")));
+        let (program, version, oldest) = match value("valkey_version") {
+            Some(version) => ("Valkey", version, (7, 2)),
+            None => ("Redis", required("redis_version")?, (7, 0)),
+        };
+        if !is_at_least(version, oldest) {
+            let (major, minor) = oldest;
+            return Err(Failure::Settings(format!(
+                "the server is {program} {version}; {program} {major}.{minor} or later is needed"
+            )));
+        }
+        if value("role").is_some_and(|role| role != "master") {
+            return Err(Failure::server("READONLY", "the server is a replica"));
+        }
+        let policy = required("maxmemory_policy")?;
+        let unsafe_policy = policy.starts_with("allkeys-").then(|| {
+            format!("maxmemory-policy is {policy}, which evicts unlanded data; set it to noeviction or one of volatile-*")
+        });
+        let incarnation = format!("{}/{}", required("run_id")?, required("master_replid")?);
+        Ok(Self { incarnation, unsafe_policy })
+    }
+}
+
+fn is_at_least(version: &str, oldest: (u32, u32)) -> bool {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default()) >= oldest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(lines: &str) -> Result<ServerInfo, Failure> {
+        ServerInfo::parse(&format!("# Server\r\nrun_id:aa\r\nmaster_replid:bb\r\n{}\r\n", lines.replace(' ', "\r\n")))
+    }
+
+    #[test]
+    fn only_servers_that_keep_unlanded_data_and_know_our_scripts_are_accepted() {
+        let good = info("redis_version:7.0.15 role:master maxmemory_policy:volatile-lru").unwrap();
+        assert_eq!(good, ServerInfo { incarnation: "aa/bb".into(), unsafe_policy: None });
+        assert!(info("redis_version:7.2.4 valkey_version:7.2.5 role:master maxmemory_policy:noeviction").is_ok());
+        let old = info("redis_version:6.2.14 role:master maxmemory_policy:noeviction").unwrap_err();
+        assert_eq!(old, Failure::Settings("the server is Redis 6.2.14; Redis 7.0 or later is needed".into()));
+        assert!(matches!(info("redis_version:7.0.0 role:slave maxmemory_policy:noeviction"), Err(Failure::Server { .. })));
+        let lru = info("redis_version:8.0.1 role:master maxmemory_policy:allkeys-lru").unwrap();
+        assert!(lru.unsafe_policy.is_some_and(|why| why.contains("allkeys-lru")));
+        assert!(matches!(ServerInfo::parse("junk"), Err(Failure::Nonsense(_))));
+    }
+}

@@ -1,0 +1,68 @@
+//! Mutations.
+
+use redis::Value;
+use storage_model::{Applied, Field, Mutation};
+
+use super::error::Failure;
+use super::{RedisStore, reply, script};
+use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
+
+impl RedisStore {
+    pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+        let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
+        let call = |(mutation, load): &(Mutation, Option<Load>)| {
+            // Another owner's load proves nothing about this one.
+            let load = load.as_ref().filter(|load| load.owner == mutation.owner);
+            script::mutation(&self.space, mutation, load)
+        };
+        let answers = self.send_verified(mutations.iter().map(call).collect(), &partitions).await;
+        let decoded = answers.into_iter().map(|answer| answer.and_then(decode));
+        super::hot_errors("mutate", true, &partitions, decoded)
+    }
+}
+
+/// The answer of `update.lua` and `mutate.lua`.
+fn decode(value: Value) -> Result<Mutated, Failure> {
+    if !matches!(value, Value::Array(_)) {
+        return applied(&reply::bytes(value)?).map(Mutated::Applied);
+    }
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || reply::bytes(values.next().unwrap_or_default());
+    let refusal = match &*next()? {
+        b"load" => {
+            let marker = marker_of(&next()?)?;
+            return Ok(Mutated::Load(Observed { marker, epoch: reply::epoch(&next()?)? }));
+        }
+        b"expired" => Refusal::Expired,
+        b"version" => Refusal::Version(reply::version(&next()?)?),
+        b"exists" => Refusal::Exists(field_of(&next()?)?),
+        b"integer" => Refusal::NotInteger(field_of(&next()?)?),
+        b"overflow" => Refusal::Overflow(field_of(&next()?)?),
+        b"unlanded" => Refusal::NotLanded,
+        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    };
+    Ok(Mutated::Refused(refusal))
+}
+
+/// "version changed counters…", as it is remembered under the operation's id.
+fn applied(text: &[u8]) -> Result<Applied, Failure> {
+    let mut parts = text.split(|byte| *byte == b' ');
+    let mut next = || parts.next().ok_or_else(|| Failure::Nonsense("a reply without version or count".to_owned()));
+    let (version, changed) = (reply::version(next()?)?, reply::digits(next()?)?);
+    let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
+    Ok(Applied { version, changed, counters })
+}
+
+/// A marker as scripts name it.
+pub(super) fn marker_of(text: &[u8]) -> Result<Marker, Failure> {
+    match text {
+        b"?" => Ok(Marker::Unknown),
+        b"-" => Ok(Marker::Absent),
+        version => reply::version(version).map(Marker::At),
+    }
+}
+
+fn field_of(name: &[u8]) -> Result<Field, Failure> {
+    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
+    field.ok_or_else(|| Failure::Nonsense("a refusal names no field".to_owned()))
+}

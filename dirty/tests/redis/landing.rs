@@ -1,0 +1,78 @@
+//! What a worker does with marks.
+
+use std::time::Duration;
+
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::Reply;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn what_has_landed_may_expire_and_what_has_not_may_not() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    let key = format!("slug-data:{{{}}}:game:eu:player:ann", ann.partition(4));
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    apply(&store, &ann, &[("gold", set("2"))]).await;
+    apply(&store, &ann, &[("name", set("Ann"))]).await;
+    assert_eq!(read(&store, &ann).await.header.unwrap().marks, 2);
+    assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
+    assert_eq!(drain(&store).await, 2);
+    assert_eq!(read(&store, &ann).await.header.unwrap().marks, 0);
+    assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 3_000_000));
+    apply(&store, &ann, &[("gold", set("3"))]).await;
+    assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
+    assert_eq!(store.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::WhenLanded)]);
+    assert_eq!(drain(&store).await, 1);
+    assert_eq!(read(&store, &ann).await, HotRead::default());
+}
+
+#[tokio::test]
+async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let mut batch = Vec::new();
+    for number in 0..3_000 {
+        batch.push((mutation(&store, &owner(&number.to_string()), &[("gold", set("1"))]).await, None));
+    }
+    assert!(store.mutate(&batch).await.iter().all(|mutated| matches!(mutated, Ok(Mutated::Applied(_)))));
+    let (partition, lock) = (Partition(0), lock("w"));
+    store.lock(&[partition], &lock, Duration::from_secs(60)).await.pop().unwrap().unwrap();
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
+    let (mut cursor, mut cleared) = (Some(0), 0);
+    while let Some(at) = cursor {
+        let page = store.scan(partition, storage_dirty::Map::Snapshot, at, 700).await.unwrap();
+        assert!(page.entries.iter().all(|entry| entry.mark.is_some()));
+        // Twice, as if a page had come twice.
+        let twice: Vec<Entry> = page.entries.iter().chain(&page.entries).cloned().collect();
+        cleared += settle(&store, partition, &lock, twice).await.cleared;
+        cursor = page.next;
+    }
+    assert_eq!(cleared, 3_000);
+    let peek = store.peek(&[partition]).await.pop().unwrap().unwrap();
+    assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest), (0, 0, 0, None));
+    assert_eq!(peek.holder.as_deref(), Some("worker"));
+    assert_eq!(read(&store, &owner("7")).await.header.unwrap().marks, 0);
+}
+
+#[tokio::test]
+async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_block_it() {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    server.call(&["HSET", "slug-dirty:{0}", "junk", "text"]).await.unwrap();
+    let (partition, lock) = (Partition(0), lock("w"));
+    store.lock(&[partition], &lock, Duration::from_secs(60)).await.pop().unwrap().unwrap();
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Leftover));
+    let entry = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries.pop().unwrap();
+    assert_eq!((entry.mark.as_ref(), entry.version), (None, Version::ZERO));
+    let fault = Fault { field: field("-"), version: Version::ZERO, code: 0, message: "unreadable".into() };
+    let parked = vec![Parked { source: Some(entry), owner: None, faults: vec![fault] }];
+    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(60));
+    store.park(&Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked }).await.unwrap();
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Empty));
+    let error = store.errors(partition, 0, 10).await.unwrap().entries.pop().unwrap();
+    assert_eq!((&*error.raw, error.target, error.message.as_str()), (&b"junk"[..], None, "unreadable"));
+}

@@ -1,0 +1,11 @@
+//! The Redis engine, on servers that the tests start.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
+
+mod cluster;
+mod landing;
+mod loads;
+mod memory_limit;
+mod outages;
+mod refusals;
+mod support;
+mod writes;

@@ -1,0 +1,54 @@
+//! A server at `maxmemory` (H2, H3, R13).
+
+use std::time::Duration;
+
+use storage_dirty::*;
+use storage_model::*;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let (ann, cold) = (owner("ann"), owner("cold"));
+    apply_new(&store, &ann, &[("gold", set("1"))]).await;
+    apply(&store, &owner("bo"), &[("gold", set("1"))]).await;
+    let observed = store.observe(std::slice::from_ref(&cold)).await.pop().unwrap().unwrap();
+    server.call(&["CONFIG", "SET", "maxmemory", "1mb"]).await.unwrap();
+    let before = dump(&server).await;
+    for changes in [&[("gold", set("2"))][..], &[("gold", Change::Incr(1))], &[("gold", Change::Remove)]] {
+        let error = mutate(&store, &ann, changes).await.unwrap_err();
+        assert_eq!((error.kind, error.outcome), (HotKind::OutOfMemory, Outcome::NotApplied));
+    }
+    // A load is proved, answered and not written.
+    let rows = vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")), Version::new(5).unwrap())];
+    let load = Load { owner: cold.clone(), observed, rows, complete: true };
+    let Filled::Accepted(read_back) = store.fill(std::slice::from_ref(&load)).await.pop().unwrap().unwrap() else { panic!() };
+    let header = Header { version: Version::new(5).unwrap(), complete: true, generation: Epoch(1), marks: 0 };
+    assert_eq!(
+        (read_back.header, read_back.cells.clone()),
+        (Some(header), vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")))])
+    );
+    assert_eq!(dump(&server).await, before);
+
+    let stored = Duration::from_secs(5);
+    assert_eq!(store.announce("w1", stored).await.unwrap(), ["w1"]);
+    store.fix_partition_count().await.unwrap();
+    assert_eq!(drain(&store).await, 2);
+    let partition = ann.partition(4);
+    let lock = lock("w");
+    assert_eq!(store.lock(&[partition], &lock, stored).await, [Ok(true)]);
+    assert_eq!(store.renew(&[partition], &lock, stored).await, [Ok(true)]);
+    let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1406, message: "too long".into() };
+    let parked = vec![Parked { source: None, owner: Some(ann.clone()), faults: vec![fault] }];
+    let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min: stored, retry_max: stored, parked };
+    store.park(&park).await.unwrap();
+    assert_eq!(store.errors(partition, 0, 10).await.unwrap().entries.len(), 1);
+    store.raise_landed(partition, Epoch(1), Version::new(9).unwrap()).await.unwrap();
+    assert_eq!(store.evict(&[owner("bo")]).await, [Ok(Evicted::Gone)]);
+
+    server.call(&["CONFIG", "SET", "maxmemory", "0"]).await.unwrap();
+    apply(&store, &ann, &[("gold", set("2"))]).await;
+    assert_eq!(store.fill(&[load]).await, [Ok(Filled::Accepted(read_back))]);
+}

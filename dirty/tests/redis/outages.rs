@@ -1,0 +1,150 @@
+//! Servers that forget scripts, restart, hang, or may not be trusted.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::RedisServer;
+
+use crate::support::*;
+
+#[tokio::test]
+async fn forgotten_scripts_are_loaded_again_between_any_two_operations() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    for number in 0..20 {
+        server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
+        apply(&store, &ann, &[("gold", set(&number.to_string()))]).await;
+        server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
+        apply(&store, &ann, &[("gold", Change::Incr(1))]).await;
+    }
+    server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
+    assert_eq!(drain(&store).await, 1);
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("20"));
+}
+
+#[tokio::test]
+async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
+    let options_of = storage_servers::RedisOptions { appendonly: true, ..Default::default() };
+    let server = RedisServer::start(options_of).await.unwrap();
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    let first = apply(&store, &ann, &[("gold", set("1"))]).await;
+    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    server.kill().unwrap();
+    let error = send(&store, next.clone()).await.unwrap_err();
+    assert!(matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable), "{error:?}");
+    let error = send(&store, next.clone()).await.unwrap_err();
+    assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied));
+    server.restart().await.unwrap();
+    let partition = ann.partition(4);
+    let unprepared = |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(partition));
+    unprepared(send(&store, next.clone()).await.unwrap_err());
+    unprepared(store.read(&[Read { owner: ann.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap_err());
+    unprepared(store.observe(std::slice::from_ref(&ann)).await.pop().unwrap().unwrap_err());
+    unprepared(store.collect(partition, &[(ann.clone(), vec![])]).await.unwrap_err());
+    adopt_all(&store, 2).await;
+    let Mutated::Applied(applied) = send(&store, next.clone()).await.unwrap() else { panic!() };
+    assert!(applied.version > first.version);
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_partition_may_be_trusted_though_it_was_not_adopted() {
+    let options_of = storage_servers::RedisOptions { appendonly: true, ..Default::default() };
+    let server = RedisServer::start(options_of).await.unwrap();
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    server.kill().unwrap();
+    server.restart().await.unwrap();
+    let partition = ann.partition(4);
+    while !matches!(send(&store, next.clone()).await, Err(HotError { kind: HotKind::Unprepared(_), .. })) {}
+    let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
+    assert!(!seen.is_current());
+    store.trust(partition, &seen);
+    apply(&store, &ann, &[("gold", set("2"))]).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    server.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await.unwrap();
+    assert_eq!(store.check().await.unwrap_err().kind, HotKind::Policy);
+    let error = mutate(&store, &ann, &[("gold", set("2"))]).await.unwrap_err();
+    assert_eq!((error.kind, error.outcome), (HotKind::Policy, Outcome::NotApplied));
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+    assert_eq!(RedisStore::open(options(&server.url())).await.unwrap_err().kind, HotKind::Policy);
+    assert_eq!(drain(&store).await, 1);
+    server.call(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).await.unwrap();
+    store.check().await.unwrap();
+    apply(&store, &ann, &[("gold", set("2"))]).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
+    let server = server().await;
+    let counter = Arc::new(Counter::default());
+    let store = prepared(RedisOptions { gate: Some(counter.clone()), connections: 1, ..options(&server.url()) }).await;
+    let ann = owner("ann");
+    apply_new(&store, &ann, &[("gold", set("0"))]).await;
+    for _ in 0..20 {
+        let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
+        counter.lose_next.store(1, Ordering::SeqCst);
+        let error = send(&store, incr.clone()).await.unwrap_err();
+        assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, Outcome::Unknown));
+        assert!(matches!(send(&store, incr).await, Ok(Mutated::Applied(_))));
+    }
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("20"));
+}
+
+#[tokio::test]
+async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when_it_wakes() {
+    let server = server().await;
+    let limit = Duration::from_millis(200);
+    let store =
+        prepared(RedisOptions { response_timeout: limit, connect_timeout: limit, wait_timeout: limit, ..options(&server.url()) })
+            .await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    let late = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    server.pause().unwrap();
+    // Many callers at once: they share the wait for a connection instead of queueing for it.
+    let all = futures::future::join_all((0..200).map(|_| send(&store, late.clone())));
+    let all = tokio::time::timeout(Duration::from_secs(10), all).await.unwrap();
+    assert!(all.iter().all(Result::is_err));
+    server.resume().unwrap();
+    while store.time().await.is_err() {}
+    apply(&store, &ann, &[("gold", set("3"))]).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("3"));
+}
+
+#[tokio::test]
+async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_works() {
+    let locked = RedisServer::start(storage_servers::RedisOptions { password: Some("s3cret".into()), ..Default::default() });
+    let locked = locked.await.unwrap();
+    let bare = format!("redis://127.0.0.1:{}", locked.port());
+    for (url, password) in [(bare.as_str(), None), (bare.as_str(), Some("wr0ng".to_owned()))] {
+        let error = RedisStore::open(RedisOptions { password, ..options(url) }).await.unwrap_err();
+        assert_eq!(error.kind, HotKind::Denied, "{error}");
+        assert!(!error.to_string().contains("wr0ng"));
+    }
+    prepared(RedisOptions { password: Some("s3cret".into()), ..options(&bare) }).await;
+    RedisStore::open(options(&format!("redis+unix://{}?pass=s3cret", locked.socket().display()))).await.unwrap();
+    locked.kill().unwrap();
+    assert_eq!(RedisStore::open(options(&bare)).await.unwrap_err().kind, HotKind::Unavailable);
+
+    let secured = RedisServer::start(storage_servers::RedisOptions { tls: true, ..Default::default() }).await.unwrap();
+    let ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
+    let store = prepared(RedisOptions { ca_file, ..options(&secured.url()) }).await;
+    apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
+    assert_eq!(RedisStore::open(options(&secured.url())).await.unwrap_err().kind, HotKind::Unavailable);
+}

@@ -1,0 +1,179 @@
+//! What the tests of the Redis engine share: servers of their own, prepared stores, short names for mutations.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::{RedisServer, Reply};
+
+/// A store with few partitions, prepared for its first use.
+pub(crate) async fn prepared(options: RedisOptions) -> RedisStore {
+    let store = RedisStore::open(options).await.unwrap();
+    adopt_all(&store, 1).await;
+    store
+}
+
+/// The defaults, with few partitions.
+pub(crate) fn options(url: &str) -> RedisOptions {
+    RedisOptions { partitions: 4, ..RedisOptions::new(url) }
+}
+
+/// Takes over every partition under this epoch.
+pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
+    let partitions: Vec<Partition> = (0..store.partition_count()).map(Partition).collect();
+    let states = store.partition_states(&partitions).await;
+    let adopts: Vec<Adopt> = partitions
+        .iter()
+        .zip(states)
+        .map(|(partition, seen)| Adopt {
+            partition: *partition,
+            seen: seen.unwrap(),
+            epoch: Epoch(epoch),
+            last_version: Version::ZERO,
+        })
+        .collect();
+    for adopted in store.adopt(&adopts).await {
+        assert!(adopted.unwrap());
+    }
+}
+
+pub(crate) async fn server() -> RedisServer {
+    RedisServer::start(storage_servers::RedisOptions::default()).await.unwrap()
+}
+
+pub(crate) fn owner(id: &str) -> Owner {
+    Owner::new("game", "eu", "player", id).unwrap()
+}
+
+pub(crate) fn field(name: &str) -> Field {
+    Field::new(name).unwrap()
+}
+
+pub(crate) fn set(value: &str) -> Change {
+    Change::Set(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+/// A mutation that may still be applied for some seconds.
+pub(crate) async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
+    let deadline = store.time().await.unwrap().plus(Duration::from_secs(20));
+    let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
+    Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
+}
+
+pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
+    store.mutate(&[(mutation, None)]).await.pop().unwrap()
+}
+
+pub(crate) async fn mutate(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Result<Mutated, HotError> {
+    send(store, mutation(store, owner, changes).await).await
+}
+
+/// What was applied; fails if it was not.
+pub(crate) async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+    match mutate(store, owner, changes).await.unwrap() {
+        Mutated::Applied(applied) => applied,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As the first write of an owner, after the cold tier said that it has no row.
+pub(crate) async fn apply_new(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+    let observed = store.observe(std::slice::from_ref(owner)).await.pop().unwrap().unwrap();
+    let load = Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true };
+    let mutation = mutation(store, owner, changes).await;
+    match store.mutate(&[(mutation, Some(load))]).await.pop().unwrap().unwrap() {
+        Mutated::Applied(applied) => applied,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn read(store: &RedisStore, owner: &Owner) -> HotRead {
+    store.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap()
+}
+
+/// The value of a live field.
+pub(crate) async fn value(store: &RedisStore, owner: &Owner, name: &str) -> Option<String> {
+    let read = read(store, owner).await;
+    let (_, cell) = read.cells.into_iter().find(|(field, _)| field.as_str() == name)?;
+    cell.live().map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+pub(crate) fn lock(token: &str) -> Lock {
+    Lock { holder: "worker".into(), token: token.into() }
+}
+
+/// Lands everything of a store, as a worker with a database that takes all; answers how many marks it settled.
+pub(crate) async fn drain(store: &RedisStore) -> u32 {
+    let (mut settled, lock) = (0, lock("drain"));
+    for partition in (0..store.partition_count()).map(Partition) {
+        assert!(store.lock(&[partition], &lock, Duration::from_secs(10)).await.pop().unwrap().unwrap());
+        while store.snapshot(partition, &lock).await.unwrap() != Snapshot::Empty {
+            let page = store.scan(partition, storage_dirty::Map::Snapshot, 0, 100).await.unwrap();
+            settled += settle(store, partition, &lock, page.entries).await.cleared;
+        }
+        store.unlock(&[partition], &lock).await.pop().unwrap().unwrap();
+    }
+    settled
+}
+
+/// Settles entries as they were collected.
+pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock, entries: Vec<Entry>) -> Settled {
+    let marks: Vec<&Mark> = entries.iter().filter_map(|entry| entry.mark.as_ref()).collect();
+    let wanted: Vec<_> = marks.iter().map(|mark| (mark.owner.clone(), mark.fields.clone())).collect();
+    let collected = store.collect(partition, &wanted).await.unwrap();
+    let mut rows = Vec::new();
+    for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
+        let version = read.header.unwrap().version;
+        rows.extend(read.cells.iter().map(|(field, _)| (owner.clone(), field.clone(), version)));
+    }
+    let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+    let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+    let settle = Settle { partition, lock: Some(lock.clone()), epoch: collected.epoch, landed, marks, rows };
+    store.settle(&settle).await.unwrap()
+}
+
+/// Every key with all it holds and whether it runs out, by name.
+pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
+    let mut keys = texts(server.call(&["KEYS", "*"]).await.unwrap());
+    keys.sort();
+    let mut dump = Vec::new();
+    for key in keys {
+        let held = server.call(&["DUMP", &key]).await.unwrap();
+        let left = server.call(&["PTTL", &key]).await.unwrap();
+        dump.push((key, format!("{held:?} {}", matches!(left, Reply::Integer(-1)))));
+    }
+    dump
+}
+
+pub(crate) fn texts(reply: Reply) -> Vec<String> {
+    match reply {
+        Reply::Array(items) => items.iter().map(|item| item.text().unwrap().to_owned()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Counts pipelines, and loses answers on demand.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    pub(crate) trips: AtomicU32,
+    pub(crate) commands: Mutex<Vec<&'static str>>,
+    pub(crate) lose_next: AtomicU32,
+}
+
+#[async_trait]
+impl Gate for Counter {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        self.trips.fetch_add(1, Ordering::SeqCst);
+        self.commands.lock().unwrap().extend(commands);
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        let lose = |left: u32| left.checked_sub(1);
+        self.lose_next.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose).map_or(Ok(()), |_| Err(Broken))
+    }
+}
