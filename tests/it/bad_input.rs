@@ -49,7 +49,7 @@ async fn a_redis_that_may_evict_unlanded_data_is_refused_at_the_start_and_later(
     let redis =
         RedisServer::start(RedisOptions { maxmemory_policy: Some("allkeys-lru".into()), ..RedisOptions::default() }).await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
-    world.settings.hot.policy_check_interval = std::time::Duration::from_millis(20);
+    world.settings.hot.policy_check_interval = std::time::Duration::from_secs(1);
     let error = Storage::open(world.settings.clone()).await.unwrap_err();
     assert_eq!(error.kind(), Kind::UnsafeEviction);
     assert!(error.to_string().contains("allkeys-lru"), "{error}");

@@ -116,7 +116,7 @@ async fn poison(url: String, owner: &str) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
     let mut world = World::fresh().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(20);
+    world.settings.landing.error_retry_min = Duration::from_millis(100);
     let stack = Stack::with(world).await?;
     let url = stack.database.clone();
     poison(url.clone(), "player/bad").await?;
@@ -163,7 +163,8 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
     let error = ann.flush(Duration::from_millis(300)).await.unwrap_err();
     assert!(error.outcome() == Outcome::NotApplied, "{error}");
     let stats = stack.storage.stats().await?;
-    assert_eq!((stats.error_marks, stats.marks), (0, 1));
+    assert_eq!(stats.error_marks, 0);
+    assert!((1..=2).contains(&stats.marks), "one in the snapshot, one in the dirty map: {}", stats.marks);
     mariadb.restart().await?;
     stack.landed().await?;
     let stored = rows(&stack.database).await?;

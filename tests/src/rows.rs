@@ -14,7 +14,7 @@ pub struct StoredRow {
     /// The version.
     pub version: u64,
     /// 0 live, 1 removed, 2 purged.
-    pub is_del: i8,
+    pub is_del: u8,
 }
 
 /// All rows of a MySQL or MariaDB database, in key order.

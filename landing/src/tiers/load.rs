@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use storage_dirty::{Filled, HotKind, HotRead, Load, Observed};
+use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Observed, Read};
 use storage_model::{Cell, Field, Owner, Row};
 use tokio::sync::{Semaphore, broadcast};
 
@@ -150,15 +150,37 @@ impl Tiers {
         owners.iter().for_each(|owner| self.loader.answer(owner, Err(contended(owner))));
     }
 
-    /// Loads owners once. An owner without an answer moved meanwhile, and is to be loaded again.
+    /// Answers owners, from the hot tier if they are back in it, else with one load. An owner without an answer moved meanwhile,
+    /// and is to be loaded again.
     async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
-        let observed = self.observe(owners).await?;
-        let loaded = self.cold.load(owners, self.loader.rows_max).await?;
+        // A caller's miss may be older than the load that just ended, so the hash is looked at once more, along the way.
+        let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
+        let (observed, hot) = tokio::join!(self.observe(owners), self.hot.read(&reads));
+        let observed = observed?;
+        let back: Vec<Option<Answer>> =
+            owners.iter().zip(&observed).zip(hot).map(|((owner, seen), hot)| back(owner, *seen, hot)).collect();
+        let cold: Vec<(Owner, Observed)> = owners
+            .iter()
+            .zip(observed)
+            .zip(&back)
+            .filter(|(_, back)| back.is_none())
+            .map(|((owner, observed), _)| (owner.clone(), observed))
+            .collect();
+        let mut loaded = self.load_cold(&cold).await?.into_iter();
+        Ok(back.into_iter().map(|back| back.or_else(|| loaded.next().flatten())).collect())
+    }
+
+    /// Loads owners once.
+    async fn load_cold(&self, cold: &[(Owner, Observed)]) -> Result<Vec<Option<Answer>>, TierError> {
+        if cold.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owners: Vec<Owner> = cold.iter().map(|(owner, _)| owner.clone()).collect();
+        let loaded = self.cold.load(&owners, self.loader.rows_max).await?;
         self.loader.count(owners.len());
         let complete: Vec<bool> = loaded.iter().map(|loaded| loaded.complete).collect();
-        let loads: Vec<Load> = owners
+        let loads: Vec<Load> = cold
             .iter()
-            .zip(&observed)
             .zip(loaded)
             .filter(|(_, loaded)| loaded.complete)
             .map(|((owner, observed), loaded)| load_of(owner, *observed, loaded.rows, true))
@@ -258,6 +280,13 @@ impl Tiers {
             statements: self.loader.statements.load(Ordering::Relaxed),
         }
     }
+}
+
+/// The answer for an owner whose hash is complete.
+fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Option<Answer> {
+    let read = hot.ok().filter(|read| read.header.is_some_and(|header| header.complete))?;
+    let load = load_of(owner, observed, Vec::new(), false);
+    Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
 fn contended(owner: &Owner) -> TierError {
