@@ -1,4 +1,5 @@
-//! The engine in memory passes the suite of the hot tier.
+//! The engine in memory passes the suite of the hot tier, and keeps its invariants through random histories.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test: its failures are panics")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
