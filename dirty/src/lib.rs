@@ -8,12 +8,17 @@
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
+//! | [`memory`] | [`MemoryStore`]: the engine in memory |
+//! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod error;
 mod key;
 pub mod landing;
 pub mod mark;
+pub mod memory;
 pub mod owner;
 pub mod partition;
 pub mod redis;
@@ -22,6 +27,7 @@ pub mod store;
 pub use error::{HotError, HotKind};
 pub use landing::{Collected, Entry, ErrorEntry, Fault, Page, Park, Parked, Settle, Settled, Snapshot};
 pub use mark::Mark;
+pub use memory::{MemorySettings, MemoryStore};
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use redis::{RedisOptions, RedisStore};

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
 mod cluster;
+mod conformance;
 mod landing;
 mod loads;
 mod memory_limit;

@@ -1,0 +1,169 @@
+//! The error map.
+
+use std::time::Duration;
+
+use storage_model::{Epoch, Owner, Partition, Version};
+
+use super::field;
+use super::harness::{Harness, above, fault, lock_of, owner, set};
+use crate::{Entry, ErrorEntry, Fault, HotKind, Lock, Park, Parked, Settle, Snapshot};
+
+/// An owner with one mark in the snapshot, and the lock.
+async fn refused(h: &Harness) -> (Owner, Partition, Lock, Entry) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let entry = h.scan(partition).await.remove(0);
+    (ann, partition, lock, entry)
+}
+
+async fn errors(h: &Harness, partition: Partition) -> Vec<ErrorEntry> {
+    let page = h.store().errors(partition, 0, 100).await.unwrap();
+    assert_eq!(page.next, None);
+    page.entries
+}
+
+/// Only the refused fields, each with its reason.
+pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let before = h.store().time().await.unwrap();
+    let faults = vec![fault("gold", entry.version, "Data too long")];
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    h.park(partition, &lock, vec![parked]).await.unwrap();
+    assert!(h.scan(partition).await.is_empty());
+    let found = errors(h, partition).await;
+    let [error] = found.as_slice() else { panic!("one error, not {found:?}") };
+    assert_eq!(error.target, Some((ann.clone(), field("gold"))));
+    assert_eq!((error.version, error.attempts, error.code), (entry.version, 1, 1406));
+    assert_eq!(error.message, "Data too long");
+    assert!(before <= error.first && error.first == error.last);
+    assert_eq!(error.next.since(error.last), Duration::from_secs(1));
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.snapshot, peek.errors), (0, 0, 1));
+    let both = vec![fault("bag", entry.version, "bad"), fault("gold", entry.version, "bad")];
+    h.park(partition, &lock, vec![Parked { source: None, owner: Some(ann.clone()), faults: both }]).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(2), "each field is a mark of its own");
+}
+
+/// H46.
+pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let again =
+        |source: Option<Entry>| Parked { source, owner: Some(ann.clone()), faults: vec![fault("gold", entry.version, "bad")] };
+    h.park(partition, &lock, vec![again(Some(entry.clone()))]).await.unwrap();
+    let first = errors(h, partition).await.remove(0).first;
+    for (attempts, seconds) in [(2, 2), (3, 3), (4, 3)] {
+        h.pass(Duration::from_millis(2)).await;
+        h.park(partition, &lock, vec![again(None)]).await.unwrap();
+        let error = errors(h, partition).await.remove(0);
+        assert_eq!((error.attempts, error.first), (attempts, first));
+        assert!(error.last > first);
+        assert_eq!(error.next.since(error.last), Duration::from_secs(seconds), "doubled, up to the longest");
+    }
+    assert_eq!(h.marks(&ann).await, Some(1));
+}
+
+/// Moving a mark keeps what is newer.
+pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let newer = above(entry.version, 5);
+    for (version, stays) in [(entry.version, entry.version), (newer, newer), (entry.version, newer)] {
+        let faults = vec![fault("gold", version, "bad")];
+        h.park(partition, &lock, vec![Parked { source: None, owner: Some(ann.clone()), faults }]).await.unwrap();
+        assert_eq!(errors(h, partition).await.remove(0).version, stays);
+    }
+    assert_eq!(h.marks(&ann).await, Some(2), "the snapshot's and the error's");
+}
+
+/// Landing a field removes its error mark, if the error is not newer.
+pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let faults = vec![fault("gold", entry.version, "bad"), fault("bag", entry.version, "bad")];
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    h.park(partition, &lock, vec![parked]).await.unwrap();
+    let settle = async |name: &str, version: Version| {
+        let rows = vec![(ann.clone(), field(name), version)];
+        let settle = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: Version::ZERO, marks: vec![], rows };
+        h.store().settle(&settle).await.unwrap().errors_cleared
+    };
+    assert_eq!(settle("gold", Version::new(entry.version.get() - 1).unwrap()).await, 0);
+    assert_eq!(settle("other", above(entry.version, 1)).await, 0);
+    assert_eq!(settle("gold", entry.version).await, 1);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+    assert_eq!(settle("bag", above(entry.version, 1)).await, 1);
+    assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    h.assert_ends(&ann).await;
+}
+
+/// A flush lands a parked field.
+pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let faults = vec![fault("gold", entry.version, "bad")];
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    h.park(partition, &lock, vec![parked]).await.unwrap();
+    h.unlock(partition, &lock).await;
+    let rows = vec![(ann.clone(), field("gold"), entry.version)];
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(h.marks(&ann).await, Some(0));
+    h.assert_ends(&ann).await;
+}
+
+/// R15, H27.
+pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
+    let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }];
+    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
+    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked };
+    let stranger = Park { lock: lock_of("worker"), ..good.clone() };
+    assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
+    let other = Park { epoch: Epoch(2), ..good.clone() };
+    assert_eq!(h.store().park(&other).await.unwrap_err().kind, HotKind::EpochMoved);
+    assert_eq!(h.scan(partition).await, vec![entry]);
+    assert!(errors(h, partition).await.is_empty());
+    h.store().park(&good).await.unwrap();
+    assert_eq!(errors(h, partition).await.len(), 1);
+}
+
+/// Many errors.
+pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let faults: Vec<Fault> = (0..700).map(|n| fault(&format!("f{n}"), entry.version, "bad")).collect();
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    h.park(partition, &lock, vec![parked]).await.unwrap();
+    let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0);
+    loop {
+        let page = h.store().errors(partition, cursor, 50).await.unwrap();
+        names.extend(page.entries.into_iter().map(|error| error.target.unwrap().1));
+        match page.next {
+            Some(next) => cursor = next,
+            None => break,
+        }
+    }
+    assert_eq!(names.len(), 700);
+    assert_eq!(h.marks(&ann).await, Some(700));
+}
+
+/// Somebody else wrote into the dirty map: it is set aside, loudly, and the rest lands.
+pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
+    if !h.can("foreign_mark", |can| can.foreign_mark) {
+        return;
+    }
+    let partition = Partition(0);
+    h.rig().foreign_mark(partition, b"\xff not a mark").await;
+    let lock = h.lock(partition).await;
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    let entry = h.scan(partition).await.remove(0);
+    assert_eq!((&entry.raw[..], &entry.mark), (&b"\xff not a mark"[..], &None));
+    let faults = vec![fault("any", entry.version, "unreadable")];
+    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: None, faults }]).await.unwrap();
+    assert!(h.scan(partition).await.is_empty());
+    let error = errors(h, partition).await.remove(0);
+    assert_eq!((error.raw, error.target, error.message), (entry.raw, None, "unreadable".to_owned()));
+}

@@ -1,0 +1,295 @@
+//! What cases are written with.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use storage_model::{
+    Applied, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition, RandomIds, Timestamp, Version,
+};
+
+use super::{Capabilities, Life, Rig};
+use crate::{
+    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated, Observed, Park, Parked,
+    PartitionRecord, Read, Settle, Settled, Snapshot,
+};
+
+/// A field of this name.
+///
+/// # Panics
+/// The name is no field's.
+#[must_use]
+pub fn field(name: &str) -> Field {
+    Field::new(name).unwrap()
+}
+
+/// A rig whose partitions are adopted with epoch 1, and short words for what cases do.
+#[derive(Debug)]
+pub struct Harness {
+    rig: Box<dyn Rig>,
+}
+
+impl Harness {
+    /// Adopts all partitions of the rig's store.
+    ///
+    /// # Panics
+    /// The store refuses.
+    pub async fn new(rig: Box<dyn Rig>) -> Self {
+        let harness = Self { rig };
+        for partition in harness.partitions() {
+            assert!(harness.adopt(partition, 1, Version::ZERO).await, "a fresh partition is adopted");
+        }
+        harness
+    }
+
+    pub(super) fn store(&self) -> &dyn HotStore {
+        self.rig.store()
+    }
+
+    pub(super) fn rig(&self) -> &dyn Rig {
+        &*self.rig
+    }
+
+    /// Whether the rig can do what a case needs; says so if not.
+    pub(super) fn can(&self, what: &str, pick: impl Fn(&Capabilities) -> bool) -> bool {
+        let can = pick(&self.rig.capabilities());
+        if !can {
+            eprintln!("left out: this engine's rig has no capability `{what}`");
+        }
+        can
+    }
+
+    pub(super) fn partitions(&self) -> Vec<Partition> {
+        (0..self.store().partition_count()).map(Partition).collect()
+    }
+
+    pub(super) fn partition(&self, owner: &Owner) -> Partition {
+        owner.partition(self.store().partition_count())
+    }
+
+    /// `count` owners of one partition.
+    pub(super) fn owners_of_one_partition(&self, count: usize) -> Vec<Owner> {
+        let wanted = self.partition(&owner("0"));
+        (0_u32..).map(|n| owner(&n.to_string())).filter(|owner| self.partition(owner) == wanted).take(count).collect()
+    }
+
+    /// Adopts what is there now.
+    pub(super) async fn adopt(&self, partition: Partition, epoch: u64, last_version: Version) -> bool {
+        let seen = self.store().partition_states(&[partition]).await.remove(0).unwrap();
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version };
+        self.store().adopt(&[adopt]).await.remove(0).unwrap()
+    }
+
+    pub(super) async fn record(&self, partition: Partition) -> PartitionRecord {
+        self.store().partition_states(&[partition]).await.remove(0).unwrap().record.unwrap()
+    }
+
+    pub(super) async fn mutation(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
+        let deadline = self.store().time().await.unwrap().plus(Duration::from_secs(30));
+        let changes = changes.into_iter().map(|(name, change)| (field(name), change)).collect();
+        Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
+    }
+
+    pub(super) async fn send(&self, mutation: &Mutation, load: Option<Load>) -> Mutated {
+        self.try_send(mutation, load).await.unwrap()
+    }
+
+    pub(super) async fn try_send(&self, mutation: &Mutation, load: Option<Load>) -> Result<Mutated, HotError> {
+        self.store().mutate(&[(mutation.clone(), load)]).await.remove(0)
+    }
+
+    pub(super) async fn change(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutated {
+        self.send(&self.mutation(owner, changes).await, None).await
+    }
+
+    pub(super) async fn change_when(&self, owner: &Owner, changes: Vec<(&str, Change)>, condition: Condition) -> Mutated {
+        self.send(&self.mutation(owner, changes).await.when(condition), None).await
+    }
+
+    /// Changes that must be applied.
+    pub(super) async fn apply(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Applied {
+        applied(self.change(owner, changes).await)
+    }
+
+    pub(super) async fn set(&self, owner: &Owner, name: &str, value: &str) -> Version {
+        self.apply(owner, vec![(name, set(value))]).await.version
+    }
+
+    pub(super) async fn read_fields(&self, owner: &Owner, fields: Fields) -> HotRead {
+        self.store().read(&[Read { owner: owner.clone(), fields }]).await.remove(0).unwrap()
+    }
+
+    pub(super) async fn read(&self, owner: &Owner) -> HotRead {
+        self.read_fields(owner, Fields::All).await
+    }
+
+    pub(super) async fn cell(&self, owner: &Owner, name: &str) -> Option<Cell> {
+        let read = self.read_fields(owner, Fields::Cells(vec![field(name)])).await;
+        read.cells.into_iter().next().map(|(_, cell)| cell)
+    }
+
+    pub(super) async fn live(&self, owner: &Owner, name: &str) -> Option<Bytes> {
+        self.cell(owner, name).await.as_ref().and_then(Cell::live).cloned()
+    }
+
+    /// How many marks name the owner; none without a hash.
+    pub(super) async fn marks(&self, owner: &Owner) -> Option<u32> {
+        self.read(owner).await.header.map(|header| header.marks)
+    }
+
+    pub(super) async fn observe(&self, owner: &Owner) -> Observed {
+        self.store().observe(std::slice::from_ref(owner)).await.remove(0).unwrap()
+    }
+
+    pub(super) async fn fill(&self, load: &Load) -> Filled {
+        self.store().fill(std::slice::from_ref(load)).await.remove(0).unwrap()
+    }
+
+    /// Remembers that an owner has no row.
+    pub(super) async fn make_absent(&self, owner: &Owner) {
+        let load = all_rows(owner, self.observe(owner).await, vec![]);
+        assert!(matches!(self.fill(&load).await, Filled::Accepted(_)), "an empty answer is accepted");
+    }
+
+    pub(super) async fn lock(&self, partition: Partition) -> Lock {
+        let lock = lock_of("worker");
+        let got = self.store().lock(&[partition], &lock, Duration::from_secs(30)).await.remove(0).unwrap();
+        assert!(got, "the lock is free");
+        lock
+    }
+
+    pub(super) async fn unlock(&self, partition: Partition, lock: &Lock) {
+        self.store().unlock(&[partition], lock).await.remove(0).unwrap();
+    }
+
+    /// Every entry of the snapshot, each once.
+    pub(super) async fn scan(&self, partition: Partition) -> Vec<Entry> {
+        let (mut entries, mut cursor) = (Vec::new(), 0);
+        loop {
+            let page = self.store().scan(partition, cursor, 100).await.unwrap();
+            entries.extend(page.entries.into_iter().filter(|entry| !entries.contains(entry)).collect::<Vec<_>>());
+            match page.next {
+                Some(next) => cursor = next,
+                None => return entries,
+            }
+        }
+    }
+
+    /// What a worker does in one step about these entries, if the database takes all: settle.
+    pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
+        let record = self.record(partition).await;
+        let marks = entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let settle = Settle { partition, lock: lock.cloned(), epoch: record.epoch, landed: record.landed, marks, rows: vec![] };
+        self.store().settle(&settle).await
+    }
+
+    /// Lands all that is marked in the partition of an owner, as a worker would; answers the entries.
+    pub(super) async fn land(&self, owner: &Owner) -> Vec<Entry> {
+        let partition = self.partition(owner);
+        let lock = self.lock(partition).await;
+        let mut landed = Vec::new();
+        while self.store().snapshot(partition, &lock).await.unwrap() != Snapshot::Empty {
+            let entries = self.scan(partition).await;
+            let settled = self.settle(partition, Some(&lock), &entries).await.unwrap();
+            assert_eq!(usize::try_from(settled.cleared).unwrap(), entries.len(), "every mark is settled");
+            landed.extend(entries);
+        }
+        self.unlock(partition, &lock).await;
+        landed
+    }
+
+    /// An owner whose fields have landed and whose hash was evicted.
+    pub(super) async fn cold(&self, id: &str) -> (Owner, Version) {
+        let owner = owner(id);
+        let version = self.set(&owner, "gold", "1").await;
+        self.land(&owner).await;
+        self.store().evict(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+        assert_eq!(self.read(&owner).await.header, None, "the owner is cold");
+        (owner, version)
+    }
+
+    /// Parks one entry's faults.
+    pub(super) async fn park(&self, partition: Partition, lock: &Lock, parked: Vec<Parked>) -> Result<(), HotError> {
+        let epoch = self.record(partition).await.epoch;
+        let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
+        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, parked };
+        self.store().park(&park).await
+    }
+
+    /// That a hash has no time to live, if the rig can see it.
+    pub(super) async fn assert_lasting(&self, owner: &Owner) {
+        if self.rig.capabilities().life {
+            assert_eq!(self.rig.life(owner).await, Life::Lasting, "unlanded data never expires");
+        }
+    }
+
+    /// That a hash has a time to live, if the rig can see it.
+    pub(super) async fn assert_ends(&self, owner: &Owner) {
+        if self.rig.capabilities().life {
+            assert!(matches!(self.rig.life(owner).await, Life::Ends(_)), "landed data has a time to live");
+        }
+    }
+
+    /// Lets this much of the hot tier's time pass.
+    pub(super) async fn pass(&self, time: Duration) {
+        if self.rig.capabilities().advance {
+            self.rig.advance(time).await;
+            return;
+        }
+        let end = self.store().time().await.unwrap().plus(time);
+        while self.store().time().await.unwrap() <= end {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+pub(super) fn owner(id: &str) -> Owner {
+    Owner::new("game", "eu", "player", id).unwrap()
+}
+
+pub(super) fn set(value: &str) -> Change {
+    Change::Set(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+pub(super) fn live(value: &str) -> Cell {
+    Cell::Live(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+pub(super) fn removed(value: &str) -> Cell {
+    Cell::Removed(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+pub(super) fn applied(mutated: Mutated) -> Applied {
+    match mutated {
+        Mutated::Applied(applied) => applied,
+        other => panic!("not applied: {other:?}"),
+    }
+}
+
+pub(super) fn accepted(filled: Filled) -> HotRead {
+    match filled {
+        Filled::Accepted(read) => read,
+        Filled::Refused => panic!("the load is refused"),
+    }
+}
+
+/// A load of all rows of an owner, each with its version.
+pub(super) fn all_rows(owner: &Owner, observed: Observed, rows: Vec<(&str, Cell, Version)>) -> Load {
+    let rows = rows.into_iter().map(|(name, cell, version)| (field(name), cell, version)).collect();
+    Load { owner: owner.clone(), observed, rows, complete: true }
+}
+
+pub(super) fn lock_of(holder: &str) -> Lock {
+    Lock { holder: holder.to_owned(), token: RandomIds.next().to_string() }
+}
+
+pub(super) fn fault(name: &str, version: Version, message: &str) -> Fault {
+    Fault { field: field(name), version, code: 1406, message: message.to_owned() }
+}
+
+/// A version some microseconds after another.
+pub(super) fn above(version: Version, by: u64) -> Version {
+    Version::new(version.get() + by).unwrap()
+}
+
+/// A moment that has long passed.
+pub(super) const LONG_AGO: Timestamp = Timestamp(1);

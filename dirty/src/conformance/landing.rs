@@ -1,0 +1,266 @@
+//! Snapshots, collecting and settling (R2 to R6).
+
+use std::time::Duration;
+
+use storage_model::{Cell, Change, Epoch, Version};
+
+use super::field;
+use super::harness::{Harness, above, fault, live, lock_of, owner, removed, set};
+use crate::{Entry, HotKind, Parked, Settle, Settled, Snapshot};
+
+/// Nothing to do.
+pub async fn nothing_marked_is_an_empty_snapshot(h: &Harness) {
+    for partition in h.partitions() {
+        let lock = h.lock(partition).await;
+        assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Empty);
+        assert!(h.scan(partition).await.is_empty());
+    }
+}
+
+/// Writes after the snapshot wait for the next.
+pub async fn a_snapshot_holds_what_was_marked_and_excludes_later_writes(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let first = h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    let second = h.set(&ann, "gold", "2").await;
+    h.set(&ann, "bag", "x").await;
+    let entries = h.scan(partition).await;
+    assert_eq!(entries.iter().map(|entry| entry.version).collect::<Vec<_>>(), vec![first]);
+    assert_eq!(h.marks(&ann).await, Some(3));
+    h.settle(partition, Some(&lock), &entries).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(2));
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    let entries = h.scan(partition).await;
+    assert_eq!(entries.len(), 2);
+    assert!(entries.iter().any(|entry| entry.version == second));
+}
+
+/// R4.
+pub async fn a_leftover_snapshot_is_never_overwritten(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    h.set(&ann, "bag", "x").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let left = h.scan(partition).await;
+    h.unlock(partition, &lock).await;
+    h.set(&ann, "gold", "2").await;
+    let lock = h.lock(partition).await;
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Leftover);
+    assert_eq!(h.scan(partition).await, left);
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.snapshot), (1, 2));
+    h.settle(partition, Some(&lock), &left[..1]).await.unwrap();
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Leftover, "until the last of its marks");
+    h.settle(partition, Some(&lock), &left).await.unwrap();
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+}
+
+/// R5.
+pub async fn settle_clears_only_marks_of_the_same_version(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let old = h.scan(partition).await;
+    h.settle(partition, Some(&lock), &old).await.unwrap();
+    h.set(&ann, "gold", "2").await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    assert_eq!(h.settle(partition, Some(&lock), &old).await.unwrap(), Settled::default(), "a mark of the same name, newer");
+    let newer: Vec<Entry> =
+        old.iter().map(|entry| Entry { version: above(entry.version, 10_000_000), ..entry.clone() }).collect();
+    assert_eq!(h.settle(partition, Some(&lock), &newer).await.unwrap(), Settled::default());
+    assert_eq!(h.scan(partition).await.len(), 1);
+    assert_eq!(h.marks(&ann).await, Some(1));
+}
+
+/// H27, R15.
+pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
+    let good = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: version, marks, rows: vec![] };
+    let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
+    assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
+    for epoch in [Epoch(0), Epoch(2)] {
+        let other = Settle { epoch, ..good.clone() };
+        assert_eq!(h.store().settle(&other).await.unwrap_err().kind, HotKind::EpochMoved);
+    }
+    assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), Version::ZERO));
+    assert_eq!(h.store().settle(&good).await.unwrap().cleared, 1);
+}
+
+/// A flush leaves marks to the worker.
+pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks, rows: vec![] };
+    assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
+    assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), version));
+    h.assert_lasting(&ann).await;
+}
+
+/// R14: what the fence compares.
+pub async fn settle_raises_landed(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    let settle = |landed| Settle { partition, lock: None, epoch: Epoch(1), landed, marks: vec![], rows: vec![] };
+    h.store().settle(&settle(version)).await.unwrap();
+    assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
+    h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
+    assert_eq!(h.record(partition).await.landed, version, "and never lowers it");
+}
+
+/// R2.
+pub async fn the_last_mark_settled_gives_a_time_to_live(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    h.set(&ann, "bag", "x").await;
+    h.assert_lasting(&ann).await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let entries = h.scan(partition).await;
+    h.settle(partition, Some(&lock), &entries[..1]).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+    h.settle(partition, Some(&lock), &entries[1..]).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(0));
+    h.assert_ends(&ann).await;
+    h.set(&ann, "gold", "2").await;
+    h.assert_lasting(&ann).await;
+}
+
+/// R2, H12: in the dirty map, the snapshot and the error map.
+pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let parked = h.scan(partition).await;
+    let faults = vec![fault("gold", parked[0].version, "too long")];
+    let source = Some(parked[0].clone());
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.set(&ann, "gold", "2").await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let snapshot = h.scan(partition).await;
+    let version = h.set(&ann, "gold", "3").await;
+    assert_eq!(h.marks(&ann).await, Some(3), "the same field in all three maps");
+    h.settle(partition, Some(&lock), &snapshot).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(2));
+    h.assert_lasting(&ann).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let last = h.scan(partition).await;
+    h.settle(partition, Some(&lock), &last).await.unwrap();
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+    let rows = vec![(ann.clone(), field("gold"), version)];
+    let settle = Settle { partition, lock: Some(lock), epoch: Epoch(1), landed: version, marks: vec![], rows };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(h.marks(&ann).await, Some(0));
+    h.assert_ends(&ann).await;
+}
+
+/// R3, H29.
+pub async fn collect_returns_value_and_version_together(h: &Harness) {
+    let owners = h.owners_of_one_partition(2);
+    let (ann, bob) = (&owners[0], &owners[1]);
+    h.apply(ann, vec![("gold", set("1")), ("bag", set("x"))]).await;
+    let version = h.set(ann, "gold", "2").await;
+    let bobs = h.set(bob, "gold", "9").await;
+    let wanted = [(bob.clone(), vec![field("gold"), field("never")]), (ann.clone(), vec![field("gold")]), (ann.clone(), vec![])];
+    let collected = h.store().collect(h.partition(ann), &wanted).await.unwrap();
+    assert_eq!((collected.epoch, collected.landed), (Epoch(1), Version::ZERO));
+    let versions: Vec<_> = collected.reads.iter().map(|read| read.header.unwrap().version).collect();
+    assert_eq!(versions, vec![bobs, version, version]);
+    let cells: Vec<_> = collected.reads.into_iter().map(|read| read.cells).collect();
+    let gold = |value: &str| vec![(field("gold"), live(value))];
+    assert_eq!(cells, vec![gold("9"), gold("2"), vec![(field("bag"), live("x")), (field("gold"), live("2"))]]);
+}
+
+/// Only a tombstone lands as deleted (R6).
+pub async fn collect_returns_tombstones_and_purged_fields(h: &Harness) {
+    let ann = owner("ann");
+    h.apply(&ann, vec![("a", set("1")), ("b", set("2"))]).await;
+    h.apply(&ann, vec![("a", Change::Remove), ("b", Change::Remove)]).await;
+    h.land(&ann).await;
+    h.apply(&ann, vec![("b", Change::Purge)]).await;
+    let wanted = [(ann.clone(), vec![field("b"), field("a")])];
+    let collected = h.store().collect(h.partition(&ann), &wanted).await.unwrap();
+    assert_eq!(collected.reads[0].cells, vec![(field("b"), Cell::Purged), (field("a"), removed("1"))]);
+}
+
+/// R6: missing is not null.
+pub async fn collect_of_an_evicted_owner_has_no_header(h: &Harness) {
+    let (ann, _) = h.cold("ann").await;
+    let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+    assert_eq!(collected.reads, vec![crate::HotRead::default()]);
+}
+
+/// A reply may be lost.
+pub async fn a_settle_twice_is_harmless(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let entries = h.scan(partition).await;
+    h.set(&ann, "bag", "x").await;
+    assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 1);
+    assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 0);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+}
+
+/// The lock is checked in the same step.
+pub async fn a_snapshot_needs_the_lock(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    let stranger = lock_of("stranger");
+    assert_eq!(h.store().snapshot(partition, &stranger).await.unwrap_err().kind, HotKind::LockLost);
+    let lock = h.lock(partition).await;
+    assert_eq!(h.store().snapshot(partition, &stranger).await.unwrap_err().kind, HotKind::LockLost);
+    h.unlock(partition, &lock).await;
+    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap_err().kind, HotKind::LockLost);
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.snapshot), (1, 0));
+}
+
+/// What an operator watches.
+pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let peek = async || h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!(peek().await, crate::PartitionPeek::default());
+    let before = h.store().time().await.unwrap();
+    h.set(&ann, "gold", "1").await;
+    let after = h.store().time().await.unwrap();
+    h.pass(Duration::from_millis(5)).await;
+    h.set(&ann, "bag", "1").await;
+    let seen = peek().await;
+    assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (2, 0, 0, None));
+    assert!(seen.oldest.is_some_and(|oldest| before <= oldest && oldest <= after), "{:?}", seen.oldest);
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    h.set(&ann, "gold", "2").await;
+    let seen = peek().await;
+    assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 2, Some("worker")));
+    assert!(seen.oldest.is_some_and(|oldest| oldest <= after), "the snapshot's are the oldest");
+    h.unlock(partition, &lock).await;
+    h.land(&ann).await;
+    assert_eq!(peek().await, crate::PartitionPeek::default());
+}

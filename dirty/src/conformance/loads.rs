@@ -1,0 +1,249 @@
+//! Loads: what is filled in from the cold tier, and when it is refused (R7, R15, H16).
+
+use std::time::Duration;
+
+use storage_model::{Cell, Change, Condition, Epoch, Version};
+
+use super::field;
+use super::harness::{Harness, above, accepted, all_rows, applied, live, owner, removed, set};
+use crate::{Filled, Marker, Mutated, Observed, Refusal};
+
+fn at(number: u64) -> Version {
+    Version::new(number).unwrap()
+}
+
+/// The simple case, with and without a marker.
+pub async fn a_fill_of_a_cold_owner_is_kept_as_clean_data(h: &Harness) {
+    let unknown = owner("unknown");
+    let rows = vec![("a", live("1"), at(5)), ("b", removed("2"), at(9)), ("c", Cell::Purged, at(7))];
+    let cells = vec![(field("a"), live("1")), (field("b"), removed("2")), (field("c"), Cell::Purged)];
+    let read = accepted(h.fill(&all_rows(&unknown, h.observe(&unknown).await, rows)).await);
+    assert_eq!(read.cells, cells);
+    assert_eq!(h.read(&unknown).await, read);
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.complete, header.marks), (at(9), true, 0));
+    assert_eq!(h.observe(&unknown).await.marker, Marker::At(at(9)));
+    h.assert_ends(&unknown).await;
+    let (cold, version) = h.cold("cold").await;
+    let rows = vec![("gold", live("1"), Version::new(version.get() - 1).unwrap())];
+    let read = accepted(h.fill(&all_rows(&cold, h.observe(&cold).await, rows)).await);
+    assert_eq!(read.header.unwrap().version, version, "the marker's version, above the row's");
+    assert_eq!(h.marks(&cold).await, Some(0));
+}
+
+/// Fields already there win, tombstones too.
+pub async fn a_fill_keeps_what_the_hash_holds(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let observed = h.observe(&ann).await;
+    accepted(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
+    h.apply(&ann, vec![("gold", set("2")), ("bag", Change::Remove)]).await;
+    let rows = vec![("gold", live("1"), old), ("bag", live("x"), old), ("late", live("3"), old)];
+    let read = accepted(h.fill(&all_rows(&ann, observed, rows)).await);
+    assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("2")), (field("late"), live("3"))]);
+    assert_eq!(h.read(&ann).await, read);
+    assert_eq!(read.header.unwrap().marks, 1);
+    h.assert_lasting(&ann).await;
+}
+
+/// The first write after the observation creates a hash that is born later.
+pub async fn a_fill_is_refused_after_a_write_of_a_cold_owner(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    for owner in [&ann, &owner("unknown")] {
+        let load = all_rows(owner, h.observe(owner).await, vec![("gold", live("1"), old), ("bag", live("x"), old)]);
+        h.set(owner, "gold", "2").await;
+        assert_eq!(h.fill(&load).await, Filled::Refused);
+        assert_eq!(h.read(owner).await.cells, vec![(field("gold"), live("2"))]);
+        let fresh = all_rows(owner, h.observe(owner).await, vec![("gold", live("1"), old), ("bag", live("x"), old)]);
+        assert_eq!(accepted(h.fill(&fresh).await).cells.len(), 2);
+    }
+}
+
+/// H16.
+pub async fn a_fill_is_refused_after_write_landing_and_eviction(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    h.set(&ann, "gold", "2").await;
+    h.land(&ann).await;
+    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    assert_eq!(h.fill(&load).await, Filled::Refused);
+    assert_eq!(h.read(&ann).await.header, None);
+}
+
+/// R15.
+pub async fn a_fill_is_refused_under_another_epoch(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let seen = h.observe(&ann).await;
+    for epoch in [0, 2] {
+        let observed = Observed { epoch: Epoch(epoch), ..seen };
+        assert_eq!(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old)])).await, Filled::Refused);
+    }
+    assert!(h.adopt(h.partition(&ann), 2, Version::ZERO).await);
+    assert_eq!(h.fill(&all_rows(&ann, seen, vec![("gold", live("1"), old)])).await, Filled::Refused);
+    let absent = owner("absent");
+    let observed = Observed { epoch: Epoch(9), marker: Marker::Unknown };
+    assert_eq!(h.fill(&all_rows(&absent, observed, vec![])).await, Filled::Refused);
+    assert_eq!(h.observe(&absent).await.marker, Marker::Unknown);
+}
+
+/// Born after what was observed.
+pub async fn a_fill_into_a_hash_born_later_is_refused(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let epoch = h.observe(&ann).await.epoch;
+    let born = h.set(&ann, "gold", "2").await;
+    h.set(&ann, "gold", "3").await;
+    for marker in [Marker::Unknown, Marker::Absent, Marker::At(old), Marker::At(at(born.get() - 1))] {
+        let load = all_rows(&ann, Observed { marker, epoch }, vec![("bag", live("x"), old)]);
+        assert_eq!(h.fill(&load).await, Filled::Refused, "{marker:?}");
+    }
+    assert_eq!(h.cell(&ann, "bag").await, None);
+}
+
+/// Born at or before what was observed, whatever was written since.
+pub async fn a_fill_into_a_hash_born_earlier_is_accepted(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let born = h.set(&ann, "gold", "2").await;
+    let observed = h.observe(&ann).await;
+    assert_eq!(observed.marker, Marker::At(born));
+    let last = h.set(&ann, "gold", "3").await;
+    let read = accepted(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
+    assert_eq!(read.cells, vec![(field("bag"), live("x")), (field("gold"), live("3"))]);
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.complete, header.marks), (last, true, 1));
+}
+
+/// An owner with more rows than are loaded at once.
+pub async fn a_partial_fill_does_not_make_a_hash_complete(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let mut load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    load.complete = false;
+    let read = accepted(h.fill(&load).await);
+    assert!(!read.header.unwrap().complete);
+    assert!(matches!(h.change(&ann, vec![("other", Change::Incr(1))]).await, Mutated::Load(_)));
+    assert_eq!(h.apply(&ann, vec![("gold", Change::Incr(1))]).await.counters, vec![2]);
+}
+
+/// R8.
+pub async fn an_empty_answer_is_remembered_until_the_first_write(h: &Harness) {
+    let ann = owner("ann");
+    let read = accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![])).await);
+    assert!(read.cells.is_empty() && read.header.is_none_or(|header| header.complete), "{read:?}");
+    assert_eq!((h.read(&ann).await.header, h.observe(&ann).await.marker), (None, Marker::Absent));
+    accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![])).await);
+    let applied = h.apply(&ann, vec![("gold", Change::Incr(1))]).await;
+    assert_eq!(h.observe(&ann).await.marker, Marker::At(applied.version));
+    assert!(h.read(&ann).await.header.unwrap().complete);
+}
+
+/// A negative answer has a short time to live.
+pub async fn an_empty_answer_runs_out(h: &Harness) {
+    if !h.can("advance", |can| can.advance) {
+        return;
+    }
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    h.pass(Duration::from_secs(24 * 3_600)).await;
+    assert_eq!(h.observe(&ann).await.marker, Marker::Unknown);
+    assert!(matches!(h.change(&ann, vec![("gold", Change::Incr(1))]).await, Mutated::Load(_)));
+}
+
+/// Its rows were swept.
+pub async fn an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash(h: &Harness) {
+    let (ann, version) = h.cold("ann").await;
+    let read = accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![])).await);
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.complete, read.cells), (version, true, vec![]));
+    assert_eq!(h.apply(&ann, vec![("gold", Change::Incr(1))]).await.counters, vec![1]);
+}
+
+/// R15: the reply is what to check the load with.
+pub async fn a_mutation_that_needs_a_load_says_what_it_observed(h: &Harness) {
+    let (ann, version) = h.cold("ann").await;
+    let expected = Observed { marker: Marker::At(version), epoch: Epoch(1) };
+    assert_eq!(h.change(&ann, vec![("gold", Change::Incr(1)), ("new", set("x"))]).await, Mutated::Load(expected));
+    assert_eq!(h.read(&ann).await.header, None, "nothing changed");
+}
+
+/// R15: fill and apply.
+pub async fn a_mutation_and_its_load_are_one_step(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let mutation = h.mutation(&ann, vec![("gold", Change::Incr(4)), ("bag", Change::Remove)]).await;
+    let Mutated::Load(observed) = h.send(&mutation, None).await else { panic!("a load is needed") };
+    let load = all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old), ("rest", live("r"), old)]);
+    let reply = applied(h.send(&mutation, Some(load)).await);
+    assert_eq!((reply.counters, reply.changed), (vec![5], 2));
+    let read = h.read(&ann).await;
+    assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("5")), (field("rest"), live("r"))]);
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.complete, header.marks), (reply.version, true, 1));
+    h.assert_lasting(&ann).await;
+    let entries = h.land(&ann).await;
+    assert_eq!(entries[0].mark.as_ref().unwrap().fields, vec![field("bag"), field("gold")], "loaded fields are not marked");
+}
+
+/// R15: a load that is too old is as good as none.
+pub async fn a_mutation_with_a_load_that_is_not_proved_changes_nothing(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    h.set(&ann, "other", "x").await;
+    let before = h.read(&ann).await;
+    let mutation = h.mutation(&ann, vec![("gold", Change::Incr(4))]).await;
+    let observed = h.observe(&ann).await;
+    assert_eq!(h.send(&mutation, Some(load.clone())).await, Mutated::Load(observed));
+    assert_eq!(h.read(&ann).await, before);
+    let other_epoch = Observed { epoch: Epoch(7), ..observed };
+    let foreign = all_rows(&ann, other_epoch, vec![("gold", live("1"), old)]);
+    assert_eq!(h.send(&mutation, Some(foreign)).await, Mutated::Load(observed));
+    assert_eq!(
+        applied(h.send(&mutation, Some(all_rows(&ann, observed, vec![("gold", live("1"), old)]))).await).counters,
+        vec![5]
+    );
+}
+
+/// All or nothing, the load included.
+pub async fn a_refused_mutation_does_not_keep_its_load(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let observed = h.observe(&ann).await;
+    let load = || Some(all_rows(&ann, observed, vec![("gold", live("text"), old)]));
+    let incr = h.mutation(&ann, vec![("gold", Change::Incr(1))]).await;
+    assert_eq!(h.send(&incr, load()).await, Mutated::Refused(Refusal::NotInteger(field("gold"))));
+    let create = h.mutation(&ann, vec![("gold", set("2"))]).await.when(Condition::Absent);
+    assert_eq!(h.send(&create, load()).await, Mutated::Refused(Refusal::Exists(field("gold"))));
+    assert_eq!(h.read(&ann).await.header, None);
+}
+
+/// A blind update never waits for the cold tier.
+pub async fn a_blind_write_goes_through_with_a_load_that_is_not_proved(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let load = all_rows(&ann, h.observe(&ann).await, vec![("bag", live("stale"), old)]);
+    h.set(&ann, "other", "x").await;
+    let mutation = h.mutation(&ann, vec![("gold", set("2"))]).await;
+    applied(h.send(&mutation, Some(load)).await);
+    assert_eq!(h.cell(&ann, "bag").await, None, "the stale row was not used");
+}
+
+/// R14: of a hash from before a rewind, rows newer than the owner's version win; nothing is built on it before.
+pub async fn a_hash_that_was_rewound_is_compared_with_its_rows(h: &Harness) {
+    if !h.can("rewind", |can| can.rewind) {
+        return;
+    }
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    let old = h.apply(&ann, vec![("gold", set("1")), ("bag", set("kept"))]).await.version;
+    h.rig().save().await;
+    let lost = h.set(&ann, "gold", "50").await;
+    h.rig().rewind().await;
+    let partition = h.partition(&ann);
+    assert!(h.adopt(partition, 2, lost).await);
+    let header = h.read(&ann).await.header.unwrap();
+    assert!(header.generation < h.record(partition).await.generation, "the hash is suspect");
+    let incr = h.mutation(&ann, vec![("gold", Change::Incr(1))]).await;
+    let Mutated::Load(observed) = h.send(&incr, None).await else { panic!("a suspect hash is compared first") };
+    let load =
+        all_rows(&ann, observed, vec![("gold", live("50"), lost), ("bag", live("older"), Version::new(old.get() - 1).unwrap())]);
+    let reply = applied(h.send(&incr, Some(load)).await);
+    assert_eq!(reply.counters, vec![51]);
+    assert!(reply.version >= above(lost, 1));
+    let read = h.read(&ann).await;
+    assert_eq!(read.header.unwrap().generation, Epoch(2));
+    assert_eq!(read.cells, vec![(field("bag"), live("kept")), (field("gold"), live("51"))]);
+}

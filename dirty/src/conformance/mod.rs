@@ -1,0 +1,254 @@
+//! The suite that every engine of [`HotStore`] passes.
+//!
+//! A case is a function over a [`Harness`]; [`hot_conformance!`](crate::hot_conformance) makes one named test of each. What an engine can't show
+//! (a clock that tests move, a server that restarts) is a declared [`Capabilities`] field; a case that needs one it lacks says so and ends.
+//! A failed case panics.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a suite of tests: its failures are panics")]
+
+pub mod conditions;
+pub mod counters;
+pub mod errors;
+pub mod eviction;
+mod harness;
+pub mod landing;
+pub mod loads;
+pub mod locks;
+pub mod names;
+pub mod once;
+pub mod partitions;
+pub mod removal;
+pub mod sizes;
+pub mod writes;
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_model::{Owner, Partition};
+
+pub use harness::{Harness, field};
+
+use crate::HotStore;
+
+/// What a rig can do to its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capabilities {
+    /// [`Rig::advance`] moves the hot tier's time.
+    pub advance: bool,
+    /// [`Rig::reincarnate`] gives the store another incarnation.
+    pub reincarnate: bool,
+    /// [`Rig::rewind`] takes the store back to an earlier state.
+    pub rewind: bool,
+    /// [`Rig::wipe`] empties the store.
+    pub wipe: bool,
+    /// [`Rig::life`] sees a hash's time to live.
+    pub life: bool,
+    /// [`Rig::exhaust`] brings the store to its memory limit.
+    pub exhaust: bool,
+    /// [`Rig::foreign_mark`] puts an entry with any name into a dirty map.
+    pub foreign_mark: bool,
+}
+
+/// How long a hash has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// There is no hash.
+    Gone,
+    /// It has no time to live.
+    Lasting,
+    /// It ends after this.
+    Ends(Duration),
+}
+
+/// One fresh, empty store of the engine under test, with four partitions, and what can be done to it from outside.
+///
+/// Methods that the rig does not declare in its capabilities are never called; they may do nothing.
+#[async_trait]
+pub trait Rig: Send + Sync + fmt::Debug {
+    /// The store.
+    fn store(&self) -> &dyn HotStore;
+    /// What the methods below can do.
+    fn capabilities(&self) -> Capabilities;
+    /// Moves the hot tier's time forward.
+    async fn advance(&self, by: Duration);
+    /// Gives the store another incarnation, all data kept.
+    async fn reincarnate(&self);
+    /// Remembers the store's data; the next [`Rig::rewind`] brings them back.
+    async fn save(&self);
+    /// Brings the saved data back, under another incarnation.
+    async fn rewind(&self);
+    /// Forgets everything, as FLUSHALL does.
+    async fn wipe(&self);
+    /// How long an owner's hash has left.
+    async fn life(&self, owner: &Owner) -> Life;
+    /// Brings the store to its memory limit, with nothing left to evict.
+    async fn exhaust(&self);
+    /// Puts an entry of this name and version 1 into a dirty map.
+    async fn foreign_mark(&self, partition: Partition, raw: &[u8]);
+}
+
+/// Makes one test of each case of the suite, in a module of this name.
+///
+/// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`; it is evaluated for each test. The calling
+/// package needs tokio with `macros` and `rt`.
+#[macro_export]
+macro_rules! hot_conformance {
+    ($engine:ident, $rig:expr) => {
+        mod $engine {
+            use super::*;
+            $crate::hot_conformance! { @cases $rig;
+                writes: [
+                    what_was_written_is_read_back_field_by_field_and_whole,
+                    an_owner_that_was_never_written_has_no_header,
+                    cells_come_in_the_order_asked_and_all_by_name,
+                    a_write_marks_its_fields_in_the_same_step,
+                    writes_of_the_same_fields_share_a_mark_and_others_do_not,
+                    versions_grow_with_every_write_of_a_partition,
+                    versions_are_at_least_the_time,
+                    a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others,
+                    a_blind_write_of_an_unknown_owner_is_not_complete,
+                    a_set_of_the_same_value_is_a_write_too,
+                ];
+                counters: [
+                    incr_counts_from_what_is_there_and_from_nothing,
+                    incr_is_exact_to_the_last_bit,
+                    incr_refuses_what_is_not_a_canonical_integer,
+                    an_overflow_of_any_field_changes_nothing,
+                    incr_after_remove_starts_at_zero,
+                ];
+                conditions: [
+                    a_version_condition_holds_on_a_hot_owner,
+                    a_version_condition_on_an_evicted_owner_uses_the_marker,
+                    a_version_condition_on_an_unknown_owner_needs_a_load,
+                    a_version_condition_on_an_absent_owner_means_zero,
+                    an_absent_condition_refuses_live_fields_and_accepts_tombstones,
+                    an_absent_condition_on_an_unknown_field_needs_a_load,
+                    every_refusal_at_every_position_changes_nothing,
+                ];
+                removal: [
+                    remove_keeps_the_last_value_as_a_tombstone,
+                    restore_brings_a_tombstone_back,
+                    what_has_nothing_to_do_writes_nothing,
+                    purge_is_refused_until_the_owner_has_landed,
+                    purge_gives_the_value_up_and_the_owner_a_new_version,
+                    a_load_from_before_a_purge_brings_nothing_back,
+                    a_set_clears_a_tombstone,
+                    removal_of_an_unknown_field_needs_a_load,
+                ];
+                loads: [
+                    a_fill_of_a_cold_owner_is_kept_as_clean_data,
+                    a_fill_keeps_what_the_hash_holds,
+                    a_fill_is_refused_after_a_write_of_a_cold_owner,
+                    a_fill_is_refused_after_write_landing_and_eviction,
+                    a_fill_is_refused_under_another_epoch,
+                    a_fill_into_a_hash_born_later_is_refused,
+                    a_fill_into_a_hash_born_earlier_is_accepted,
+                    a_partial_fill_does_not_make_a_hash_complete,
+                    an_empty_answer_is_remembered_until_the_first_write,
+                    an_empty_answer_runs_out,
+                    an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash,
+                    a_mutation_that_needs_a_load_says_what_it_observed,
+                    a_mutation_and_its_load_are_one_step,
+                    a_mutation_with_a_load_that_is_not_proved_changes_nothing,
+                    a_refused_mutation_does_not_keep_its_load,
+                    a_blind_write_goes_through_with_a_load_that_is_not_proved,
+                    a_hash_that_was_rewound_is_compared_with_its_rows,
+                ];
+                once: [
+                    a_repeat_answers_what_the_first_did_after_other_writes,
+                    a_repeat_is_recognised_after_eviction,
+                    a_mutation_after_its_deadline_is_refused,
+                    a_repeat_in_one_batch_is_applied_once,
+                    a_refused_mutation_may_be_sent_again,
+                ];
+                landing: [
+                    nothing_marked_is_an_empty_snapshot,
+                    a_snapshot_holds_what_was_marked_and_excludes_later_writes,
+                    a_leftover_snapshot_is_never_overwritten,
+                    settle_clears_only_marks_of_the_same_version,
+                    settle_needs_the_lock_and_the_epoch,
+                    settle_without_a_lock_leaves_marks,
+                    settle_raises_landed,
+                    the_last_mark_settled_gives_a_time_to_live,
+                    a_mark_in_any_map_keeps_the_hash,
+                    collect_returns_value_and_version_together,
+                    collect_returns_tombstones_and_purged_fields,
+                    collect_of_an_evicted_owner_has_no_header,
+                    a_settle_twice_is_harmless,
+                    a_snapshot_needs_the_lock,
+                    peek_tells_sizes_age_and_holder,
+                ];
+                sizes: [
+                    a_scan_finds_one_mark,
+                    a_scan_finds_512_marks_while_they_are_settled,
+                    a_scan_finds_513_marks_while_they_are_settled,
+                    a_scan_finds_5000_marks_while_they_are_settled,
+                    a_value_above_64_kib_is_kept_byte_for_byte,
+                    a_thousand_fields_change_in_one_call,
+                    many_owners_are_read_and_written_in_one_call,
+                ];
+                errors: [
+                    park_moves_a_mark_to_the_error_map_field_by_field,
+                    attempts_are_counted_and_delays_double,
+                    the_greater_version_stays_in_the_error_map,
+                    a_newer_landing_clears_an_error_mark_and_an_older_does_not,
+                    a_flush_clears_error_marks_without_the_lock,
+                    park_needs_the_lock_and_the_epoch,
+                    a_page_of_errors_goes_on_where_it_ended,
+                    an_unreadable_mark_is_parked_under_its_own_name,
+                ];
+                eviction: [
+                    a_clean_hash_is_evicted_at_once_and_its_marker_stays,
+                    a_dirty_hash_is_evicted_when_it_has_landed,
+                    touch_never_gives_a_dirty_hash_a_time_to_live,
+                    touch_gives_a_clean_hash_the_full_time_again,
+                    a_clean_hash_ends_and_a_dirty_one_stays,
+                    at_the_memory_limit_writes_are_refused_and_landing_goes_on,
+                ];
+                locks: [
+                    a_lock_excludes_others_until_it_is_given_back,
+                    a_lock_is_only_given_back_and_renewed_by_its_token,
+                    a_lock_runs_out,
+                    a_renewed_lock_lasts_on,
+                    workers_are_announced_and_retired,
+                    an_announcement_runs_out,
+                ];
+                partitions: [
+                    nothing_works_on_a_partition_without_a_record,
+                    adopt_is_a_compare_and_set,
+                    adopt_needs_a_greater_epoch,
+                    a_first_adoption_starts_at_the_time_or_what_has_landed,
+                    no_version_is_ever_below_a_landed_one,
+                    an_adoption_that_lost_nothing_keeps_the_generation,
+                    an_adoption_that_finds_a_rewind_raises_the_generation,
+                    another_incarnation_stops_everything_but_reads_and_writes,
+                    raise_landed_never_lowers,
+                    raise_landed_needs_the_epoch,
+                    the_partition_count_is_fixed_and_the_store_is_sound,
+                ];
+                names: [
+                    any_name_is_a_name_of_its_own,
+                    owners_whose_joined_names_are_equal_are_different,
+                    names_differ_by_case,
+                    any_bytes_are_a_value,
+                    the_longest_names_are_kept,
+                ];
+            }
+        }
+    };
+    (@cases $rig:expr; $($concept:ident: [$($case:ident),* $(,)?];)*) => {
+        $(
+            mod $concept {
+                #[allow(unused_imports, clippy::allow_attributes, reason = "the rig may be named by a full path")]
+                use super::*;
+                $(
+                    #[tokio::test]
+                    async fn $case() {
+                        let harness = $crate::conformance::Harness::new($rig.await).await;
+                        $crate::conformance::$concept::$case(&harness).await;
+                    }
+                )*
+            }
+        )*
+    };
+}

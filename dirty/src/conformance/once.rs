@@ -1,0 +1,68 @@
+//! At most once (R11, H4 to H6).
+
+use storage_model::Change;
+
+use super::harness::{Harness, LONG_AGO, applied, live, owner, set};
+use crate::{Mutated, Refusal};
+
+/// A lost reply is asked for again.
+pub async fn a_repeat_answers_what_the_first_did_after_other_writes(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5)), ("gems", Change::Incr(-1))]).await;
+    let first = h.send(&incr, None).await;
+    for n in 0..50 {
+        h.set(&ann, "gold", &n.to_string()).await;
+    }
+    let before = h.read(&ann).await;
+    for _ in 0..3 {
+        assert_eq!(h.send(&incr, None).await, first);
+    }
+    assert_eq!(h.read(&ann).await, before);
+}
+
+/// H6: ids do not live in the hash.
+pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
+    let ann = owner("ann");
+    let set = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    let first = h.send(&set, None).await;
+    h.land(&ann).await;
+    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    assert_eq!(h.send(&set, None).await, first);
+    assert_eq!(h.read(&ann).await.header, None, "nothing was written again");
+}
+
+/// H5: a delayed copy does not overtake what came after it.
+pub async fn a_mutation_after_its_deadline_is_refused(h: &Harness) {
+    let ann = owner("ann");
+    let mut late = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    late.deadline = LONG_AGO;
+    assert_eq!(h.send(&late, None).await, Mutated::Refused(Refusal::Expired));
+    assert_eq!(h.read(&ann).await.header, None);
+    late.deadline = h.store().time().await.unwrap();
+    assert_eq!(h.send(&late, None).await, Mutated::Refused(Refusal::Expired), "from that moment on");
+}
+
+/// A library that repeats behind our back.
+pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5))]).await;
+    let replies = h.store().mutate(&[(incr.clone(), None), (incr.clone(), None), (incr, None)]).await;
+    let first = applied(replies[0].clone().unwrap());
+    for reply in replies {
+        assert_eq!(applied(reply.unwrap()), first);
+    }
+    assert_eq!(h.cell(&ann, "gold").await, Some(live("5")));
+}
+
+/// A refusal is not remembered: what stood in the way may be gone.
+pub async fn a_refused_mutation_may_be_sent_again(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    h.set(&ann, "gold", "text").await;
+    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5))]).await;
+    assert!(matches!(h.send(&incr, None).await, Mutated::Refused(Refusal::NotInteger(_))));
+    h.set(&ann, "gold", "1").await;
+    assert_eq!(applied(h.send(&incr, None).await).counters, vec![6]);
+}

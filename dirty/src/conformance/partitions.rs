@@ -1,0 +1,182 @@
+//! Partition records (R14).
+
+use storage_model::{Epoch, Outcome, Owner, Partition, Version};
+
+use super::field;
+use super::harness::{Harness, above, all_rows, applied, live, lock_of, owner, set};
+use crate::{Adopt, HotKind, Marker, Observed, Park, PartitionState, Settle};
+
+/// Every call that works under a present record is refused as `Unprepared`.
+async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
+    let partition = h.partition(owner);
+    let lock = lock_of("worker");
+    let load = all_rows(owner, Observed { marker: Marker::Unknown, epoch }, vec![]);
+    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![] };
+    let (retry_min, retry_max) = Default::default();
+    let park = Park { partition, lock, epoch, retry_min, retry_max, parked: vec![] };
+    let errors = [
+        h.store().observe(std::slice::from_ref(owner)).await.remove(0).unwrap_err(),
+        h.store().fill(&[load]).await.remove(0).unwrap_err(),
+        h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap_err(),
+        h.store().settle(&settle).await.unwrap_err(),
+        h.store().park(&park).await.unwrap_err(),
+        h.store().raise_landed(partition, epoch, Version::MAX).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(partition), Outcome::NotApplied), "{}", error.operation);
+    }
+}
+
+/// First contact.
+pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
+    if !h.can("wipe", |can| can.wipe) {
+        return;
+    }
+    let ann = owner("ann");
+    h.rig().wipe().await;
+    let state = h.store().partition_states(&[h.partition(&ann)]).await.remove(0).unwrap();
+    assert_eq!((state.is_current(), &state.record), (false, &None));
+    assert_unprepared(h, &ann, Epoch(1)).await;
+    let mutation = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    let error = h.try_send(&mutation, None).await.unwrap_err();
+    assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(h.partition(&ann)), Outcome::NotApplied));
+    assert_eq!(h.read(&ann).await.header, None);
+    assert!(h.adopt(h.partition(&ann), 7, Version::ZERO).await);
+    applied(h.send(&mutation, None).await);
+}
+
+/// Nobody adopts over somebody else's adoption.
+pub async fn adopt_is_a_compare_and_set(h: &Harness) {
+    let partition = Partition(0);
+    let now = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    assert!(now.is_current());
+    let other_server = PartitionState { incarnation: "another".into(), ..now.clone() };
+    let no_record = PartitionState { record: None, ..now.clone() };
+    let mut other_record = now.clone();
+    other_record.record.as_mut().unwrap().incarnation = "another".into();
+    let adopts = [other_server, no_record, other_record].map(|seen| Adopt {
+        partition,
+        seen,
+        epoch: Epoch(5),
+        last_version: Version::MAX,
+    });
+    assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
+    assert_eq!(h.store().partition_states(&[partition]).await.remove(0).unwrap(), now);
+}
+
+/// Epochs only grow.
+pub async fn adopt_needs_a_greater_epoch(h: &Harness) {
+    assert!(h.adopt(Partition(0), 3, Version::ZERO).await);
+    for epoch in [0, 1, 2, 3] {
+        assert!(!h.adopt(Partition(0), epoch, Version::MAX).await, "{epoch} is not above 3");
+    }
+    assert_eq!(h.record(Partition(0)).await.epoch, Epoch(3));
+    assert!(h.adopt(Partition(0), 4, Version::ZERO).await);
+    assert_eq!(h.record(Partition(1)).await.epoch, Epoch(1), "each partition for itself");
+}
+
+/// H9.
+pub async fn a_first_adoption_starts_at_the_time_or_what_has_landed(h: &Harness) {
+    let now = h.store().time().await.unwrap();
+    let record = h.record(Partition(0)).await;
+    assert_eq!((record.epoch, record.generation, record.landed), (Epoch(1), Epoch(1), Version::ZERO));
+    assert!(record.source.get() > 0 && record.source.get() <= now.0 + 60_000_000, "{record:?}");
+    if h.can("wipe", |can| can.wipe) {
+        h.rig().wipe().await;
+        let landed = above(record.source, 1 << 40);
+        assert!(h.adopt(Partition(0), 9, landed).await);
+        let record = h.record(Partition(0)).await;
+        assert_eq!((record.epoch, record.generation, record.source, record.landed), (Epoch(9), Epoch(9), landed, landed));
+    }
+}
+
+/// Whatever the clocks say.
+pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let ahead = above(h.set(&ann, "gold", "1").await, 1 << 40);
+    assert!(h.adopt(partition, 2, ahead).await);
+    let mutation = h.mutation(&ann, vec![("gold", set("2"))]).await;
+    let observed = h.observe(&ann).await;
+    let reply = applied(h.send(&mutation, Some(all_rows(&ann, observed, vec![]))).await);
+    assert_eq!(reply.version, above(ahead, 1));
+    h.store().raise_landed(partition, Epoch(2), above(ahead, 100)).await.unwrap();
+    assert!(h.set(&ann, "gold", "3").await > above(ahead, 100));
+}
+
+/// A failover that lost nothing.
+pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    h.store().raise_landed(partition, Epoch(1), version).await.unwrap();
+    let source = h.record(partition).await.source;
+    assert!(h.adopt(partition, 2, version).await);
+    let record = h.record(partition).await;
+    assert_eq!((record.epoch, record.generation, record.landed, record.source), (Epoch(2), Epoch(1), version, source));
+    assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![2]);
+}
+
+/// A failover that lost what the database has.
+pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    let landed = above(version, 7);
+    assert!(h.adopt(partition, 2, landed).await);
+    let record = h.record(partition).await;
+    assert_eq!((record.epoch, record.generation, record.landed), (Epoch(2), Epoch(2), landed));
+    assert!(record.source >= landed);
+    assert_eq!(h.read(&ann).await.header.unwrap().generation, Epoch(1), "the hash is suspect");
+}
+
+/// R14: hot operations go on, what builds on the database waits.
+pub async fn another_incarnation_stops_everything_but_reads_and_writes(h: &Harness) {
+    if !h.can("reincarnate", |can| can.reincarnate) {
+        return;
+    }
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.make_absent(&ann).await;
+    h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.rig().reincarnate().await;
+    assert_unprepared(h, &ann, Epoch(1)).await;
+    let snapshot = h.store().snapshot(partition, &lock).await.unwrap_err();
+    assert_eq!(snapshot.kind, HotKind::Unprepared(partition));
+    h.set(&ann, "gold", "2").await;
+    assert_eq!(h.cell(&ann, "gold").await, Some(live("2")));
+    let state = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    assert!(!state.is_current() && state.record.is_some());
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert!(h.store().partition_states(&[partition]).await.remove(0).unwrap().is_current());
+    assert_eq!(h.observe(&ann).await.epoch, Epoch(2));
+    assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![3]);
+}
+
+/// Monotonic.
+pub async fn raise_landed_never_lowers(h: &Harness) {
+    let (low, high) = (Version::new(5).unwrap(), Version::new(9).unwrap());
+    for (raise, landed) in [(low, low), (high, high), (low, high), (Version::ZERO, high)] {
+        h.store().raise_landed(Partition(2), Epoch(1), raise).await.unwrap();
+        assert_eq!(h.record(Partition(2)).await.landed, landed);
+    }
+    assert_eq!(h.record(Partition(3)).await.landed, Version::ZERO);
+}
+
+/// Under one epoch.
+pub async fn raise_landed_needs_the_epoch(h: &Harness) {
+    for epoch in [Epoch(0), Epoch(2)] {
+        let error = h.store().raise_landed(Partition(2), epoch, Version::MAX).await.unwrap_err();
+        assert_eq!((error.kind, error.outcome), (HotKind::EpochMoved, Outcome::NotApplied));
+    }
+    assert_eq!(h.record(Partition(2)).await.landed, Version::ZERO);
+}
+
+/// A sound store.
+pub async fn the_partition_count_is_fixed_and_the_store_is_sound(h: &Harness) {
+    assert_eq!(h.store().partition_count(), 4);
+    h.store().fix_partition_count().await.unwrap();
+    h.store().fix_partition_count().await.unwrap();
+    h.store().check().await.unwrap();
+}

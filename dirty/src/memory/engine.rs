@@ -1,0 +1,145 @@
+//! The contract, call by call.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+
+use super::store::{MemoryStore, lock};
+use super::{fill, landing, lock as lease, mutate, park, read, record, room};
+use crate::{
+    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Mutated, Observed,
+    Page, Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+};
+
+#[async_trait]
+impl HotStore for MemoryStore {
+    fn partition_count(&self) -> u32 {
+        self.settings().partitions
+    }
+
+    async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
+        let one = |asked: &Read| self.run_for(&asked.owner, "read", |state, _, _| read::read(state, &asked.owner, &asked.fields));
+        reads.iter().map(one).collect()
+    }
+
+    async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+        mutations.iter().map(|(mutation, load)| self.mutate_one(mutation, load.as_ref())).collect()
+    }
+
+    async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>> {
+        let one = |owner: &Owner| self.run_for(owner, "observe", |state, _, partition| read::observe(state, partition, owner))?;
+        owners.iter().map(one).collect()
+    }
+
+    async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
+        let one = |load: &Load| self.run_for(&load.owner, "fill", |state, now, at| fill::fill(state, now, at, load))?;
+        loads.iter().map(one).collect()
+    }
+
+    async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
+        owners.iter().map(|owner| self.run_for(owner, "evict", |state, _, _| read::evict(state, owner))).collect()
+    }
+
+    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError> {
+        owners.iter().try_for_each(|owner| self.run_for(owner, "touch", |state, now, _| read::touch(state, now, owner)))
+    }
+
+    async fn time(&self) -> Result<Timestamp, HotError> {
+        Ok(self.now())
+    }
+
+    async fn fix_partition_count(&self) -> Result<(), HotError> {
+        Ok(())
+    }
+
+    async fn check(&self) -> Result<(), HotError> {
+        Ok(())
+    }
+
+    async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
+        let one = |at: &Partition| self.run(*at, "partition_states", |state, _| record::partition_state(state));
+        partitions.iter().map(one).collect()
+    }
+
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
+        let one = |adopt: &Adopt| self.run(adopt.partition, "adopt", |state, now| record::adopt(state, now, adopt));
+        adopts.iter().map(one).collect()
+    }
+
+    async fn raise_landed(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+        self.run(partition, "raise_landed", |state, _| record::raise_landed(state, partition, epoch, landed))?
+    }
+
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
+        partitions.iter().map(|at| self.run(*at, "peek", |state, present| read::peek(state, present))).collect()
+    }
+
+    async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        partitions.iter().map(|at| self.run(*at, "lock", |state, now| lease::lock(state, now, lock, ttl))).collect()
+    }
+
+    async fn renew(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+        partitions.iter().map(|at| self.run(*at, "renew", |state, now| lease::renew(state, now, lock, ttl))).collect()
+    }
+
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
+        partitions.iter().map(|at| self.run(*at, "unlock", |state, now| lease::unlock(state, now, lock))).collect()
+    }
+
+    async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+        self.run(partition, "snapshot", |state, now| landing::snapshot(state, now, partition, lock))?
+    }
+
+    async fn scan(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<Entry>, HotError> {
+        self.run(partition, "scan", |state, _| landing::scan(state, cursor, count))
+    }
+
+    async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {
+        self.run(partition, "errors", |state, _| park::errors(state, cursor, count))
+    }
+
+    async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
+        self.run(partition, "collect", |state, _| landing::collect(state, partition, wanted))?
+    }
+
+    async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
+        self.run(settle.partition, "settle", |state, now| landing::settle(state, now, settle))?
+    }
+
+    async fn park(&self, park: &Park) -> Result<(), HotError> {
+        self.run(park.partition, "park", |state, now| park::park(state, now, park))?
+    }
+
+    async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
+        let now = self.now();
+        let mut workers = lock(&self.workers);
+        workers.retain(|_, end| *end > now);
+        workers.insert(worker.to_owned(), now.plus(ttl));
+        Ok(workers.keys().cloned().collect())
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), HotError> {
+        lock(&self.workers).remove(worker);
+        Ok(())
+    }
+}
+
+impl MemoryStore {
+    fn mutate_one(&self, mutation: &Mutation, load: Option<&Load>) -> Result<Mutated, HotError> {
+        let once = || {
+            self.run_for(&mutation.owner, "mutate", |state, present, partition| {
+                mutate::mutate(state, present, partition, mutation, load)
+            })?
+        };
+        match once() {
+            Err(error) if error.kind == HotKind::OutOfMemory => {
+                // Landed data of the own partition was not enough; the other partitions' goes next.
+                let load = load.map(room::of_load).unwrap_or_default();
+                self.make_room(room::of_mutation(mutation).saturating_add(load));
+                once()
+            }
+            reply => reply,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The proof and the merge of rows (R7, R14, R15).
+
+use storage_model::{Epoch, Owner, Partition, Version};
+
+use super::hash::OwnerHash;
+use super::read::select;
+use super::record::current;
+use super::room;
+use super::state::{PartState, Present};
+use crate::{Fields, Filled, Header, HotError, HotRead, Load, Marker, PartitionRecord};
+
+/// What an owner is once a load is believed.
+#[derive(Debug, Clone)]
+pub(super) struct Merged {
+    /// None if the owner has no row, and no version either.
+    pub(super) hash: Option<OwnerHash>,
+    /// Whether it is now known that the cold tier has no row.
+    pub(super) absent: bool,
+}
+
+/// Whether the load still holds: nothing was written since that could make its rows stale.
+pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
+    let marker = state.markers.get(&load.owner);
+    let still = match state.hashes.get(&load.owner) {
+        // Rows are compared with the version of a suspect hash, so that must not have moved either.
+        Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
+        Some(hash) => hash.born <= load.observed.marker.version(),
+        None => marker == load.observed.marker,
+    };
+    still && record.epoch == load.observed.epoch
+}
+
+/// Rows and hash taken together. The load is proved.
+pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) -> Merged {
+    let newest = load.rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+    let marker = state.markers.get(&load.owner);
+    let mut hash = match state.hashes.get(&load.owner) {
+        Some(hash) => hash.clone(),
+        None if load.rows.is_empty() && !(load.complete && matches!(marker, Marker::At(_))) => {
+            return Merged { hash: None, absent: load.complete && !matches!(marker, Marker::At(_)) };
+        }
+        None => OwnerHash::new(marker.version().max(newest), record.generation),
+    };
+    let suspect = hash.generation < record.generation;
+    let base = hash.version;
+    for (field, cell, version) in &load.rows {
+        // A hash that was rewound may be older than what has landed: a row newer than all of it wins.
+        if hash.cell(field).is_none() || (suspect && *version > base) {
+            hash.set(field.clone(), cell.clone());
+        }
+    }
+    hash.complete |= load.complete;
+    if suspect && load.complete {
+        hash.generation = record.generation;
+        hash.version = base.max(newest);
+    }
+    Merged { hash: Some(hash), absent: false }
+}
+
+/// Keeps what a proved load brought. A hash that no mark names gets the time to live of landed data.
+pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged) {
+    if let Some(mut hash) = merged.hash {
+        if state.marks.outstanding(owner) == 0 && hash.expires.is_none() {
+            hash.expires = Some(present.now.plus(present.hash_ttl));
+        }
+        state.markers.raise(owner, hash.version);
+        state.hashes.put(owner.clone(), hash);
+    } else if merged.absent {
+        state.markers.set_absent(owner, present.now.plus(present.absent_ttl));
+    }
+}
+
+/// Writes what was loaded, if it can be proved and there is room; answers the whole owner either way.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load: &Load) -> Result<Filled, HotError> {
+    let record = current(state, partition, "fill")?;
+    if !is_proved(state, record, load) {
+        return Ok(Filled::Refused);
+    }
+    let merged = merge(state, record, load);
+    let seen = whole(state, &load.owner, record.generation, &merged);
+    if room::make(state, present, room::of_load(load), Some(&load.owner)) {
+        keep(state, present, &load.owner, merged);
+    }
+    Ok(Filled::Accepted(seen))
+}
+
+/// All of an owner as it is with the load. One that has no row reads as empty and complete.
+fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -> HotRead {
+    let marks = state.marks.outstanding(owner);
+    match &merged.hash {
+        Some(hash) => HotRead {
+            header: Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, marks }),
+            cells: select(hash, &Fields::All),
+        },
+        None if merged.absent => {
+            HotRead { header: Some(Header { version: Version::ZERO, complete: true, generation, marks }), cells: Vec::new() }
+        }
+        None => HotRead::default(),
+    }
+}

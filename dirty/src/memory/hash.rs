@@ -1,0 +1,127 @@
+//! Owner hashes: cells, size, time to live.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
+
+/// One owner's data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OwnerHash {
+    /// The version of the last write.
+    pub(super) version: Version,
+    /// What was observed at or after this version still holds of every field that is not in the hash (R7).
+    pub(super) born: Version,
+    /// Every field that has a row is in the hash.
+    pub(super) complete: bool,
+    /// The generation it was written or compared under.
+    pub(super) generation: Epoch,
+    /// When it goes; none while marks name the owner (R2).
+    pub(super) expires: Option<Timestamp>,
+    /// Whether it goes when its last mark is settled.
+    pub(super) evict_when_landed: bool,
+    cells: BTreeMap<Field, Cell>,
+    cell_bytes: usize,
+}
+
+impl OwnerHash {
+    /// An empty hash, born at `version`.
+    pub(super) fn new(version: Version, generation: Epoch) -> Self {
+        Self {
+            version,
+            born: version,
+            complete: false,
+            generation,
+            expires: None,
+            evict_when_landed: false,
+            cells: BTreeMap::new(),
+            cell_bytes: 0,
+        }
+    }
+
+    pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {
+        self.cells.get(field)
+    }
+
+    pub(super) fn cells(&self) -> impl Iterator<Item = (&Field, &Cell)> {
+        self.cells.iter()
+    }
+
+    pub(super) fn set(&mut self, field: Field, cell: Cell) {
+        let name = field.as_str().len();
+        self.cell_bytes = self.cell_bytes.saturating_add(cell_bytes(name, &cell));
+        if let Some(old) = self.cells.insert(field, cell) {
+            self.cell_bytes = self.cell_bytes.saturating_sub(cell_bytes(name, &old));
+        }
+    }
+}
+
+/// Roughly the bytes of one cell under a name of so many bytes.
+pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
+    const CELL_OVERHEAD_BYTES: usize = 96;
+    CELL_OVERHEAD_BYTES.saturating_add(name).saturating_add(cell.value().len())
+}
+
+/// Roughly the bytes of an empty hash.
+pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
+
+/// The hashes of a partition, in order of their owners and of their ends.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Hashes {
+    map: BTreeMap<Owner, OwnerHash>,
+    // Those with a time to live, that is, landed ones. As the time to live is always the same and given anew with each use, the
+    // first to run out is also the least recently used.
+    ends: BTreeSet<(Timestamp, Owner)>,
+    bytes: usize,
+}
+
+impl Hashes {
+    pub(super) fn get(&self, owner: &Owner) -> Option<&OwnerHash> {
+        self.map.get(owner)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Owner, &OwnerHash)> {
+        self.map.iter()
+    }
+
+    pub(super) fn put(&mut self, owner: Owner, hash: OwnerHash) {
+        self.remove(&owner);
+        self.bytes = self.bytes.saturating_add(HASH_OVERHEAD_BYTES).saturating_add(hash.cell_bytes);
+        if let Some(end) = hash.expires {
+            self.ends.insert((end, owner.clone()));
+        }
+        self.map.insert(owner, hash);
+    }
+
+    pub(super) fn remove(&mut self, owner: &Owner) -> Option<OwnerHash> {
+        let hash = self.map.remove(owner)?;
+        self.bytes = self.bytes.saturating_sub(HASH_OVERHEAD_BYTES).saturating_sub(hash.cell_bytes);
+        if let Some(end) = hash.expires {
+            self.ends.remove(&(end, owner.clone()));
+        }
+        Some(hash)
+    }
+
+    /// Changes the owner's hash, if there is one.
+    pub(super) fn edit(&mut self, owner: &Owner, change: impl FnOnce(&mut OwnerHash)) {
+        if let Some(mut hash) = self.remove(owner) {
+            change(&mut hash);
+            self.put(owner.clone(), hash);
+        }
+    }
+
+    /// The landed hash that was used least recently, but for this owner's.
+    pub(super) fn coldest(&self, but: Option<&Owner>) -> Option<Owner> {
+        self.ends.iter().map(|(_, owner)| owner).find(|owner| Some(*owner) != but).cloned()
+    }
+
+    /// Drops what has run out.
+    pub(super) fn sweep(&mut self, now: Timestamp) {
+        while let Some((_, owner)) = self.ends.first().filter(|(end, _)| *end <= now).cloned() {
+            self.remove(&owner);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a worker does with marks: snapshot, scan, collect, settle.
+
+use std::collections::BTreeSet;
+
+use storage_model::{Field, Owner, Partition};
+
+use super::lock::require;
+use super::read::read;
+use super::record::{current, in_epoch, raise};
+use super::state::{PartState, Present};
+use crate::{Collected, Entry, Fields, HotError, Lock, Page, Settle, Settled, Snapshot};
+
+/// Turns the dirty map into the snapshot, unless one is left over (R4).
+///
+/// # Errors
+/// `Unprepared`, `LockLost`.
+pub fn snapshot(state: &mut PartState, present: &Present, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+    current(state, partition, "snapshot")?;
+    require(state, present.now, partition, lock, "snapshot")?;
+    if !state.marks.snapshot_is_empty() {
+        return Ok(Snapshot::Leftover);
+    }
+    if state.marks.live_is_empty() {
+        return Ok(Snapshot::Empty);
+    }
+    state.marks.turn();
+    Ok(Snapshot::Taken)
+}
+
+/// Some entries of the snapshot.
+#[must_use]
+pub fn scan(state: &PartState, cursor: u64, count: usize) -> Page<Entry> {
+    state.marks.snapshot_page(cursor, count)
+}
+
+/// Marked fields of owners, each with its owner's version, and what the fence needs.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn collect(state: &PartState, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
+    let record = current(state, partition, "collect")?;
+    let cells = |fields: &Vec<Field>| if fields.is_empty() { Fields::All } else { Fields::Cells(fields.clone()) };
+    let reads = wanted.iter().map(|(owner, fields)| read(state, owner, &cells(fields))).collect();
+    Ok(Collected { epoch: record.epoch, landed: record.landed, reads })
+}
+
+/// Clears marks whose rows were committed (R5).
+///
+/// # Errors
+/// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was cleared.
+pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Result<Settled, HotError> {
+    in_epoch(state, settle.partition, settle.epoch, "settle")?;
+    if let Some(lock) = &settle.lock {
+        require(state, present.now, settle.partition, lock, "settle")?;
+    }
+    let mut settled = Settled::default();
+    let mut touched = BTreeSet::new();
+    // Without the lock, a flush: its marks are left to the worker.
+    for (entry, version) in settle.marks.iter().filter(|_| settle.lock.is_some()) {
+        let Some(mark) = &entry.mark else { continue };
+        if state.marks.clear(mark, *version) {
+            settled.cleared += 1;
+            touched.insert(&mark.owner);
+        }
+    }
+    for (owner, field, version) in &settle.rows {
+        if state.marks.clear_error(&(owner.clone(), field.clone()), *version) {
+            settled.errors_cleared += 1;
+            touched.insert(owner);
+        }
+    }
+    raise(state, settle.landed);
+    touched.into_iter().for_each(|owner| state.release(present, owner));
+    Ok(settled)
+}

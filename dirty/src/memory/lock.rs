@@ -1,0 +1,65 @@
+//! The partition's lock. It only saves work; nothing is lost without it (R3).
+
+use std::time::Duration;
+
+use storage_model::{Partition, Timestamp};
+
+use super::state::{PartState, Present};
+use crate::{HotError, HotKind, Lock};
+
+/// A lock that was taken, and when it runs out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    lock: Lock,
+    end: Timestamp,
+}
+
+/// Who holds the lock, if it has not run out.
+#[must_use]
+pub fn holder(state: &PartState, now: Timestamp) -> Option<&Lock> {
+    state.lock.as_ref().filter(|held| held.end > now).map(|held| &held.lock)
+}
+
+fn holds(state: &PartState, now: Timestamp, lock: &Lock) -> bool {
+    holder(state, now).is_some_and(|held| held.token == lock.token)
+}
+
+/// Refuses whoever does not hold the lock.
+pub(super) fn require(
+    state: &PartState,
+    now: Timestamp,
+    partition: Partition,
+    lock: &Lock,
+    operation: &'static str,
+) -> Result<(), HotError> {
+    if holds(state, now, lock) {
+        return Ok(());
+    }
+    let message = format!("{} does not hold the lock of partition {partition} any more", lock.holder);
+    Err(HotError::not_applied(HotKind::LockLost, operation, message))
+}
+
+/// Takes the lock if nobody holds it.
+pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration) -> bool {
+    if holder(state, present.now).is_some() {
+        return false;
+    }
+    state.lock = Some(Held { lock: lock.clone(), end: present.now.plus(ttl) });
+    true
+}
+
+/// Prolongs the lock if it is still held.
+pub fn renew(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration) -> bool {
+    let held = holds(state, present.now, lock);
+    if held {
+        state.lock = Some(Held { lock: lock.clone(), end: present.now.plus(ttl) });
+    }
+    held
+}
+
+/// Gives the lock back if it is still held.
+pub fn unlock(state: &mut PartState, present: &Present, lock: &Lock) {
+    if holds(state, present.now, lock) {
+        state.lock = None;
+    }
+}

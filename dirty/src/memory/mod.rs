@@ -1,0 +1,44 @@
+//! The hot tier in memory: the contract without a server, for embedded use and for tests.
+//!
+//! What Redis does with one script, this engine does with one *transition*: a function of one partition's state and the present
+//! time, without input, output or clock. [`MemoryStore`] holds one mutex per partition and calls transitions under it, so each
+//! is as atomic as a script. Tests and models may call them directly on a [`PartState`], which can be cloned and compared.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`store`] | [`MemoryStore`], [`MemorySettings`]: the engine, its limit, and what tests may do to it |
+//! | `engine` | the contract, call by call |
+//! | [`state`] | [`PartState`], [`Present`]: all that a partition holds, and what a transition knows of the outside |
+//! | `hash` | owner hashes: cells, size, time to live |
+//! | `marker` | exist markers and negative answers |
+//! | `marks`, `numbered` | dirty map, snapshot and error map, and how many marks name an owner |
+//! | `ops` | the replies of recent operations |
+//! | [`read`] | reading, observing, evicting and touching owners |
+//! | [`mutate`], `plan` | one mutation: what it would change, and the change |
+//! | [`fill`] | the proof and the merge of rows |
+//! | [`landing`], [`park`] | what a worker does with marks |
+//! | [`record`], [`lock`] | the partition's record and lock |
+//! | [`invariant`] | what must hold after every transition |
+//! | `room` | eviction of landed data when memory is short |
+
+mod engine;
+pub mod fill;
+mod hash;
+pub mod invariant;
+pub mod landing;
+pub mod lock;
+mod marker;
+mod marks;
+pub mod mutate;
+mod numbered;
+mod ops;
+pub mod park;
+mod plan;
+pub mod read;
+pub mod record;
+mod room;
+pub mod state;
+pub mod store;
+
+pub use state::{PartState, Present};
+pub use store::{MemorySettings, MemoryState, MemoryStore};

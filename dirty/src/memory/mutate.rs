@@ -1,0 +1,114 @@
+//! One mutation.
+
+use storage_model::{Applied, Mutation, Partition, Version};
+
+use super::fill::{Merged, is_proved, keep, merge};
+use super::hash::OwnerHash;
+use super::plan::{Met, Plan, Unmet, plan};
+use super::record::recorded;
+use super::room;
+use super::state::{PartState, Present};
+use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
+
+const OPERATION: &str = "mutate";
+
+/// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
+///
+/// # Errors
+/// `Unprepared` without a record, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// Nothing changed.
+pub fn mutate(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    mutation: &Mutation,
+    load: Option<&Load>,
+) -> Result<Mutated, HotError> {
+    let record = recorded(state, partition, OPERATION)?.clone();
+    if let Some(reply) = state.ops.reply(&mutation.id) {
+        return Ok(Mutated::Applied(reply.clone()));
+    }
+    if present.now >= mutation.deadline {
+        return Ok(Mutated::Refused(Refusal::Expired));
+    }
+    let load = load.filter(|load| load.owner == mutation.owner && is_proved(state, &record, load));
+    let merged = load.map(|load| merge(state, &record, load));
+    let met = meet(state, &record, mutation, merged.as_ref());
+    let version = met.version().unwrap_or_default();
+    let plan = match plan(&met, mutation) {
+        Ok(plan) => plan,
+        Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
+        Err(Unmet::Load) => {
+            let observed = Observed { marker: state.markers.get(&mutation.owner), epoch: record.epoch };
+            return Ok(Mutated::Load(observed));
+        }
+    };
+    let next = next_version(&record, present)?;
+    let wanted = room::of_mutation(mutation).saturating_add(load.map(room::of_load).unwrap_or_default());
+    if !room::make(state, present, wanted, Some(&mutation.owner)) {
+        let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
+        return Err(HotError::not_applied(HotKind::OutOfMemory, OPERATION, message));
+    }
+    // Nothing is refused from here on.
+    if let Some(merged) = merged {
+        keep(state, present, &mutation.owner, merged);
+    }
+    if plan.cells.is_empty() {
+        return Ok(Mutated::Applied(Applied { version, changed: 0, counters: plan.counters }));
+    }
+    let reply = write(state, present, &record, mutation, plan, next);
+    Ok(Mutated::Applied(reply))
+}
+
+/// The owner as the mutation meets it: with its load, if that is proved.
+fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation, merged: Option<&'a Merged>) -> Met<'a> {
+    let owner = &mutation.owner;
+    let marker = state.markers.get(owner);
+    let (hash, marker) = match merged {
+        Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
+        None => (state.hashes.get(owner), marker),
+    };
+    Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner) }
+}
+
+/// The version of the partition's next write: above all before it, and at least the time.
+fn next_version(record: &PartitionRecord, present: &Present) -> Result<Version, HotError> {
+    Version::new(record.source.get().saturating_add(1).max(present.now.0)).ok_or_else(|| {
+        let message = format!("the next version would be above {}; set the clock right", Version::MAX);
+        HotError::not_applied(HotKind::Corrupt, OPERATION, message)
+    })
+}
+
+/// The write itself: mark, marker, data, source and reply in one step (R1).
+fn write(
+    state: &mut PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    mutation: &Mutation,
+    plan: Plan,
+    version: Version,
+) -> Applied {
+    let owner = &mutation.owner;
+    let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
+    state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
+    let complete = state.markers.get(owner) == Marker::Absent;
+    state.markers.raise(owner, version);
+    if state.hashes.get(owner).is_none() {
+        let mut hash = OwnerHash::new(version, record.generation);
+        hash.complete = complete;
+        state.hashes.put(owner.clone(), hash);
+    }
+    let reply = Applied { version, changed: u32::try_from(plan.cells.len()).unwrap_or(u32::MAX), counters: plan.counters };
+    state.hashes.edit(owner, |hash| {
+        hash.version = version;
+        // H15: an older row must not come back in place of the value that is given up here.
+        hash.born = if plan.purges { version } else { hash.born };
+        hash.expires = None;
+        plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
+    });
+    if let Some(record) = &mut state.record {
+        record.source = version;
+    }
+    state.ops.remember(mutation.id, reply.clone());
+    reply
+}

@@ -1,0 +1,58 @@
+//! The error map: fields that the database refused, with the reason and the next attempt.
+
+use storage_model::{Owner, Timestamp};
+
+use super::lock::require;
+use super::marks::ErrorMark;
+use super::record::in_epoch;
+use super::state::{PartState, Present};
+use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
+
+/// Moves snapshot entries to the error map, and counts attempts.
+///
+/// # Errors
+/// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was moved.
+pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<(), HotError> {
+    in_epoch(state, park.partition, park.epoch, "park")?;
+    require(state, present.now, park.partition, &park.lock, "park")?;
+    for parked in &park.parked {
+        // Every name in memory can be read, so there is always an owner.
+        let Some(owner) = &parked.owner else { continue };
+        for fault in &parked.faults {
+            refuse(state, present.now, park, owner, fault);
+        }
+        // ORDER: after its error marks, so that the owner is never seen without a mark.
+        clear_source(state, parked);
+        state.release(present, owner);
+    }
+    Ok(())
+}
+
+fn clear_source(state: &mut PartState, parked: &Parked) {
+    if let Some(entry) = &parked.source
+        && let Some(mark) = &entry.mark
+    {
+        state.marks.clear(mark, entry.version);
+    }
+}
+
+/// Makes a field's error mark, or counts another attempt; the greater version stays, with its reason.
+fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fault: &Fault) {
+    let target = (owner.clone(), fault.field.clone());
+    let old = state.marks.error(&target).cloned();
+    let attempts = old.as_ref().map_or(1, |old| old.attempts.saturating_add(1));
+    let delay = park.retry_min.saturating_mul(1 << (attempts - 1).min(31)).min(park.retry_max);
+    let first = old.as_ref().map_or(now, |old| old.first);
+    let (version, code, message) = match old {
+        Some(old) if old.version > fault.version => (old.version, old.code, old.message),
+        _ => (fault.version, fault.code, fault.message.clone()),
+    };
+    let error = ErrorMark { version, attempts, first, last: now, next: now.plus(delay), code, message };
+    state.marks.set_error(target, error);
+}
+
+/// Some entries of the error map.
+#[must_use]
+pub fn errors(state: &PartState, cursor: u64, count: usize) -> Page<ErrorEntry> {
+    state.marks.error_page(cursor, count)
+}

@@ -1,0 +1,73 @@
+//! Reading, observing, evicting and touching owners.
+
+use bytes::Bytes;
+use storage_model::{Cell, Field, Owner, Partition};
+
+use super::hash::OwnerHash;
+use super::lock::holder;
+use super::record::current;
+use super::state::{PartState, Present};
+use crate::{Evicted, Fields, HotError, HotRead, Observed, PartitionPeek};
+
+/// The hash as it is.
+#[must_use]
+pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
+    let cells = state.hashes.get(owner).map(|hash| select(hash, fields)).unwrap_or_default();
+    HotRead { header: state.header(owner), cells }
+}
+
+pub(super) fn select(hash: &OwnerHash, fields: &Fields) -> Vec<(Field, Cell)> {
+    let all = || hash.cells().map(|(field, cell)| (field.clone(), cell.clone()));
+    let some = |asked: &[Field]| {
+        asked.iter().filter_map(|field| hash.cell(field).map(|cell| (field.clone(), cell.clone()))).collect::<Vec<_>>()
+    };
+    match fields {
+        Fields::Live(asked) => some(asked).into_iter().filter(|(_, cell)| cell.live().is_some()).collect(),
+        Fields::Cells(asked) => some(asked),
+        Fields::All => all().collect(),
+        Fields::Names => all().map(|(field, cell)| (field, emptied(&cell))).collect(),
+    }
+}
+
+fn emptied(cell: &Cell) -> Cell {
+    match cell {
+        Cell::Live(_) => Cell::Live(Bytes::new()),
+        Cell::Removed(_) => Cell::Removed(Bytes::new()),
+        Cell::Purged => Cell::Purged,
+    }
+}
+
+/// The marker and the epoch.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
+    let record = current(state, partition, "observe")?;
+    Ok(Observed { marker: state.markers.get(owner), epoch: record.epoch })
+}
+
+/// Drops the hash, or has it dropped when its last mark is settled.
+pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
+    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() {
+        state.hashes.edit(owner, |hash| hash.evict_when_landed = true);
+        return Evicted::WhenLanded;
+    }
+    state.hashes.remove(owner);
+    Evicted::Gone
+}
+
+/// Gives a hash that has a time to live the full one again.
+pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
+    let end = present.now.plus(present.hash_ttl);
+    if state.hashes.get(owner).is_some_and(|hash| hash.expires.is_some()) {
+        state.hashes.edit(owner, |hash| hash.expires = Some(end));
+    }
+}
+
+/// Sizes, the oldest mark's age and the lock's holder.
+#[must_use]
+pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
+    let [live, snapshot, errors] = state.marks.sizes().map(|size| u64::try_from(size).unwrap_or(u64::MAX));
+    let holder = holder(state, present.now).map(|lock| lock.holder.clone());
+    PartitionPeek { live, snapshot, errors, oldest: state.marks.oldest(), holder }
+}

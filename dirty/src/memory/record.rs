@@ -1,0 +1,102 @@
+//! The partition's record (R14).
+
+use storage_model::{Epoch, Partition, Version};
+
+use super::state::{PartState, Present};
+use crate::{Adopt, HotError, HotKind, PartitionRecord, PartitionState};
+
+/// The record, whichever incarnation made it; `Unprepared` if there is none.
+pub(super) fn recorded<'a>(
+    state: &'a PartState,
+    partition: Partition,
+    operation: &'static str,
+) -> Result<&'a PartitionRecord, HotError> {
+    state.record.as_ref().ok_or_else(|| {
+        let message = format!("partition {partition} has no record; adopt it first");
+        HotError::not_applied(HotKind::Unprepared(partition), operation, message)
+    })
+}
+
+/// The record, if the present incarnation made it; otherwise `Unprepared`.
+pub(super) fn current<'a>(
+    state: &'a PartState,
+    partition: Partition,
+    operation: &'static str,
+) -> Result<&'a PartitionRecord, HotError> {
+    let record = recorded(state, partition, operation)?;
+    if *record.incarnation == *state.incarnation {
+        return Ok(record);
+    }
+    let message = format!("partition {partition} was recorded under another incarnation; adopt it first");
+    Err(HotError::not_applied(HotKind::Unprepared(partition), operation, message))
+}
+
+/// The present record, if its epoch is the one that the caller works under; otherwise `EpochMoved`.
+pub(super) fn in_epoch<'a>(
+    state: &'a PartState,
+    partition: Partition,
+    epoch: Epoch,
+    operation: &'static str,
+) -> Result<&'a PartitionRecord, HotError> {
+    let record = current(state, partition, operation)?;
+    if record.epoch == epoch {
+        return Ok(record);
+    }
+    let message = format!("partition {partition} is in epoch {}, not {epoch}; collect anew", record.epoch);
+    Err(HotError::not_applied(HotKind::EpochMoved, operation, message))
+}
+
+/// The record beside the incarnation.
+#[must_use]
+pub fn partition_state(state: &PartState) -> PartitionState {
+    PartitionState { incarnation: state.incarnation.to_string(), record: state.record.clone() }
+}
+
+/// Makes or replaces the record, if it and the incarnation are still those seen and the epoch is greater.
+pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
+    let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
+    let seen = &adopt.seen;
+    if *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record) {
+        return false;
+    }
+    let record = match &state.record {
+        Some(old) if adopt.epoch <= old.epoch => return false,
+        Some(old) => {
+            let rewound = old.landed < adopt.last_version;
+            PartitionRecord {
+                incarnation: state.incarnation.to_string(),
+                epoch: adopt.epoch,
+                generation: if rewound { adopt.epoch } else { old.generation },
+                source: old.source.max(adopt.last_version),
+                landed: old.landed.max(adopt.last_version),
+            }
+        }
+        None => PartitionRecord {
+            incarnation: state.incarnation.to_string(),
+            epoch: adopt.epoch,
+            generation: adopt.epoch,
+            source: adopt.last_version.max(Version::new(present.now.0).unwrap_or_default()),
+            landed: adopt.last_version,
+        },
+    };
+    state.record = Some(record);
+    true
+}
+
+/// Raises what is known to have landed. The version source follows, so that no later write is ever below it.
+pub(super) fn raise(state: &mut PartState, landed: Version) {
+    if let Some(record) = &mut state.record {
+        record.landed = record.landed.max(landed);
+        record.source = record.source.max(landed);
+    }
+}
+
+/// Raises `landed` after a fence found that a commit was not settled.
+///
+/// # Errors
+/// `Unprepared`, `EpochMoved`.
+pub fn raise_landed(state: &mut PartState, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+    in_epoch(state, partition, epoch, "raise_landed")?;
+    raise(state, landed);
+    Ok(())
+}

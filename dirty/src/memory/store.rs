@@ -1,0 +1,220 @@
+//! The engine, its limit, and what tests may do to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use storage_model::{Clock, Owner, Partition, SystemClock, Timestamp};
+
+use super::state::{PartState, Present};
+use super::{invariant, room};
+use crate::{HotError, HotKind};
+
+/// How much a [`MemoryStore`] holds, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// How many partitions. Default: 256. At least 1 is used.
+    pub partitions: u32,
+    /// How long landed data stays after its last use. Default: 1 hour.
+    pub hash_ttl: Duration,
+    /// How long it is remembered that the cold tier has no row of an owner. Default: 10 seconds.
+    pub absent_ttl: Duration,
+    /// About the most bytes of all partitions. Default: no limit. At the limit landed data is evicted, the least recently used
+    /// first; when none is left, mutations are refused as `OutOfMemory`, and what a worker calls goes on.
+    pub bytes_max: usize,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self { partitions: 256, hash_ttl: Duration::from_secs(3_600), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX }
+    }
+}
+
+/// The hot tier in the memory of this process. It is as durable as the process.
+pub struct MemoryStore {
+    settings: MemorySettings,
+    clock: Arc<dyn Clock>,
+    // One lock a partition: a transition touches one partition, takes microseconds and never waits for anything else.
+    parts: Vec<Mutex<PartState>>,
+    bytes_max: AtomicUsize,
+    // All partitions' bytes, kept by whoever holds a partition's lock.
+    bytes: AtomicUsize,
+    // Announced workers and when their announcements run out.
+    pub(super) workers: Mutex<BTreeMap<String, Timestamp>>,
+    incarnations: AtomicU64,
+}
+
+/// A copy of all that a [`MemoryStore`] held at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryState(Vec<PartState>);
+
+impl MemoryState {
+    /// What does not hold that must always hold, in one line; none if all is well.
+    #[must_use]
+    pub fn violation(&self) -> Option<String> {
+        self.0.iter().find_map(invariant::violation)
+    }
+
+    /// When an owner's hash ends: no answer without a hash, no moment if it has no time to live.
+    #[must_use]
+    pub fn end_of(&self, owner: &Owner) -> Option<Option<Timestamp>> {
+        self.0.iter().find_map(|part| part.hashes.get(owner)).map(|hash| hash.expires)
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(MemorySettings::default(), Arc::new(SystemClock))
+    }
+}
+
+impl MemoryStore {
+    /// An empty store. All of its time comes from `clock`.
+    #[must_use]
+    pub fn new(settings: MemorySettings, clock: Arc<dyn Clock>) -> Self {
+        let settings = MemorySettings { partitions: settings.partitions.max(1), ..settings };
+        let name = incarnation(0);
+        let parts = (0..settings.partitions).map(|_| Mutex::new(PartState::new(name.clone()))).collect();
+        let bytes_max = AtomicUsize::new(settings.bytes_max);
+        Self {
+            settings,
+            clock,
+            bytes_max,
+            parts,
+            bytes: AtomicUsize::new(0),
+            workers: Mutex::default(),
+            incarnations: AtomicU64::new(0),
+        }
+    }
+
+    /// How it was set up; the limit may have been moved since.
+    #[must_use]
+    pub fn settings(&self) -> &MemorySettings {
+        &self.settings
+    }
+
+    /// Roughly the bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next mutation or fill.
+    pub fn limit(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All partitions are to be adopted.
+    pub fn replace_incarnation(&self) {
+        let name = self.next_incarnation();
+        self.all().iter_mut().for_each(|part| part.incarnation = name.clone());
+    }
+
+    /// Forgets everything but the incarnation, as FLUSHALL does.
+    pub fn wipe(&self) {
+        let mut parts = self.all();
+        parts.iter_mut().for_each(|part| **part = PartState::new(part.incarnation.clone()));
+        lock(&self.workers).clear();
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// A copy of everything at this moment.
+    #[must_use]
+    pub fn clone_state(&self) -> MemoryState {
+        MemoryState(self.all().iter().map(|part| (**part).clone()).collect())
+    }
+
+    /// Goes back to an older copy under a new incarnation, as a failover to a replica that lagged does. Partitions that the copy
+    /// does not have become empty.
+    pub fn restore(&self, copy: MemoryState) {
+        let name = self.next_incarnation();
+        let mut parts = self.all();
+        let mut old = copy.0.into_iter();
+        for part in &mut parts {
+            **part = old.next().unwrap_or_else(|| PartState::new(name.clone()));
+            part.incarnation = name.clone();
+        }
+        self.bytes.store(parts.iter().map(|part| part.bytes()).sum(), Ordering::Relaxed);
+    }
+
+    /// Runs a transition on a partition.
+    pub(super) fn run<T>(
+        &self,
+        partition: Partition,
+        operation: &'static str,
+        transition: impl FnOnce(&mut PartState, &Present) -> T,
+    ) -> Result<T, HotError> {
+        let mut state = self.part(partition, operation)?;
+        let before = state.bytes();
+        let elsewhere = self.bytes().saturating_sub(before);
+        let present = Present {
+            now: self.clock.now(),
+            hash_ttl: self.settings.hash_ttl,
+            absent_ttl: self.settings.absent_ttl,
+            bytes_max: self.bytes_max.load(Ordering::Relaxed).saturating_sub(elsewhere),
+        };
+        state.sweep(present.now);
+        let out = transition(&mut state, &present);
+        self.bytes.fetch_add(state.bytes().wrapping_sub(before), Ordering::Relaxed);
+        Ok(out)
+    }
+
+    /// As [`Self::run`], on the partition of an owner.
+    pub(super) fn run_for<T>(
+        &self,
+        owner: &Owner,
+        operation: &'static str,
+        transition: impl FnOnce(&mut PartState, &Present, Partition) -> T,
+    ) -> Result<T, HotError> {
+        let partition = owner.partition(self.settings.partitions);
+        self.run(partition, operation, |state, present| transition(state, present, partition))
+    }
+
+    /// Evicts landed data of all partitions until `wanted` bytes more fit; for a partition that has none of its own left.
+    pub(super) fn make_room(&self, wanted: usize) {
+        for partition in (0..self.settings.partitions).map(Partition) {
+            let made = self.run(partition, "evict", |state, present| room::make(state, present, wanted, None));
+            if made == Ok(true) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn part(&self, partition: Partition, operation: &'static str) -> Result<MutexGuard<'_, PartState>, HotError> {
+        let part = usize::try_from(partition.0).ok().and_then(|index| self.parts.get(index));
+        part.map(lock).ok_or_else(|| {
+            let message = format!("there is no partition {partition}; there are {}", self.settings.partitions);
+            HotError::not_applied(HotKind::PartitionCount, operation, message)
+        })
+    }
+
+    // Always in the same order, so that two of these can't wait for each other.
+    fn all(&self) -> Vec<MutexGuard<'_, PartState>> {
+        self.parts.iter().map(lock).collect()
+    }
+
+    fn next_incarnation(&self) -> Arc<str> {
+        incarnation(self.incarnations.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+fn incarnation(number: u64) -> Arc<str> {
+    Arc::from(format!("memory-{number}"))
+}
+
+/// A transition that panics is a bug; the state it leaves is still one that an earlier step made.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
