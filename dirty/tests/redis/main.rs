@@ -3,6 +3,7 @@
 
 mod cluster;
 mod conformance;
+mod counts;
 mod landing;
 mod loads;
 mod memory_limit;
