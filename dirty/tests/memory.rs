@@ -1,4 +1,11 @@
-//! The engine in memory passes the suite of the hot tier.
+//! The engine in memory passes the suite of the hot tier, and keeps its invariants through random histories.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test: its failures are panics"
+)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -69,3 +76,325 @@ impl Rig for Memory {
 }
 
 storage_dirty::hot_conformance!(conformance, memory());
+
+/// Random histories against a cold tier of two lines: whatever is acknowledged is read back, and lands.
+mod random {
+    use std::collections::BTreeMap;
+
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+    use storage_dirty::{
+        Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Mutated, Observed, Park, Parked, Read, Refusal,
+    };
+    use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle, Snapshot};
+    use storage_model::{
+        Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner, Partition, SeededIds, Timestamp,
+        Version,
+    };
+
+    use super::{Arc, Duration};
+
+    const STEPS: usize = 10_000;
+
+    /// Rows that were collected, and perhaps committed, and not settled yet.
+    struct Batch {
+        partition: Partition,
+        lock: Lock,
+        epoch: Epoch,
+        entries: Vec<Entry>,
+        rows: Vec<(Owner, Field, Cell, Version)>,
+    }
+
+    struct World {
+        random: StdRng,
+        ids: SeededIds,
+        clock: Arc<ManualClock>,
+        store: MemoryStore,
+        /// What was acknowledged.
+        truth: BTreeMap<(Owner, Field), Cell>,
+        /// The cold tier.
+        rows: BTreeMap<(Owner, Field), (Cell, Version)>,
+        loads: Vec<Load>,
+        batches: Vec<Batch>,
+        epoch: u64,
+        applied: usize,
+        landed: usize,
+        refused_fills: usize,
+        parked: usize,
+    }
+
+    #[tokio::test]
+    async fn ten_thousand_random_steps_break_no_invariant_and_lose_nothing() {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
+        println!("SEED={seed}");
+        let mut world = World::new(seed);
+        world.adopt().await;
+        for step in 0..STEPS {
+            world.step().await;
+            assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, step {step}");
+        }
+        world.drain().await;
+        assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, drained");
+        let cold: BTreeMap<_, _> = world.rows.iter().map(|(name, (cell, _))| (name.clone(), cell.clone())).collect();
+        assert_eq!(cold, world.truth, "SEED={seed}: what was acknowledged has landed");
+        let seen = [world.applied, world.landed, world.refused_fills, world.parked];
+        assert!(seen.iter().all(|count| *count > 20), "SEED={seed}: the history did too little: {seen:?}");
+    }
+
+    impl World {
+        fn new(seed: u64) -> Self {
+            let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+            let settings = MemorySettings { partitions: 2, hash_ttl: Duration::from_secs(30), ..MemorySettings::default() };
+            Self {
+                random: StdRng::seed_from_u64(seed),
+                ids: SeededIds::new(seed),
+                store: MemoryStore::new(settings, clock.clone()),
+                clock,
+                truth: BTreeMap::new(),
+                rows: BTreeMap::new(),
+                loads: Vec::new(),
+                batches: Vec::new(),
+                epoch: 0,
+                applied: 0,
+                landed: 0,
+                refused_fills: 0,
+                parked: 0,
+            }
+        }
+
+        async fn step(&mut self) {
+            match self.random.random_range(0..100) {
+                0..35 => self.write().await,
+                35..50 => self.read().await,
+                50..55 => self.observe().await,
+                55..65 => self.fill().await,
+                65..72 => {
+                    let owner = self.owner();
+                    drop(self.store.evict(&[owner]).await);
+                }
+                72..75 => {
+                    let owner = self.owner();
+                    self.store.touch(&[owner]).await.unwrap();
+                }
+                75..80 => self.clock.advance(Duration::from_millis(self.random.random_range(0..5_000))),
+                80 => self.clock.advance(Duration::from_secs(40)),
+                81 => self.clock.set(Timestamp(self.clock.now().0 - 1_000_000)),
+                82 => self.store.limit(self.random.random_range(0..20_000)),
+                83..86 => self.store.limit(usize::MAX),
+                86 => {
+                    self.store.replace_incarnation();
+                    self.adopt().await;
+                }
+                87..92 => self.collect().await,
+                92..96 => {
+                    let at = self.random.random_range(0..=self.batches.len());
+                    self.commit(at);
+                }
+                _ => self.settle().await,
+            }
+        }
+
+        fn owner(&mut self) -> Owner {
+            Owner::new("game", "eu", "player", &self.random.random_range(0..6).to_string()).unwrap()
+        }
+
+        fn field(&mut self) -> Field {
+            Field::new(["a", "b", "c"][self.random.random_range(0..3)]).unwrap()
+        }
+
+        fn change(&mut self) -> Change {
+            let number = self.random.random_range(-5_i64..100);
+            match self.random.random_range(0..10) {
+                0..4 => Change::Set(Bytes::from(number.to_string())),
+                4..7 => Change::Incr(number),
+                7 => Change::Remove,
+                8 => Change::Restore,
+                _ => Change::Purge,
+            }
+        }
+
+        async fn adopt(&mut self) {
+            self.epoch += 1;
+            for partition in [Partition(0), Partition(1)] {
+                let seen = self.store.partition_states(&[partition]).await.remove(0).unwrap();
+                let versions = self.rows.iter().filter(|((owner, _), _)| owner.partition(2) == partition);
+                let last_version = versions.map(|(_, (_, version))| *version).max().unwrap_or_default();
+                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version };
+                assert_eq!(self.store.adopt(&[adopt]).await, vec![Ok(true)]);
+            }
+        }
+
+        async fn write(&mut self) {
+            let owner = self.owner();
+            let changes = (0..self.random.random_range(1..=3)).map(|_| (self.field(), self.change())).collect();
+            let condition = if self.random.random_bool(0.1) { Condition::Absent } else { Condition::None };
+            let deadline = self.clock.now().plus(Duration::from_secs(30));
+            let mutation = Mutation::new(owner.clone(), changes, self.ids.next(), deadline).when(condition);
+            let stale = self.loads.iter().rev().find(|load| load.owner == owner).cloned();
+            let mut reply = self.store.mutate(&[(mutation.clone(), stale)]).await.remove(0);
+            if let Ok(Mutated::Load(observed)) = reply {
+                let load = self.load(&owner, observed);
+                reply = self.store.mutate(&[(mutation.clone(), Some(load))]).await.remove(0);
+            }
+            match reply {
+                Ok(Mutated::Applied(applied)) => {
+                    let again = self.store.mutate(&[(mutation.clone(), None)]).await.remove(0);
+                    if applied.changed > 0 {
+                        assert_eq!(again, Ok(Mutated::Applied(applied.clone())), "a repeat");
+                    }
+                    self.applied += 1;
+                    let counters = mutation.changes.into_iter().filter_map(|(field, change)| self.expect(&owner, field, change));
+                    assert_eq!(counters.collect::<Vec<_>>(), applied.counters);
+                }
+                Ok(Mutated::Refused(Refusal::NotLanded | Refusal::Exists(_))) => {}
+                Err(error) if error.kind == HotKind::OutOfMemory => {}
+                other => panic!("{other:?}"),
+            }
+        }
+
+        /// What an acknowledged change did; the counter, if it is one.
+        fn expect(&mut self, owner: &Owner, field: Field, change: Change) -> Option<i64> {
+            let name = (owner.clone(), field);
+            let old = self.truth.get(&name).cloned();
+            let (cell, counter) = match (change, old) {
+                (Change::Set(value), _) => (Cell::Live(value), None),
+                (Change::Incr(by), old) => {
+                    let held =
+                        old.as_ref().and_then(Cell::live).map_or(0, |value| std::str::from_utf8(value).unwrap().parse().unwrap());
+                    (Cell::Live(Bytes::from((held + by).to_string())), Some(held + by))
+                }
+                (Change::Remove, Some(Cell::Live(value))) => (Cell::Removed(value), None),
+                (Change::Restore, Some(Cell::Removed(value))) => (Cell::Live(value), None),
+                (Change::Purge, Some(Cell::Removed(_))) => (Cell::Purged, None),
+                _ => return None,
+            };
+            self.truth.insert(name, cell);
+            counter
+        }
+
+        fn load(&self, owner: &Owner, observed: Observed) -> Load {
+            let rows = self.rows.iter().filter(|((of, _), _)| of == owner);
+            let rows = rows.map(|((_, field), (cell, version))| (field.clone(), cell.clone(), *version)).collect();
+            Load { owner: owner.clone(), observed, rows, complete: true }
+        }
+
+        async fn read(&mut self) {
+            let owner = self.owner();
+            let read = self.store.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.remove(0).unwrap();
+            let Some(header) = read.header else { return };
+            let held: BTreeMap<_, _> = read.cells.into_iter().collect();
+            for ((_, field), cell) in self.truth.iter().filter(|((of, _), _)| *of == owner) {
+                let seen = held.get(field);
+                assert!(seen == Some(cell) || (seen.is_none() && !header.complete), "{owner}/{field}: {seen:?}, not {cell:?}");
+            }
+        }
+
+        /// Remembers a load, to be used now or much later.
+        async fn observe(&mut self) {
+            let owner = self.owner();
+            let observed = self.store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+            let load = self.load(&owner, observed);
+            self.loads.push(load);
+        }
+
+        async fn fill(&mut self) {
+            if self.loads.is_empty() {
+                return;
+            }
+            let load = self.loads.remove(self.random.random_range(0..self.loads.len()));
+            match self.store.fill(std::slice::from_ref(&load)).await.remove(0).unwrap() {
+                Filled::Refused => self.refused_fills += 1,
+                Filled::Accepted(read) => {
+                    let truth = self.truth.iter().filter(|((owner, _), _)| *owner == load.owner);
+                    let truth: Vec<_> = truth.map(|((_, field), cell)| (field.clone(), cell.clone())).collect();
+                    assert_eq!(read.cells, truth, "an accepted load is the whole owner");
+                }
+            }
+        }
+
+        /// A worker that may stop anywhere: whoever comes next takes the lock over.
+        async fn collect(&mut self) {
+            let partition = Partition(self.random.random_range(0..2));
+            let lock = Lock { holder: "worker".into(), token: self.ids.next().to_string() };
+            if self.store.lock(&[partition], &lock, Duration::from_secs(2)).await.remove(0) != Ok(true) {
+                return;
+            }
+            if self.store.snapshot(partition, &lock).await.unwrap() == Snapshot::Empty {
+                return;
+            }
+            let count = self.random.random_range(1..6);
+            let entries = self.store.scan(partition, 0, count).await.unwrap().entries;
+            let mut wanted: Vec<_> =
+                entries.iter().filter_map(|e| e.mark.clone()).map(|mark| (mark.owner, mark.fields)).collect();
+            // Whatever else was parked of this partition is tried again with it.
+            let errors = self.store.errors(partition, 0, count).await.unwrap().entries;
+            wanted.extend(errors.into_iter().filter_map(|error| error.target).map(|(owner, field)| (owner, vec![field])));
+            let collected = self.store.collect(partition, &wanted).await.unwrap();
+            let mut rows = Vec::new();
+            for ((owner, _), read) in wanted.iter().zip(collected.reads) {
+                let Some(header) = read.header else { continue };
+                rows.extend(read.cells.into_iter().map(|(field, cell)| (owner.clone(), field, cell, header.version)));
+            }
+            self.batches.push(Batch { partition, lock, epoch: collected.epoch, entries, rows });
+        }
+
+        /// The versioned upsert of some batch (R3), which the fence refuses from an earlier epoch.
+        fn commit(&mut self, at: usize) {
+            let Some(batch) = self.batches.get(at).filter(|batch| batch.epoch.0 == self.epoch) else { return };
+            for (owner, field, cell, version) in batch.rows.clone() {
+                let row = self.rows.entry((owner, field)).or_insert((cell.clone(), version));
+                if row.1 < version {
+                    *row = (cell, version);
+                }
+            }
+        }
+
+        /// Commits the latest batch and settles it, or has its first mark refused.
+        async fn settle(&mut self) {
+            if self.batches.is_empty() {
+                return;
+            }
+            let refuse = self.random.random_bool(0.2);
+            if !refuse {
+                self.commit(self.batches.len() - 1);
+            }
+            let Some(batch) = self.batches.pop().filter(|batch| batch.epoch.0 == self.epoch) else { return };
+            let Batch { partition, lock, epoch, entries, rows } = batch;
+            if refuse {
+                let Some((entry, mark)) = entries.into_iter().find_map(|entry| Some((entry.clone(), entry.mark?))) else {
+                    return;
+                };
+                let fault =
+                    |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1406, message: String::new() };
+                let faults = mark.fields.iter().map(fault).collect();
+                let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
+                let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
+                let park = Park { partition, lock, epoch, retry_min, retry_max, parked };
+                self.parked += usize::from(self.store.park(&park).await.is_ok());
+                return;
+            }
+            let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+            let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
+            let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
+            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows };
+            self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
+            drop(self.store.unlock(&[partition], &lock).await);
+        }
+
+        /// Lands all that is left.
+        async fn drain(&mut self) {
+            self.store.limit(0);
+            for _ in 0..10_000 {
+                let peeks = self.store.peek(&[Partition(0), Partition(1)]).await;
+                if peeks.iter().flatten().all(|peek| peek.live + peek.snapshot + peek.errors == 0) {
+                    return;
+                }
+                self.batches.clear();
+                self.clock.advance(Duration::from_secs(3));
+                self.collect().await;
+                self.settle().await;
+            }
+            panic!("marks are left");
+        }
+    }
+}

@@ -71,6 +71,8 @@ pub async fn an_absent_condition_on_an_unknown_field_needs_a_load(h: &Harness) {
         let mutated = h.change_when(owner, vec![("data", set("1"))], Condition::Absent).await;
         assert_eq!(mutated, Mutated::Load(h.observe(owner).await));
     }
+    let both = h.change_when(&partial, vec![("other", set("1")), ("zzz", set("1"))], Condition::Absent).await;
+    assert_eq!(both, Mutated::Load(h.observe(&partial).await), "what is missing is loaded before anything is judged");
 }
 
 /// Each kind of refusal, in the first, a middle and the last field.

@@ -79,6 +79,16 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     assert_eq!(h.marks(&ann).await, Some(2), "the snapshot's and the error's");
 }
 
+/// H27: two workers on one snapshot.
+pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
+    let faults = vec![fault("gold", entry.version, "bad")];
+    h.park(partition, &lock, vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults }]).await.unwrap();
+    assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    h.assert_ends(&ann).await;
+}
+
 /// Landing a field removes its error mark, if the error is not newer.
 pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;

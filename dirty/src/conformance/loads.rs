@@ -199,6 +199,19 @@ pub async fn a_mutation_with_a_load_that_is_not_proved_changes_nothing(h: &Harne
     );
 }
 
+/// An owner with more rows than are loaded at once: the load brings the rows of the fields that the mutation names.
+pub async fn a_partial_load_tells_of_every_field_of_its_mutation(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let mutation = h.mutation(&ann, vec![("gems", Change::Incr(3)), ("gold", Change::Incr(4))]).await;
+    let Mutated::Load(observed) = h.send(&mutation, None).await else { panic!("a load is needed") };
+    let mut load = all_rows(&ann, observed, vec![("gold", live("1"), old)]);
+    load.complete = false;
+    assert_eq!(applied(h.send(&mutation, Some(load.clone())).await).counters, vec![3, 5]);
+    assert!(!h.read(&ann).await.header.unwrap().complete);
+    assert!(matches!(h.change(&ann, vec![("rest", Change::Incr(1))]).await, Mutated::Load(_)));
+    assert_eq!(h.fill(&load).await, Filled::Refused, "the hash is born with the mutation");
+}
+
 /// All or nothing, the load included.
 pub async fn a_refused_mutation_does_not_keep_its_load(h: &Harness) {
     let (ann, old) = h.cold("ann").await;

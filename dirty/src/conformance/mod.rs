@@ -3,7 +3,7 @@
 //! A case is a function over a [`Harness`]; [`hot_conformance!`](crate::hot_conformance) makes one named test of each. What an engine can't show
 //! (a clock that tests move, a server that restarts) is a declared [`Capabilities`] field; a case that needs one it lacks says so and ends.
 //! A failed case panics.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a suite of tests: its failures are panics")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a suite of tests: its failures are panics")]
 
 pub mod conditions;
 pub mod counters;
@@ -150,6 +150,7 @@ macro_rules! hot_conformance {
                     a_mutation_that_needs_a_load_says_what_it_observed,
                     a_mutation_and_its_load_are_one_step,
                     a_mutation_with_a_load_that_is_not_proved_changes_nothing,
+                    a_partial_load_tells_of_every_field_of_its_mutation,
                     a_refused_mutation_does_not_keep_its_load,
                     a_blind_write_goes_through_with_a_load_that_is_not_proved,
                     a_hash_that_was_rewound_is_compared_with_its_rows,
@@ -158,6 +159,7 @@ macro_rules! hot_conformance {
                     a_repeat_answers_what_the_first_did_after_other_writes,
                     a_repeat_is_recognised_after_eviction,
                     a_mutation_after_its_deadline_is_refused,
+                    a_deadline_further_ahead_than_ids_are_kept_is_refused,
                     a_repeat_in_one_batch_is_applied_once,
                     a_refused_mutation_may_be_sent_again,
                 ];
@@ -191,6 +193,7 @@ macro_rules! hot_conformance {
                     park_moves_a_mark_to_the_error_map_field_by_field,
                     attempts_are_counted_and_delays_double,
                     the_greater_version_stays_in_the_error_map,
+                    an_entry_that_another_worker_settled_is_not_parked,
                     a_newer_landing_clears_an_error_mark_and_an_older_does_not,
                     a_flush_clears_error_marks_without_the_lock,
                     park_needs_the_lock_and_the_epoch,

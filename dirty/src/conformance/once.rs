@@ -1,6 +1,8 @@
 //! At most once (R11, H4 to H6).
 
-use storage_model::Change;
+use std::time::Duration;
+
+use storage_model::{Change, Outcome};
 
 use super::harness::{Harness, LONG_AGO, applied, live, owner, set};
 use crate::{Mutated, Refusal};
@@ -41,6 +43,16 @@ pub async fn a_mutation_after_its_deadline_is_refused(h: &Harness) {
     assert_eq!(h.read(&ann).await.header, None);
     late.deadline = h.store().time().await.unwrap();
     assert_eq!(h.send(&late, None).await, Mutated::Refused(Refusal::Expired), "from that moment on");
+}
+
+/// A repeat after that would not be recognised.
+pub async fn a_deadline_further_ahead_than_ids_are_kept_is_refused(h: &Harness) {
+    let ann = owner("ann");
+    let mut early = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    early.deadline = early.deadline.plus(Duration::from_secs(24 * 3_600));
+    let error = h.try_send(&early, None).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::NotApplied);
+    assert_eq!(h.read(&ann).await.header, None);
 }
 
 /// A library that repeats behind our back.

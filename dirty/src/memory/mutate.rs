@@ -4,6 +4,7 @@ use storage_model::{Applied, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::OwnerHash;
+use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
 use super::record::recorded;
 use super::room;
@@ -15,7 +16,7 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// `Unprepared` without a record, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
 /// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
@@ -31,6 +32,10 @@ pub fn mutate(
     if present.now >= mutation.deadline {
         return Ok(Mutated::Refused(Refusal::Expired));
     }
+    if mutation.deadline > present.now.plus(WINDOW) {
+        let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
+        return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
+    }
     let load = load.filter(|load| load.owner == mutation.owner && is_proved(state, &record, load));
     let merged = load.map(|load| merge(state, &record, load));
     let met = meet(state, &record, mutation, merged.as_ref());
@@ -43,19 +48,21 @@ pub fn mutate(
             return Ok(Mutated::Load(observed));
         }
     };
-    let next = next_version(&record, present)?;
+    if plan.cells.is_empty() {
+        return Ok(Mutated::Applied(Applied { version, changed: 0, counters: plan.counters }));
+    }
+    let next = next_version(record.source.max(version), present)?;
     let wanted = room::of_mutation(mutation).saturating_add(load.map(room::of_load).unwrap_or_default());
     if !room::make(state, present, wanted, Some(&mutation.owner)) {
         let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
         return Err(HotError::not_applied(HotKind::OutOfMemory, OPERATION, message));
     }
     // Nothing is refused from here on.
+    let is_new = state.hashes.get(&mutation.owner).is_none();
     if let Some(merged) = merged {
         keep(state, present, &mutation.owner, merged);
     }
-    if plan.cells.is_empty() {
-        return Ok(Mutated::Applied(Applied { version, changed: 0, counters: plan.counters }));
-    }
+    let plan = Plan { born: plan.born || is_new, ..plan };
     let reply = write(state, present, &record, mutation, plan, next);
     Ok(Mutated::Applied(reply))
 }
@@ -68,12 +75,12 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
         Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
         None => (state.hashes.get(owner), marker),
     };
-    Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner) }
+    Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner), loaded: merged.is_some() }
 }
 
-/// The version of the partition's next write: above all before it, and at least the time.
-fn next_version(record: &PartitionRecord, present: &Present) -> Result<Version, HotError> {
-    Version::new(record.source.get().saturating_add(1).max(present.now.0)).ok_or_else(|| {
+/// The version of the next write: above the last one of the partition and of the owner, and at least the time.
+fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
+    Version::new(last.get().saturating_add(1).max(present.now.0)).ok_or_else(|| {
         let message = format!("the next version would be above {}; set the clock right", Version::MAX);
         HotError::not_applied(HotKind::Corrupt, OPERATION, message)
     })
@@ -102,7 +109,7 @@ fn write(
     state.hashes.edit(owner, |hash| {
         hash.version = version;
         // H15: an older row must not come back in place of the value that is given up here.
-        hash.born = if plan.purges { version } else { hash.born };
+        hash.born = if plan.born { version } else { hash.born };
         hash.expires = None;
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use storage_model::{Applied, OpId, Timestamp};
 
-/// How long a reply is kept at least. Deadlines lie nearer than that.
-const WINDOW: Duration = Duration::from_secs(60);
+/// How long a reply is kept at least. No deadline lies further ahead.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Replies in two generations: the older one is dropped whole when the younger one has lasted a window.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -18,21 +18,23 @@ pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<(),
     for parked in &park.parked {
         // Every name in memory can be read, so there is always an owner.
         let Some(owner) = &parked.owner else { continue };
+        // An entry that is gone from the snapshot was landed or parked by another worker.
+        if !leaves_snapshot(state, parked) {
+            continue;
+        }
         for fault in &parked.faults {
             refuse(state, present.now, park, owner, fault);
         }
-        // ORDER: after its error marks, so that the owner is never seen without a mark.
-        clear_source(state, parked);
         state.release(present, owner);
     }
     Ok(())
 }
 
-fn clear_source(state: &mut PartState, parked: &Parked) {
-    if let Some(entry) = &parked.source
-        && let Some(mark) = &entry.mark
-    {
-        state.marks.clear(mark, entry.version);
+/// Takes the entry out of the snapshot, if it comes from there and still has its version.
+fn leaves_snapshot(state: &mut PartState, parked: &Parked) -> bool {
+    match &parked.source {
+        Some(entry) => entry.mark.as_ref().is_some_and(|mark| state.marks.clear(mark, entry.version)),
+        None => true,
     }
 }
 

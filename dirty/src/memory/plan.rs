@@ -14,6 +14,8 @@ pub(super) struct Met<'a> {
     /// The partition's generation; a hash of a lower one is suspect.
     pub(super) generation: Epoch,
     pub(super) marks: u32,
+    /// Whether a proved load came with the mutation. It brought all rows of the fields that the mutation names, if not more.
+    pub(super) loaded: bool,
 }
 
 impl<'a> Met<'a> {
@@ -21,7 +23,7 @@ impl<'a> Met<'a> {
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
-            (None, Marker::Unknown) => None,
+            (None, Marker::Unknown) if !self.loaded => None,
             (None, marker) => Some(marker.version()),
         }
     }
@@ -30,16 +32,17 @@ impl<'a> Met<'a> {
         self.hash.is_some_and(|hash| hash.generation < self.generation)
     }
 
-    /// A field's cell, none if it was never written; or that it is not known.
-    fn cell(&self, field: &Field) -> Result<Option<&'a Cell>, Unmet> {
-        match self.hash {
-            Some(hash) => match hash.cell(field) {
-                None if !hash.complete => Err(Unmet::Load),
-                cell => Ok(cell),
-            },
-            None if self.marker == Marker::Absent => Ok(None),
-            None => Err(Unmet::Load),
-        }
+    fn cell(&self, field: &Field) -> Option<&'a Cell> {
+        self.hash.and_then(|hash| hash.cell(field))
+    }
+
+    /// Whether it is known what the field holds, be it nothing.
+    fn knows(&self, field: &Field) -> bool {
+        self.loaded
+            || match self.hash {
+                Some(hash) => hash.complete || hash.cell(field).is_some(),
+                None => self.marker == Marker::Absent,
+            }
     }
 }
 
@@ -59,8 +62,8 @@ pub(super) struct Plan {
     pub(super) cells: Vec<(Field, Cell)>,
     /// The new values of incremented fields.
     pub(super) counters: Vec<i64>,
-    /// Whether a tombstone gives up its value.
-    pub(super) purges: bool,
+    /// Whether what was loaded before must not come back: the owner is born anew (H15).
+    pub(super) born: bool,
 }
 
 /// Finds out what the mutation would change.
@@ -70,52 +73,58 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     if met.is_suspect() {
         return Err(Unmet::Load);
     }
-    check_condition(met, mutation)?;
+    check_version(met, mutation)?;
+    let builds = |change: &Change| mutation.condition == Condition::Absent || !matches!(change, Change::Set(_));
+    if mutation.changes.iter().any(|(field, change)| builds(change) && !met.knows(field)) {
+        return Err(Unmet::Load);
+    }
+    check_absent(met, mutation)?;
     let mut plan = Plan::default();
     for (field, change) in &mutation.changes {
-        if let Some(cell) = planned(met, field, change, &mut plan)? {
+        if let Some(cell) = planned(met, field, change, &mut plan).map_err(Unmet::Refused)? {
             plan.cells.push((field.clone(), cell));
         }
     }
     Ok(plan)
 }
 
-fn check_condition(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
-    match mutation.condition {
-        Condition::None => Ok(()),
-        Condition::Version(wanted) => match met.version() {
-            None => Err(Unmet::Load),
-            Some(version) if version == wanted => Ok(()),
-            Some(version) => Err(Unmet::Refused(Refusal::Version(version))),
-        },
-        Condition::Absent => mutation.changes.iter().try_for_each(|(field, _)| match met.cell(field)? {
-            Some(Cell::Live(_)) => Err(Unmet::Refused(Refusal::Exists(field.clone()))),
-            _ => Ok(()),
-        }),
+fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+    match (mutation.condition, met.version()) {
+        (Condition::Version(_), None) => Err(Unmet::Load),
+        (Condition::Version(wanted), Some(version)) if version != wanted => Err(Unmet::Refused(Refusal::Version(version))),
+        _ => Ok(()),
+    }
+}
+
+fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+    let live = |field: &Field| matches!(met.cell(field), Some(Cell::Live(_)));
+    match mutation.changes.iter().find(|(field, _)| mutation.condition == Condition::Absent && live(field)) {
+        Some((field, _)) => Err(Unmet::Refused(Refusal::Exists(field.clone()))),
+        None => Ok(()),
     }
 }
 
 /// What one field holds after its change; none if it stays as it is.
-fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Result<Option<Cell>, Unmet> {
+fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Result<Option<Cell>, Refusal> {
     Ok(match change {
         Change::Set(value) => Some(Cell::Live(value.clone())),
         Change::Incr(by) => {
-            let sum = sum(field, met.cell(field)?, *by).map_err(Unmet::Refused)?;
+            let sum = sum(field, met.cell(field), *by)?;
             plan.counters.push(sum);
             Some(Cell::Live(Bytes::from(sum.to_string())))
         }
-        Change::Remove => match met.cell(field)? {
+        Change::Remove => match met.cell(field) {
             Some(Cell::Live(value)) => Some(Cell::Removed(value.clone())),
             _ => None,
         },
-        Change::Restore => match met.cell(field)? {
+        Change::Restore => match met.cell(field) {
             Some(Cell::Removed(value)) => Some(Cell::Live(value.clone())),
             _ => None,
         },
-        Change::Purge => match met.cell(field)? {
-            _ if met.marks > 0 => return Err(Unmet::Refused(Refusal::NotLanded)),
+        Change::Purge => match met.cell(field) {
+            _ if met.marks > 0 => return Err(Refusal::NotLanded),
             Some(Cell::Removed(_)) => {
-                plan.purges = true;
+                plan.born = true;
                 Some(Cell::Purged)
             }
             _ => None,
