@@ -20,9 +20,11 @@ storage_dirty::hot_conformance!(clustered, in_cluster());
 struct Single {
     store: RedisStore,
     server: RedisServer,
-    /// Keys, what they hold, and the milliseconds they have left.
-    saved: Mutex<Vec<(Vec<u8>, Vec<u8>, i64)>>,
+    saved: Mutex<Vec<Saved>>,
 }
+
+/// A key, what it holds, and the milliseconds it has left.
+type Saved = (Vec<u8>, Vec<u8>, i64);
 
 async fn alone() -> Box<dyn Rig> {
     let server = RedisServer::start(storage_servers::RedisOptions::default()).await.unwrap();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use storage_dirty::*;
 use storage_model::*;
@@ -30,7 +31,7 @@ async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expire
 
 /// Something that happens in a partition.
 async fn step(store: &RedisStore, random: &mut StdRng) {
-    let id = owner(IDS[random.random_range(0..IDS.len())]);
+    let id = owner(IDS.choose(random).unwrap());
     match random.random_range(0..8) {
         0..3 => {
             let changes = ["x", "y", "z"].into_iter().filter_map(|name| {
