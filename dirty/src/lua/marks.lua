@@ -6,6 +6,9 @@ local function mark_version(text)
   return value and value <= VERSION_MAX and value or 0
 end
 
+-- An error mark's version: the first word.
+local function error_version(text) return mark_version(string.match(text, '^%S*')) end
+
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
 local function counts(at)
   local self = { by = {}, headers = {} }

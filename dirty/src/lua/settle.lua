@@ -27,7 +27,7 @@ local function chosen(map, from, to, wanted)
   local done = {}
   for i, name in ipairs(names) do
     local at = from + 3 * (i - 1)
-    if stored[i] and not done[name] and wanted(mark_version(stored[i]), number(ARGV[at + 1], 'a mark')) then
+    if stored[i] and not done[name] and wanted(stored[i], number(ARGV[at + 1], 'a mark')) then
       done[name] = true
       found[#found + 1] = name
       owners.add(number(ARGV[at + 2], 'an owner'), -1)
@@ -36,10 +36,10 @@ local function chosen(map, from, to, wanted)
   return found
 end
 local last = 5 + 3 * count
-local marks = chosen(KEYS[1], 6, last, function(stored, version) return stored == version end)
+local marks = chosen(KEYS[1], 6, last, function(stored, version) return mark_version(stored) == version end)
 local errors = {}
 if call('EXISTS', KEYS[2]) == 1 then
-  errors = chosen(KEYS[2], last + 1, #ARGV, function(stored, version) return stored <= version end)
+  errors = chosen(KEYS[2], last + 1, #ARGV, function(stored, version) return error_version(stored) <= version end)
 end
 owners.validate()
 

@@ -62,9 +62,9 @@ pub(crate) fn pairs(value: Value) -> Decoded<Vec<(Bytes, Bytes)>> {
     Ok(pairs)
 }
 
-/// A number in decimal digits.
+/// A number in decimal digits, without the '+' that Rust would take and the scripts would not.
 pub(crate) fn digits<T: std::str::FromStr>(text: &[u8]) -> Decoded<T> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    let number = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
     number.ok_or_else(|| {
         let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
         Failure::Nonsense(format!("expected a number, got {shown:?}"))

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
 mod cluster;
+mod conformance;
+mod counts;
 mod landing;
 mod loads;
 mod memory_limit;
