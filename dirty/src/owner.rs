@@ -31,8 +31,10 @@ pub struct Header {
     pub version: Version,
     /// The all-cached marker: every field that has a row is in the hash, so a field that is not there was never written.
     pub complete: bool,
-    /// The generation the hash was written under; a lower one than the partition's is *suspect*.
+    /// The generation the hash was written under.
     pub generation: Epoch,
+    /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
+    pub suspect: bool,
     /// How many marks name the owner: entries of the dirty map, the snapshot and the error map.
     pub marks: u32,
 }

@@ -323,7 +323,7 @@ mod random {
                 return;
             }
             let count = self.random.random_range(1..6);
-            let entries = self.store.scan(partition, 0, count).await.unwrap().entries;
+            let entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, count).await.unwrap().entries;
             let mut wanted: Vec<_> =
                 entries.iter().filter_map(|e| e.mark.clone()).map(|mark| (mark.owner, mark.fields)).collect();
             // Whatever else was parked of this partition is tried again with it.

@@ -71,7 +71,8 @@ impl PartState {
     pub(super) fn header(&self, owner: &Owner) -> Option<Header> {
         let hash = self.hashes.get(owner)?;
         let marks = self.marks.outstanding(owner);
-        Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, marks })
+        let suspect = self.record.as_ref().is_some_and(|record| hash.generation < record.generation);
+        Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks })
     }
 
     /// Gives the hash of an owner whose last mark went the time to live of landed data, or drops it if that was asked for.
