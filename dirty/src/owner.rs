@@ -73,7 +73,8 @@ impl Marker {
 /// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// The owner's exist marker.
+    /// The owner's exist marker; of a hash with outstanding marks one below it, since the cold tier may be behind such a hash, so
+    /// that what is loaded now may join this hash, but neither replace it once it has landed and gone, nor join another.
     pub marker: Marker,
     /// The epoch of the owner's partition.
     pub epoch: Epoch,

@@ -20,7 +20,7 @@ pub(super) struct Merged {
 
 /// Whether the load still holds: nothing was written since that could make its rows stale.
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
-    let marker = state.markers.get(&load.owner);
+    let marker = state.observed_marker(&load.owner);
     let still = match state.hashes.get(&load.owner) {
         // Rows are compared with the version of a suspect hash, so that must not have moved either.
         Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
