@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::touch::Touches;
 use crate::{Error, Kind, Result};
 
-/// The wait before a write is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
-const REPEAT_MIN: Duration = Duration::from_millis(5);
-const REPEAT_MAX: Duration = Duration::from_millis(200);
+/// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
+pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
+pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 /// Writes of unknown outcome that are remembered for `close`.
 const UNKNOWN_MAX: usize = 1_000;
 /// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
@@ -221,6 +221,7 @@ impl Core {
         match self.tiers.load(&mutation.owner).await? {
             Some(full) => Ok(full.load.clone()),
             None => {
+                self.tiers.heal(&mutation.owner).await?;
                 let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
                 Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
             }

@@ -63,3 +63,52 @@ async fn a_flushall_in_the_middle_is_survived_like_a_wipe() -> Result<()> {
     stack.landed().await?;
     worker.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_comes_back_older_never_shows_or_builds_on_less_than_what_has_landed() -> Result<()> {
+    let (redis, stack) = own_redis(false).await?;
+    let players: Vec<_> = (0..40).map(|id| stack.player(&id.to_string())).collect();
+    let set = async |gold: &'static str| -> Result<()> {
+        for player in &players {
+            player.update([("gold", gold), ("bag", gold)]).await?;
+        }
+        Ok(())
+    };
+    let worker = stack.worker();
+    set("10").await?;
+    stack.landed().await?;
+    // Half of the older copy is unlanded, half is clean.
+    worker.stop().await?;
+    for player in players.iter().take(20) {
+        player.update([("gold", "15")]).await?;
+    }
+    redis.call(&["SAVE"]).await?;
+    let worker = stack.worker();
+    set("20").await?;
+    stack.landed().await?;
+    worker.stop().await?;
+    redis.kill()?;
+    redis.restart().await?;
+
+    for (id, player) in players.iter().enumerate() {
+        match id % 4 {
+            0 => assert_eq!(player.get(["gold"]).await?["gold"].as_deref(), Some(&b"20"[..]), "{id}"),
+            1 => assert_eq!(player.incr("gold", 1).await?.value(), 21, "{id}"),
+            2 => drop(player.update([("bag", "30")]).await?),
+            _ => assert_eq!(player.get_all().await?["bag"].as_deref(), Some(&b"20"[..]), "{id}"),
+        }
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    for row in rows(&stack.database).await? {
+        let id: usize = row.name.split('/').nth(1).unwrap_or_default().parse()?;
+        let wanted = match (id % 4, row.name.ends_with("gold")) {
+            (1, true) => "21",
+            (2, false) => "30",
+            _ => "20",
+        };
+        assert_eq!(String::from_utf8_lossy(&row.value), wanted, "{}", row.name);
+    }
+    Ok(())
+}

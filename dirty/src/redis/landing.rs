@@ -81,8 +81,12 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed] = reply::array(check)?;
-            let reads = answers.into_iter().zip(&fields).map(|(answer, fields)| read::decode(fields, answer?));
+            let [epoch, landed, generation] = reply::array(check)?;
+            let generation = reply::epoch(&reply::bytes(generation)?)?;
+            let reads = answers
+                .into_iter()
+                .zip(&fields)
+                .map(|(answer, fields)| Ok(read::judged(read::decode(fields, answer?)?, generation)));
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,

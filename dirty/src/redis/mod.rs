@@ -92,7 +92,7 @@ impl RedisStore {
     /// Goes on with a partition although its record was made under another incarnation, because the check can't finish: until the
     /// server is replaced once more. For a caller that would rather serve than wait; fills and landing are refused all the same.
     pub fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.guard.set(partition, self.router.common.number_of(&seen.incarnation));
+        self.guard.set(partition, self.router.common.number_of(&seen.incarnation), seen.record.as_ref());
     }
 
     async fn check_nodes(&self, operation: &'static str) -> Result<(), HotError> {

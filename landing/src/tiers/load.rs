@@ -200,7 +200,7 @@ impl Tiers {
     }
 
     /// What to remember before the database is asked; prepares partitions that need it.
-    async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
+    pub(super) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
         for _ in 0..TRIES_MAX {
             let mut unprepared = Vec::new();
             let mut observed = Vec::with_capacity(owners.len());
@@ -284,16 +284,16 @@ impl Tiers {
 
 /// The answer for an owner whose hash is complete.
 fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Option<Answer> {
-    let read = hot.ok().filter(|read| read.header.is_some_and(|header| header.complete))?;
+    let read = hot.ok().filter(|read| read.header.is_some_and(|header| header.complete && !header.suspect))?;
     let load = load_of(owner, observed, Vec::new(), false);
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
-fn contended(owner: &Owner) -> TierError {
+pub(super) fn contended(owner: &Owner) -> TierError {
     TierError::Contended { what: format!("load {owner}"), tries: TRIES_MAX }
 }
 
-fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
+pub(super) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
     let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
     Load { owner: owner.clone(), observed, rows, complete }
 }

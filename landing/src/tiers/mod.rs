@@ -3,6 +3,7 @@
 mod epoch;
 mod flush;
 mod load;
+mod suspect;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use storage_sql::{ColdError, ColdStore, RowFault};
 
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
+pub use suspect::is_suspect;
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
 #[derive(Debug, Clone)]
