@@ -5,6 +5,7 @@ mod cluster;
 mod cold;
 mod defects;
 mod landing;
+mod lost_replies;
 mod minute;
 mod objects;
 mod programs;
