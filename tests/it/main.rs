@@ -6,6 +6,7 @@ mod defects;
 mod landing;
 mod minute;
 mod objects;
+mod one_bad_partition;
 mod programs;
 mod redis_lost;
 mod round_trips;
