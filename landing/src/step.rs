@@ -143,9 +143,12 @@ async fn finish(
     landed: &LandedRows,
     faults: &Faults,
 ) -> Result<(), TierError> {
+    // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
+    let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, landed, faults);
-        finish_part(tiers, lock, options, metrics, ready, verdict).await
+        let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
+        finish_part(tiers, lock, options, metrics, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {
         match result {
@@ -163,20 +166,15 @@ async fn finish_part(
     options: &LandingOptions,
     metrics: &Metrics,
     ready: &Ready<'_>,
+    reached: Version,
     verdict: Verdict,
 ) -> Result<(), HotError> {
     let partition = ready.part.partition;
-    let fence = fence(ready);
+    let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
         // ORDER: marks are cleared after the commit; a crash before it leaves them for the next worker.
-        let settle = Settle {
-            partition,
-            lock: Some(lock.clone()),
-            epoch: fence.epoch,
-            landed: fence.reaches,
-            marks: verdict.settle,
-            rows: verdict.rows,
-        };
+        let settle =
+            Settle { partition, lock: Some(lock.clone()), epoch, landed: reached, marks: verdict.settle, rows: verdict.rows };
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
@@ -186,7 +184,7 @@ async fn finish_part(
         let park = Park {
             partition,
             lock: lock.clone(),
-            epoch: fence.epoch,
+            epoch,
             retry_min: options.retry_min,
             retry_max: options.retry_max,
             parked: verdict.park,
