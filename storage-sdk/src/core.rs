@@ -176,7 +176,7 @@ impl Core {
                     loads += 1;
                     match self.load_for(&mutation).await {
                         Ok(loaded) => {
-                            load = Some(loaded);
+                            load = loaded;
                             None
                         }
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
@@ -216,13 +216,15 @@ impl Core {
         }
     }
 
-    /// Loads what a mutation builds on.
-    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
+    /// Loads what a mutation builds on; none if the hash was found to hold it.
+    async fn load_for(&self, mutation: &Mutation) -> Result<Option<Load>, TierError> {
         match self.tiers.load(&mutation.owner).await? {
-            Some(full) => Ok(full.load.clone()),
+            // Of a hash that is back no rows were loaded. Taken for all there is, they would make the owner's fields absent if the
+            // hash were evicted again before the repeat.
+            Some(full) => Ok(full.load.complete.then(|| full.load.clone())),
             None => {
                 let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
+                Ok(Some(self.tiers.load_fields(&mutation.owner, &fields).await?.load))
             }
         }
     }
