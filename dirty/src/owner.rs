@@ -31,8 +31,10 @@ pub struct Header {
     pub version: Version,
     /// The all-cached marker: every field that has a row is in the hash, so a field that is not there was never written.
     pub complete: bool,
-    /// The generation the hash was written under; a lower one than the partition's is *suspect*.
+    /// The generation the hash was written under.
     pub generation: Epoch,
+    /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
+    pub suspect: bool,
     /// How many marks name the owner: entries of the dirty map, the snapshot and the error map.
     pub marks: u32,
 }
@@ -71,7 +73,8 @@ impl Marker {
 /// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// The owner's exist marker.
+    /// The owner's exist marker; of a hash with outstanding marks one below it, since the cold tier may be behind such a hash, so
+    /// that what is loaded now may join this hash, but neither replace it once it has landed and gone, nor join another.
     pub marker: Marker,
     /// The epoch of the owner's partition.
     pub epoch: Epoch,

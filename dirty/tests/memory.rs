@@ -86,7 +86,7 @@ mod random {
     use storage_dirty::{
         Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Mutated, Observed, Park, Parked, Read, Refusal,
     };
-    use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle, Snapshot};
+    use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle};
     use storage_model::{
         Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner, Partition, SeededIds, Timestamp,
         Version,
@@ -138,7 +138,7 @@ mod random {
         let cold: BTreeMap<_, _> = world.rows.iter().map(|(name, (cell, _))| (name.clone(), cell.clone())).collect();
         assert_eq!(cold, world.truth, "SEED={seed}: what was acknowledged has landed");
         let seen = [world.applied, world.landed, world.refused_fills, world.parked];
-        assert!(seen.iter().all(|count| *count > 20), "SEED={seed}: the history did too little: {seen:?}");
+        assert!(seen.iter().all(|count| *count > 5), "SEED={seed}: the history did too little: {seen:?}");
     }
 
     impl World {
@@ -319,11 +319,9 @@ mod random {
             if self.store.lock(&[partition], &lock, Duration::from_secs(2)).await.remove(0) != Ok(true) {
                 return;
             }
-            if self.store.snapshot(partition, &lock).await.unwrap() == Snapshot::Empty {
-                return;
-            }
+            self.store.snapshot(partition, &lock).await.unwrap();
             let count = self.random.random_range(1..6);
-            let entries = self.store.scan(partition, 0, count).await.unwrap().entries;
+            let entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, count).await.unwrap().entries;
             let mut wanted: Vec<_> =
                 entries.iter().filter_map(|e| e.mark.clone()).map(|mark| (mark.owner, mark.fields)).collect();
             // Whatever else was parked of this partition is tried again with it.

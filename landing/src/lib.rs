@@ -27,4 +27,4 @@ pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use run::LandingWorker;
-pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers};
+pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

@@ -10,7 +10,7 @@ use storage_sql::{Fence, LandError};
 use crate::batch::{self, Faults, Part, Rows, Verdict};
 use crate::degrade;
 use crate::metrics::Metrics;
-use crate::{LandingOptions, TierError, Tiers};
+use crate::{LandingOptions, TierError, Tiers, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
@@ -98,6 +98,11 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
     for _ in 0..TRIES_MAX {
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(collected) => {
+                let read = wanted.iter().zip(&collected.reads);
+                let suspects = read.filter(|(_, read)| is_suspect(read)).map(|((owner, _), _)| owner.clone()).collect();
+                if tiers.heal_all(suspects).await? {
+                    continue;
+                }
                 let rows = batch::rows(&wanted, &collected);
                 return Ok(Ready { part, collected, rows });
             }

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::touch::Touches;
 use crate::{Error, Kind, Result};
 
-/// The wait before a write is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
-const REPEAT_MIN: Duration = Duration::from_millis(5);
-const REPEAT_MAX: Duration = Duration::from_millis(200);
+/// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
+pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
+pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 /// Writes of unknown outcome that are remembered for `close`.
 const UNKNOWN_MAX: usize = 1_000;
 /// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
@@ -197,7 +197,7 @@ impl Core {
                     HotKind::Unprepared(_) if Instant::now() >= until => {
                         return Err(self.given_up(&mutation, unknown, error.into()));
                     }
-                    HotKind::Unprepared(partition) => match self.tiers.prepare(&[partition]).await {
+                    HotKind::Unprepared(partition) => match self.tiers.prepare_or_trust(partition).await {
                         Ok(()) => None,
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
                     },
@@ -240,6 +240,7 @@ impl Core {
             // hash were evicted again before the repeat.
             Some(full) => Ok(full.load.complete.then(|| full.load.clone())),
             None => {
+                self.tiers.heal(&mutation.owner).await?;
                 let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
                 Ok(Some(self.tiers.load_fields(&mutation.owner, &fields).await?.load))
             }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::atomic::Ordering;
 
-use storage_dirty::{Fields, HotRead, Marker, Read};
+use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
+use storage_landing::is_suspect;
 use storage_model::{Bytes, Cell, Field, Owner, Version};
+use tokio::time::{Instant, sleep};
 
-use crate::core::Core;
+use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
 use crate::{Error, Kind, Result};
 
 /// The fields of an owner that a read found, and the owner's version with them: one moment of the owner.
@@ -77,9 +79,10 @@ impl Record {
     }
 }
 
-/// Whether the hash alone answers: it is complete, or holds every field that was asked for.
+/// Whether the hash alone answers: it is not suspect, and is complete, or holds every field that was asked for.
 fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
-    read.header.is_some_and(|header| header.complete || asked.is_some_and(|fields| fields.len() == read.cells.len()))
+    let holds_all = |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
+    read.header.is_some_and(|header| !header.suspect && holds_all(header.complete))
 }
 
 impl Core {
@@ -89,7 +92,7 @@ impl Core {
             .iter()
             .map(|(owner, fields)| Read { owner: owner.clone(), fields: fields.clone().map_or(Fields::All, Fields::Live) })
             .collect();
-        let hot = self.tiers.hot().read(&reads).await;
+        let hot = self.read_hot(&reads).await;
         let finished = asked.iter().zip(hot).map(|((owner, fields), hot)| async move {
             let fields = fields.as_deref();
             match hot {
@@ -98,8 +101,8 @@ impl Core {
                     self.touches.read(owner);
                     Ok(Record::from(read, fields))
                 }
-                Ok(_) => self.read_cold(owner, fields).await.map(|read| Record::from(read, fields)),
-                Err(error) => Err(error.into()),
+                Ok(read) => self.read_cold(owner, fields, &read).await.map(|read| Record::from(read, fields)),
+                Err(error) => Err(error),
             }
             .map_err(|error: Error| error.of(owner))
         });
@@ -115,9 +118,40 @@ impl Core {
         self.read_many(&[(owner.clone(), fields)]).await.pop().unwrap_or_else(missing)
     }
 
-    /// Hot-loads an owner; of one that has too many rows only the fields asked for.
-    async fn read_cold(&self, owner: &Owner, fields: Option<&[Field]>) -> Result<HotRead> {
+    /// Reads hashes; prepares partitions that need it, and repeats a read whose answer was lost, until the deadline.
+    async fn read_hot(&self, reads: &[Read]) -> Vec<Result<HotRead>> {
+        let until = Instant::now() + self.deadline;
+        let first = self.tiers.hot().read(reads).await;
+        let finished = reads.iter().zip(first).map(|(read, first)| self.read_until(read, first, until));
+        futures::future::join_all(finished).await
+    }
+
+    async fn read_until(&self, read: &Read, first: Result<HotRead, HotError>, until: Instant) -> Result<HotRead> {
+        let mut answer = first;
+        let mut pause = REPEAT_MIN;
+        loop {
+            match answer {
+                Ok(read) => return Ok(read),
+                Err(error) if Instant::now() + pause >= until => return Err(error.into()),
+                Err(error) => match error.kind {
+                    HotKind::Unprepared(partition) => self.tiers.prepare_or_trust(partition).await?,
+                    HotKind::Interrupted | HotKind::Unavailable => {
+                        sleep(pause).await;
+                        pause = (pause * 2).min(REPEAT_MAX);
+                    }
+                    _ => return Err(error.into()),
+                },
+            }
+            answer = self.tiers.hot().read(std::slice::from_ref(read)).await.pop().unwrap_or_else(|| Ok(HotRead::default()));
+        }
+    }
+
+    /// Hot-loads an owner that the hash did not answer for; of one that has too many rows only the fields asked for.
+    async fn read_cold(&self, owner: &Owner, fields: Option<&[Field]>, hot: &HotRead) -> Result<HotRead> {
         self.misses.fetch_add(1, Ordering::Relaxed);
+        if is_suspect(hot) {
+            self.tiers.heal(owner).await?;
+        }
         if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
             return Ok(HotRead::default());
         }
@@ -145,8 +179,8 @@ impl Core {
     /// The names of an owner's live fields and its version, hot-loaded if cold.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
         let read = Read { owner: owner.clone(), fields: Fields::Names };
-        let hot = self.tiers.hot().read(&[read]).await.pop().transpose()?.unwrap_or_default();
-        let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None).await? };
+        let hot = self.read_hot(&[read]).await.pop().transpose()?.unwrap_or_default();
+        let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
         Ok(Record::from(read, None))
     }
 }

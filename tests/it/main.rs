@@ -1,9 +1,11 @@
 //! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
 
 mod bad_input;
+mod cluster;
 mod cold;
 mod defects;
 mod landing;
+mod lost_replies;
 mod minute;
 mod objects;
 mod one_bad_partition;
@@ -11,3 +13,4 @@ mod programs;
 mod redis_lost;
 mod round_trips;
 mod sdk;
+mod tls;

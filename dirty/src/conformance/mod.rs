@@ -140,6 +140,7 @@ macro_rules! hot_conformance {
                     a_fill_keeps_what_the_hash_holds,
                     a_fill_is_refused_after_a_write_of_a_cold_owner,
                     a_fill_is_refused_after_write_landing_and_eviction,
+                    a_fill_observed_beside_unlanded_data_is_refused_once_that_is_gone,
                     a_fill_is_refused_under_another_epoch,
                     a_fill_into_a_hash_born_later_is_refused,
                     a_fill_into_a_hash_born_earlier_is_accepted,

@@ -99,7 +99,7 @@ pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
     let mutation = h.mutation(&ann, vec![("gold", set("2"))]).await;
     let observed = h.observe(&ann).await;
     let reply = applied(h.send(&mutation, Some(all_rows(&ann, observed, vec![]))).await);
-    assert_eq!(reply.version, above(ahead, 1));
+    assert!(reply.version > ahead);
     h.store().raise_landed(partition, Epoch(2), above(ahead, 100)).await.unwrap();
     assert!(h.set(&ann, "gold", "3").await > above(ahead, 100));
 }

@@ -20,7 +20,7 @@ pub(super) struct Merged {
 
 /// Whether the load still holds: nothing was written since that could make its rows stale.
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
-    let marker = state.markers.get(&load.owner);
+    let marker = state.observed_marker(&load.owner);
     let still = match state.hashes.get(&load.owner) {
         // Rows are compared with the version of a suspect hash, so that must not have moved either.
         Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
@@ -91,12 +91,14 @@ pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load
 fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -> HotRead {
     let marks = state.marks.outstanding(owner);
     match &merged.hash {
-        Some(hash) => HotRead {
-            header: Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, marks }),
-            cells: select(hash, &Fields::All),
-        },
+        Some(hash) => {
+            let suspect = hash.generation < generation;
+            let header = Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks };
+            HotRead { header: Some(header), cells: select(hash, &Fields::All) }
+        }
         None if merged.absent => {
-            HotRead { header: Some(Header { version: Version::ZERO, complete: true, generation, marks }), cells: Vec::new() }
+            let header = Header { version: Version::ZERO, complete: true, generation, suspect: false, marks };
+            HotRead { header: Some(header), cells: Vec::new() }
         }
         None => HotRead::default(),
     }

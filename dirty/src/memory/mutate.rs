@@ -8,7 +8,7 @@ use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
 use super::record::recorded;
 use super::room;
-use super::state::{PartState, Present};
+use super::state::{PartState, Present, before};
 use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
 
 const OPERATION: &str = "mutate";
@@ -44,7 +44,7 @@ pub fn mutate(
         Ok(plan) => plan,
         Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
         Err(Unmet::Load) => {
-            let observed = Observed { marker: state.markers.get(&mutation.owner), epoch: record.epoch };
+            let observed = Observed { marker: state.observed_marker(&mutation.owner), epoch: record.epoch };
             return Ok(Mutated::Load(observed));
         }
     };
@@ -78,9 +78,10 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
     Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner), loaded: merged.is_some() }
 }
 
-/// The version of the next write: above the last one of the partition and of the owner, and at least the time.
+/// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one
+/// number free below it, for the birth of a hash.
 fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
-    Version::new(last.get().saturating_add(1).max(present.now.0)).ok_or_else(|| {
+    Version::new(last.get().saturating_add(2).max(present.now.0)).ok_or_else(|| {
         let message = format!("the next version would be above {}; set the clock right", Version::MAX);
         HotError::not_applied(HotKind::Corrupt, OPERATION, message)
     })
@@ -108,8 +109,8 @@ fn write(
     let reply = Applied { version, changed: u32::try_from(plan.cells.len()).unwrap_or(u32::MAX), counters: plan.counters };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
-        // H15: an older row must not come back in place of the value that is given up here.
-        hash.born = if plan.born { version } else { hash.born };
+        // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
+        hash.born = if plan.born { before(version) } else { hash.born };
         hash.expires = None;
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });

@@ -43,7 +43,7 @@ fn emptied(cell: &Cell) -> Cell {
 /// `Unprepared`.
 pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
     let record = current(state, partition, "observe")?;
-    Ok(Observed { marker: state.markers.get(owner), epoch: record.epoch })
+    Ok(Observed { marker: state.observed_marker(owner), epoch: record.epoch })
 }
 
 /// Drops the hash, or has it dropped when its last mark is settled.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Owner, Timestamp};
+use storage_model::{Owner, Timestamp, Version};
 
 use super::hash::Hashes;
 use super::lock::Held;
 use super::marker::Markers;
 use super::marks::Marks;
 use super::ops::Ops;
-use crate::{Header, PartitionRecord};
+use crate::{Header, Marker, PartitionRecord};
 
 /// What a transition knows of the outside.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,17 @@ impl PartState {
     pub(super) fn header(&self, owner: &Owner) -> Option<Header> {
         let hash = self.hashes.get(owner)?;
         let marks = self.marks.outstanding(owner);
-        Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, marks })
+        let suspect = self.record.as_ref().is_some_and(|record| hash.generation < record.generation);
+        Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks })
+    }
+
+    /// The marker as a reader remembers it. While marks name the hash, the cold tier may be behind it: rows that are read now
+    /// may only ever be taken together with this very hash, never alone once it has landed and gone. One below the marker says
+    /// so: it equals no later marker, lies below the birth of any hash that follows, and not below that of this one.
+    pub(super) fn observed_marker(&self, owner: &Owner) -> Marker {
+        let marker = self.markers.get(owner);
+        let dirty = self.hashes.get(owner).is_some() && self.marks.outstanding(owner) > 0;
+        if dirty { Marker::At(before(marker.version())) } else { marker }
     }
 
     /// Gives the hash of an owner whose last mark went the time to live of landed data, or drops it if that was asked for.
@@ -86,4 +96,9 @@ impl PartState {
             self.hashes.edit(owner, |hash| hash.expires = expires);
         }
     }
+}
+
+/// The version just before this one.
+pub(super) fn before(version: Version) -> Version {
+    Version::new(version.get().saturating_sub(1)).unwrap_or_default()
 }

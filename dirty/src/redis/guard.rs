@@ -2,35 +2,50 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use storage_model::Partition;
+use storage_model::{Epoch, Partition};
 
 use super::RedisStore;
 use super::error::Failure;
 use super::partition::state_of;
 use super::script;
 use super::transport::{Answer, Command, Under};
+use crate::{PartitionRecord, PartitionState};
 
 /// For each partition the number of the incarnation that it was last verified under; 0 at first. Written by `verify`, read by every
 /// call that builds on what the server remembers. A number never comes back, so nothing is ever verified by mistake.
 #[derive(Debug)]
-pub(super) struct Guard(Vec<AtomicU64>);
+pub(super) struct Guard(Vec<Verified>);
+
+/// What a partition was last verified as.
+#[derive(Debug, Default)]
+struct Verified {
+    incarnation: AtomicU64,
+    // Written before the incarnation is, since whoever reads under that incarnation relies on it.
+    generation: AtomicU64,
+}
 
 impl Guard {
     pub(super) fn new(partitions: u32) -> Self {
-        Self((0..partitions).map(|_| AtomicU64::new(0)).collect())
+        Self((0..partitions).map(|_| Verified::default()).collect())
     }
 
-    fn entry(&self, partition: Partition) -> Option<&AtomicU64> {
+    fn entry(&self, partition: Partition) -> Option<&Verified> {
         self.0.get(usize::try_from(partition.0).ok()?)
     }
 
     fn verified(&self, partition: Partition) -> Under {
-        Under::Incarnation(self.entry(partition).map_or(0, |entry| entry.load(Ordering::Acquire)))
+        Under::Incarnation(self.entry(partition).map_or(0, |entry| entry.incarnation.load(Ordering::Acquire)))
     }
 
-    pub(super) fn set(&self, partition: Partition, incarnation: u64) {
+    /// The generation that the partition had when it was verified; a hash of a lower one is suspect.
+    pub(super) fn generation(&self, partition: Partition) -> Epoch {
+        Epoch(self.entry(partition).map_or(0, |entry| entry.generation.load(Ordering::Acquire)))
+    }
+
+    pub(super) fn set(&self, partition: Partition, incarnation: u64, record: Option<&PartitionRecord>) {
         if let Some(entry) = self.entry(partition) {
-            entry.store(incarnation, Ordering::Release);
+            entry.generation.store(record.map_or(0, |record| record.generation.0), Ordering::Release);
+            entry.incarnation.store(incarnation, Ordering::Release);
         }
     }
 }
@@ -76,6 +91,11 @@ impl RedisStore {
         answers
     }
 
+    /// Remembers that a partition's record belongs to this incarnation.
+    pub(super) fn verified(&self, partition: Partition, state: &PartitionState) {
+        self.guard.set(partition, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+    }
+
     /// Compares records with the servers that hold them; answers the partitions that can't be used, and why.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
         let commands: Vec<_> = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
@@ -85,7 +105,7 @@ impl RedisStore {
             .filter_map(|(partition, state)| match state {
                 // Without a record there is nothing to be believed: the scripts refuse writes, and reads find nothing.
                 Ok(state) if state.record.is_none() || state.is_current() => {
-                    self.guard.set(partition, self.router.common.number_of(&state.incarnation));
+                    self.verified(partition, &state);
                     None
                 }
                 Ok(_) => Some((partition, Failure::Unverified)),

@@ -82,10 +82,13 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed] = reply::array(check)?;
+            let [epoch, landed, generation] = reply::array(check)?;
+            let generation = reply::epoch(&reply::bytes(generation)?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
-            let reads = answers
-                .map(|(((owner, _), fields), answer)| readable(owner, answer.and_then(|value| read::decode(fields, value))));
+            let reads = answers.map(|(((owner, _), fields), answer)| {
+                let read = readable(owner, answer.and_then(|value| read::decode(fields, value)))?;
+                Ok(read::judged(read, generation))
+            });
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,

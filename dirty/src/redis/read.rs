@@ -19,7 +19,11 @@ impl RedisStore {
         let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
         let commands = reads.iter().map(|read| self.read_command(&read.owner, &read.fields)).collect();
         let answers = self.send_verified(commands, &partitions).await;
-        let decoded = reads.iter().zip(answers).map(|(read, answer)| answer.and_then(|value| decode(&read.fields, value)));
+        let decoded = reads
+            .iter()
+            .zip(&partitions)
+            .zip(answers)
+            .map(|((read, partition), answer)| Ok(judged(decode(&read.fields, answer?)?, self.guard.generation(*partition))));
         super::hot_errors("read", false, &partitions, decoded)
     }
 
@@ -65,6 +69,14 @@ impl RedisStore {
         let answers = self.each("touch", &partitions, owners.iter().map(touch).collect(), |_| Ok(())).await;
         answers.into_iter().collect()
     }
+}
+
+/// The read with its hash called suspect if it is of a lower generation than the partition's.
+pub(super) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
+    if let Some(header) = &mut read.header {
+        header.suspect = header.generation < generation;
+    }
+    read
 }
 
 /// The answer to [`RedisStore::read_command`].
@@ -118,7 +130,8 @@ fn header_of(version: Option<Bytes>, marks: Option<Bytes>, flags: Option<Bytes>)
         (None, None, None) => Ok(None),
         (Some(version), Some(marks), Some(flags)) => {
             let (generation, complete) = flags_of(&flags)?;
-            Ok(Some(Header { version: reply::version(&version)?, complete, generation, marks: reply::digits(&marks)? }))
+            let (version, marks) = (reply::version(&version)?, reply::digits(&marks)?);
+            Ok(Some(Header { version, complete, generation, suspect: false, marks }))
         }
         _ => Err(Failure::Nonsense("an owner hash lacks some of its reserved fields".to_owned())),
     }

@@ -4,7 +4,7 @@ use storage_dirty::{Collected, HotKind, Settle};
 use storage_model::{Owner, Row, Version};
 use storage_sql::{Fence, LandError};
 
-use super::{TierError, Tiers};
+use super::{TierError, Tiers, is_suspect};
 use crate::degrade;
 
 /// Each try fails only if another landing of the same partition committed in between.
@@ -41,6 +41,10 @@ impl Tiers {
                     continue;
                 }
             };
+            if collected.reads.iter().any(is_suspect) {
+                self.heal(owner).await?;
+                continue;
+            }
             let Some((version, rows)) = rows_of(owner, &collected) else {
                 return Ok(Flushed { version: Version::ZERO, rows: 0 });
             };
