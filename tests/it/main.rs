@@ -8,6 +8,7 @@ mod landing;
 mod lost_replies;
 mod minute;
 mod objects;
+mod one_bad_partition;
 mod programs;
 mod redis_lost;
 mod round_trips;
