@@ -100,7 +100,11 @@ async fn collect(tiers: &Tiers, part: Part) -> Result<Ready, TierError> {
                 if tiers.heal_all(suspects).await? {
                     continue;
                 }
+                #[cfg(feature = "sabotage")]
+                let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
+                #[cfg(feature = "sabotage")]
+                let rows = crate::sabotage::rows(&part, rows);
                 return Ok(Ready { part, collected, rows });
             }
             Err(error) => tiers.prepare_after(error).await?,
