@@ -68,6 +68,11 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// The records of partitions, and the incarnations that hold them now.
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
+    /// Goes on with a partition whose record belongs to another incarnation, in this process, until the server is replaced once
+    /// more or the partition is verified: reads and writes work as they are, fills and landing are refused all the same. For a
+    /// caller that would rather serve than wait for the database.
+    fn trust(&self, partition: Partition, seen: &PartitionState);
+
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
     /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
     /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Answers whether it did.

@@ -24,6 +24,7 @@ pub const SWITCHES: &[&str] = &[
     "R6-unproven",
     "R7-born",
     "R7-marker",
+    "R7-beside",
     "R7-raised-once",
     "R7-purge-keeps-birth",
     "R8-complete",

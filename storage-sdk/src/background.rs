@@ -1,6 +1,5 @@
 //! What a storage does by itself: maintenance, and landing in embedded mode.
 
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,10 +53,8 @@ impl Background {
 }
 
 /// Ready when the storage is closed or dropped.
-fn ended(mut stopped: watch::Receiver<bool>) -> impl Future<Output = ()> + Send {
-    async move {
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    }
+async fn ended(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 /// Sends touches, and looks whether the hot tier still may be trusted with unlanded data.
@@ -75,6 +72,8 @@ async fn maintain(core: &Core, check_every: Duration) {
                 }
             }
             _ = touches.tick() => {
+                // What fails here is tried again at the next tick, and was warned of when it began.
+                let _ = core.tiers.verify_trusted().await;
                 let owners = core.touches.take();
                 if !owners.is_empty() && let Err(error) = hot.touch(&owners).await {
                     tracing::debug!(%error, "owners were not touched; they may expire sooner");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use storage_config::{HotUrl, Settings};
+use storage_config::{HotUrl, Settings, Unverified};
 use storage_dirty::HotStore;
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
 use storage_model::{Clock, Ids, Limits, SystemClock};
@@ -85,7 +85,8 @@ impl StorageBuilder {
         hot.fix_partition_count().await?;
         cold.fix_partition_count(hot.partition_count()).await?;
 
-        let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX));
+        let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
+            .serve_unverified(settings.redis.unverified == Unverified::Serve);
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
         let touches = Touches::new(settings.hot.touch_interval);

@@ -11,6 +11,9 @@ use crate::byte::{incrs, sets};
 use crate::core::Core;
 use crate::{Ack, ByteOwner, Error, Kind, Result, Safety};
 
+/// What a write changes, or why it can't be sent.
+pub(crate) type Changes = Result<Vec<(Field, Change)>>;
+
 /// Writes that are sent together when this is awaited: a result for each, in the order they were added.
 ///
 /// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in either order.
@@ -21,7 +24,7 @@ use crate::{Ack, ByteOwner, Error, Kind, Result, Safety};
 #[derive(Debug, Clone)]
 pub struct Bulk {
     core: Arc<Core>,
-    writes: Vec<(Owner, Result<Vec<(Field, Change)>>)>,
+    writes: Vec<(Owner, Changes)>,
 }
 
 impl Bulk {
@@ -29,7 +32,7 @@ impl Bulk {
         Self { core: Arc::clone(core), writes: Vec::new() }
     }
 
-    fn add(mut self, owner: &ByteOwner, changes: Result<Vec<(Field, Change)>>) -> Self {
+    fn add(mut self, owner: &ByteOwner, changes: Changes) -> Self {
         self.writes.push((owner.owner().clone(), changes));
         self
     }

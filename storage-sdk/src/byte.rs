@@ -8,7 +8,7 @@ use storage_landing::Flushed;
 use storage_model::{Bytes, Change, Field, Owner, Scope, Version};
 use tokio::time::timeout;
 
-use crate::bulk::{Bulk, each};
+use crate::bulk::{Bulk, Changes, each};
 use crate::core::Core;
 use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
@@ -103,15 +103,15 @@ fn names<'a>(fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<Field>> {
     Ok(fields)
 }
 
-fn changes<'a>(fields: impl IntoIterator<Item = &'a str>, change: &Change) -> Result<Vec<(Field, Change)>> {
+fn changes<'a>(fields: impl IntoIterator<Item = &'a str>, change: &Change) -> Changes {
     Ok(names(fields)?.into_iter().map(|field| (field, change.clone())).collect())
 }
 
-pub(crate) fn sets<F: AsRef<str>, V: Into<Bytes>>(fields: impl IntoIterator<Item = (F, V)>) -> Result<Vec<(Field, Change)>> {
+pub(crate) fn sets<F: AsRef<str>, V: Into<Bytes>>(fields: impl IntoIterator<Item = (F, V)>) -> Changes {
     fields.into_iter().map(|(field, value)| Ok((Field::new(field.as_ref())?, Change::Set(value.into())))).collect()
 }
 
-pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Result<Vec<(Field, Change)>> {
+pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Changes {
     fields.into_iter().map(|(field, by)| Ok((Field::new(field.as_ref())?, Change::Incr(by)))).collect()
 }
 
@@ -122,7 +122,7 @@ impl ByteOwner {
         &self.owner
     }
 
-    fn write<T>(&self, changes: Result<Vec<(Field, Change)>>, answer: fn(Ack, Vec<Field>) -> T) -> Write<T> {
+    fn write<T>(&self, changes: Changes, answer: fn(Ack, Vec<Field>) -> T) -> Write<T> {
         Write::new(&self.core, &self.owner, changes, answer)
     }
 

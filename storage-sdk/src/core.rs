@@ -187,7 +187,7 @@ impl Core {
                     return Err(self.given_up(&mutation, unknown, error));
                 }
                 Err(error) => match error.kind {
-                    HotKind::Unprepared(partition) => match self.tiers.prepare(&[partition]).await {
+                    HotKind::Unprepared(partition) => match self.tiers.prepare_or_trust(partition).await {
                         Ok(()) => None,
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
                     },

@@ -31,6 +31,8 @@ pub struct Stats {
     pub oldest_unlanded: Option<Duration>,
     /// Marks whose rows the database refused, of all processes.
     pub error_marks: u64,
+    /// Partitions that this process serves unverified, since the hot tier was replaced while the database is away.
+    pub unverified_partitions: usize,
     /// Reads of this process that the hot tier answered.
     pub hot_hits: u64,
     /// Reads of this process that had to load.
@@ -102,7 +104,6 @@ impl Storage {
     }
 
     /// A storage with other parts than the settings give: clock, ids, engines.
-    #[must_use]
     pub fn builder(settings: Settings) -> StorageBuilder {
         StorageBuilder::new(settings)
     }
@@ -158,6 +159,7 @@ impl Storage {
             marks: backlog.marks(),
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
+            unverified_partitions: self.core.tiers.trusted(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),
             hot_loads: self.core.tiers.load_counts().owners,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use storage_model::{Change, Condition, Field, Mutation, OpId, Outcome, Owner, Version};
 use tokio::time::timeout;
 
+use crate::bulk::Changes;
 use crate::core::Core;
 use crate::{Ack, Counters, Durability, Error, Kind, Result, Safety};
 
@@ -27,7 +28,7 @@ use crate::{Ack, Counters, Durability, Error, Kind, Result, Safety};
 pub struct Write<T = Ack> {
     core: Arc<Core>,
     owner: Owner,
-    changes: Result<Vec<(Field, Change)>>,
+    changes: Changes,
     condition: Condition,
     durability: Durability,
     deadline: Duration,
@@ -44,12 +45,7 @@ pub(crate) fn counters(ack: Ack, fields: Vec<Field>) -> Counters {
 }
 
 impl<T> Write<T> {
-    pub(crate) fn new(
-        core: &Arc<Core>,
-        owner: &Owner,
-        changes: Result<Vec<(Field, Change)>>,
-        answer: fn(Ack, Vec<Field>) -> T,
-    ) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, owner: &Owner, changes: Changes, answer: fn(Ack, Vec<Field>) -> T) -> Self {
         Self {
             core: Arc::clone(core),
             owner: owner.clone(),

@@ -1,6 +1,7 @@
 //! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
 
 mod bad_input;
+mod cluster;
 mod cold;
 mod defects;
 mod landing;
@@ -10,3 +11,4 @@ mod programs;
 mod redis_lost;
 mod round_trips;
 mod sdk;
+mod tls;

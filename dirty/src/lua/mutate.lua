@@ -36,11 +36,11 @@ local load_at = 7 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2])
-if hash then version = hash.version end
+local needs_load = { 'load', observed(hash, mark, version), r.epoch }
 local marks = hash and hash.marks or 0
 local load = #ARGV >= load_at and load_of(load_at) or nil
-if load and not proved(load, hash, mark, r) then load = nil end
-local needs_load = { 'load', mark, r.epoch }
+if load and not proved(load, hash, mark, r, version) then load = nil end
+if hash then version = hash.version end
 
 -- The owner as the changes find it: the hash, and what the load adds.
 local out = changes()
@@ -164,7 +164,7 @@ local function reply_of(at)
   return table.concat(counters, ' ')
 end
 if changed_count == 0 then return reply_of(base) end
-local new = math.max(r.source + 1, now, base + 1, version + 1)
+local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
 
@@ -175,7 +175,7 @@ call('SET', KEYS[2], digits(new))
 out.put(':v', digits(new))
 out.put(':n', digits(marks + added))
 out.put(':g', flagged(generation, complete))
-if not hash or purged then out.put(':b', digits(new)) end
+if not hash or purged then out.put(':b', digits(new - 1)) end
 out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 if seen_round and seen_round < round then call('UNLINK', ids) end

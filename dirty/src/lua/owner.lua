@@ -22,6 +22,13 @@ local function marker(key)
   return text, number(text, 'the exist marker')
 end
 
+-- The marker as a reader remembers it: one below the marker while the hash holds unlanded data, since rows that are read now are
+-- behind it. They may join that hash (R7), but equal no later marker, and lie below the birth of any hash that follows.
+local function observed(hash, mark, version)
+  if hash and hash.marks > 0 then return digits(version - 1) end
+  return mark
+end
+
 -- ARGV from `at` on: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row.
 local function load_of(at)
   local load = { marker = ARGV[at], epoch = ARGV[at + 1], complete = ARGV[at + 2] == '1', rows = {}, newest = 0 }
@@ -38,10 +45,10 @@ local function load_of(at)
 end
 
 -- Whether nothing happened since the load observed the owner that could make its rows stale.
-local function proved(load, hash, mark, r)
+local function proved(load, hash, mark, r, version)
   if load.epoch ~= r.epoch then return false end
   if hash and hash.generation >= r.generation then return hash.born <= load.version end
-  return mark == load.marker -- no hash; or a suspect one, with whose version the rows are compared
+  return observed(hash, mark, version) == load.marker -- no hash; or a suspect one, with whose version the rows are compared
 end
 
 -- What is to be written to a hash: names to values, and names to drop. A later call about a name overrides an earlier one.

@@ -42,9 +42,11 @@ if fresh_hash then
 else
   local hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$'))
   if not last or not marks or not hash_generation then return redis.error_reply('CORRUPT the reserved fields of the owner hash') end
-  if hash_generation < generation then return { 'load', call('GET', KEYS[2]) or '?', r[3] } end
+  if hash_generation < generation then
+    return { 'load', marks > 0 and format('%.0f', last - 1) or call('GET', KEYS[2]) or '?', r[3] }
+  end
 end
-local version = math.max(source + 1, now, last + 1)
+local version = math.max(source + 2, now, last + 2)
 if version > 9007199254740991 then return redis.error_reply('CORRUPT the version source has reached 2^53') end
 local v = format('%.0f', version)
 
@@ -58,7 +60,7 @@ end
 call('SET', KEYS[2], v)
 local outstanding = format('%.0f', marks + added)
 if fresh_hash then
-  call('HSET', KEYS[1], ':v', v, ':n', outstanding, ':b', v, ':g', flags, unpack(ARGV, 5))
+  call('HSET', KEYS[1], ':v', v, ':n', outstanding, ':b', format('%.0f', version - 1), ':g', flags, unpack(ARGV, 5))
 else
   call('HSET', KEYS[1], ':v', v, ':n', outstanding, unpack(ARGV, 5))
   if marks == 0 then call('PERSIST', KEYS[1]) end

@@ -62,6 +62,10 @@ impl HotStore for MemoryStore {
         partitions.iter().map(one).collect()
     }
 
+    fn trust(&self, _: Partition, _: &PartitionState) {
+        // Reads and writes of this engine do not look at the incarnation.
+    }
+
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         let one = |adopt: &Adopt| self.run(adopt.partition, "adopt", |state, now| record::adopt(state, now, adopt));
         adopts.iter().map(one).collect()

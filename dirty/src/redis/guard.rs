@@ -10,7 +10,7 @@ use super::error::Failure;
 use super::partition::state_of;
 use super::script;
 use super::transport::{Answer, Command, Under};
-use crate::PartitionRecord;
+use crate::{PartitionRecord, PartitionState};
 
 /// For each partition the number of the incarnation that it was last verified under; 0 at first. Written by `verify`, read by every
 /// call that builds on what the server remembers. A number never comes back, so nothing is ever verified by mistake.
@@ -92,6 +92,11 @@ impl RedisStore {
         answers
     }
 
+    /// Remembers that a partition's record belongs to this incarnation.
+    pub(super) fn verified(&self, partition: Partition, state: &PartitionState) {
+        self.guard.set(partition, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+    }
+
     /// Compares records with the servers that hold them; answers the partitions that can't be used, and why.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
         let commands: Vec<_> = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
@@ -101,7 +106,7 @@ impl RedisStore {
             .filter_map(|(partition, state)| match state {
                 // Without a record there is nothing to be believed: the scripts refuse writes, and reads find nothing.
                 Ok(state) if state.record.is_none() || state.is_current() || broken("R14-unverified") => {
-                    self.guard.set(partition, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+                    self.verified(partition, &state);
                     None
                 }
                 Ok(_) => Some((partition, Failure::Unverified)),

@@ -91,12 +91,6 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// Goes on with a partition although its record was made under another incarnation, because the check can't finish: until the
-    /// server is replaced once more. For a caller that would rather serve than wait; fills and landing are refused all the same.
-    pub fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.guard.set(partition, self.router.common.number_of(&seen.incarnation), seen.record.as_ref());
-    }
-
     async fn check_nodes(&self, operation: &'static str) -> Result<(), HotError> {
         let nodes = self.router.nodes();
         let checks = futures::future::join_all(nodes.iter().map(|node| node.recheck())).await;
@@ -203,6 +197,10 @@ impl HotStore for RedisStore {
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
         self.states(partitions).await
+    }
+
+    fn trust(&self, partition: Partition, seen: &PartitionState) {
+        self.verified(partition, seen);
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

@@ -13,7 +13,15 @@ use crate::{Adopt, HotError, HotKind, Lock, PartitionPeek, PartitionRecord, Part
 impl RedisStore {
     pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
         let commands = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
-        self.each("partition_states", partitions, commands, state_of).await
+        let states = self.each("partition_states", partitions, commands, state_of).await;
+        for (partition, state) in partitions.iter().zip(&states) {
+            if let Ok(state) = state.as_ref()
+                && state.is_current()
+            {
+                self.verified(*partition, state);
+            }
+        }
+        states
     }
 
     pub(super) async fn adopt_all(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

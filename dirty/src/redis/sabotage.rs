@@ -17,7 +17,11 @@ const BREAKS: &[Break] = &[
     ("R5-by-name", "settle", "return mark_version(stored) == version", "return true"),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
-    ("R7-marker", "fill", "return mark == load.marker", "return true"),
+    ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
+    // Rows that were read beside unlanded data may outlive it.
+    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
     // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
     ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
@@ -40,7 +44,7 @@ const BREAKS: &[Break] = &[
     ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-source", "adopt", "digits(math.max(source, last))", "digits(source)"),
-    ("R14-suspect", "update", "if hash_generation < generation then return", "if false then return"),
+    ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
     ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),

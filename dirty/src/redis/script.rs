@@ -182,9 +182,8 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
 
 /// `observe.lua`.
 pub(crate) fn observe(space: &Space, owner: &Owner) -> Command {
-    let partition = space.partition(owner);
-    let keys = [space.keys.exist(partition, owner), space.keys.part(partition)];
-    SCRIPTS.observe.read(space.slot(partition), SCRIPTS.observe.call(&keys))
+    let (slot, keys) = fill_keys(space, owner);
+    SCRIPTS.observe.read(slot, SCRIPTS.observe.call(&keys))
 }
 
 fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {

@@ -4,11 +4,13 @@ mod epoch;
 mod flush;
 mod load;
 mod suspect;
+mod unverified;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use storage_dirty::{HotError, HotStore};
-use storage_model::Owner;
+use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
 pub use flush::Flushed;
@@ -21,6 +23,10 @@ pub struct Tiers {
     hot: Arc<dyn HotStore>,
     cold: Arc<dyn ColdStore>,
     loader: load::Loader,
+    /// Whether a replaced hot tier is served while the database is away.
+    serve_unverified: bool,
+    /// Partitions that are. Written by whoever finds them so; the maintenance task verifies them.
+    trusted: Arc<Mutex<BTreeSet<Partition>>>,
 }
 
 /// A failure of work that needs both tiers.
@@ -58,7 +64,14 @@ impl Tiers {
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
-        Self { hot, cold, loader }
+        Self { hot, cold, loader, serve_unverified: false, trusted: Arc::default() }
+    }
+
+    /// Whether a hot tier that was replaced is served as it is while the database is away. Default: it is not.
+    #[must_use]
+    pub fn serve_unverified(mut self, serve: bool) -> Self {
+        self.serve_unverified = serve;
+        self
     }
 
     /// The hot tier.
