@@ -10,5 +10,6 @@ mod objects;
 mod programs;
 mod redis_lost;
 mod round_trips;
+mod rules;
 mod sdk;
 mod tls;
