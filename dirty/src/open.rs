@@ -37,6 +37,7 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
         connect_timeout: redis.connect_timeout,
         response_timeout: redis.response_timeout,
         wait_timeout: redis.wait_timeout,
+        tcp_nodelay: redis.tcp_nodelay,
         prefix: redis.prefix.clone(),
         partitions,
         clean_ttl: settings.hot.clean_ttl,

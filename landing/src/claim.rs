@@ -68,17 +68,27 @@ impl Claims {
         free.then(|| Busy { claims: self, partition })
     }
 
-    /// One round of the keeper: announces the worker, prolongs its locks, gives away what is not its share any more, and claims
-    /// what is.
+    /// One round of the keeper: prolongs the worker's locks, announces it, gives away what is not its share any more, and claims
+    /// what is. A partition that fails, such as one whose node is away, does not keep the others from it.
+    ///
+    /// # Errors
+    /// The first failure, after everything else was done.
     pub(crate) async fn keep(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
-        let workers = hot.announce(&options.name, options.worker_ttl).await?;
-        let share = share(&options.name, &workers, hot.partition_count());
-
+        let mut failed = None;
+        // ORDER: locks before the announcement, so that they are kept also while that fails.
         let held = self.held();
         let renewed = hot.renew(&held, &self.lock, options.lock_ttl).await;
-        let lost = zip_if(&held, renewed, |kept| !kept)?;
-        self.forget(&lost);
+        self.forget(&those(&held, renewed, false, &mut failed));
+        match hot.announce(&options.name, options.worker_ttl).await {
+            Ok(workers) => self.balance(hot, options, &workers, &mut failed).await,
+            Err(error) => drop(failed.get_or_insert(error)),
+        }
+        failed.map_or(Ok(()), Err)
+    }
 
+    /// Gives away what is not the worker's share, and claims what is.
+    async fn balance(&self, hot: &dyn HotStore, options: &LandingOptions, workers: &[String], failed: &mut Option<HotError>) {
+        let share = share(&options.name, workers, hot.partition_count());
         let surplus: Vec<_> = {
             let mut state = self.state();
             let surplus: Vec<_> =
@@ -88,16 +98,16 @@ impl Claims {
             });
             surplus
         };
-        hot.unlock(&surplus, &self.lock).await.into_iter().collect::<Result<(), _>>()?;
-
+        for error in hot.unlock(&surplus, &self.lock).await.into_iter().filter_map(Result::err) {
+            failed.get_or_insert(error);
+        }
         let missing: Vec<_> = {
             let state = self.state();
             if state.closed { Vec::new() } else { share.difference(&state.held).copied().collect() }
         };
         let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
-        let got = zip_if(&missing, locked, |got| got)?;
+        let got = those(&missing, locked, true, failed);
         self.state().held.extend(got);
-        Ok(())
     }
 
     fn forget(&self, lost: &[Partition]) {
@@ -112,6 +122,11 @@ impl Claims {
         self.state().closed = true;
     }
 
+    /// Whether nobody may begin any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
     /// Gives everything back. The lanes have stopped.
     pub(crate) async fn release(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
         self.close();
@@ -123,18 +138,22 @@ impl Claims {
     }
 }
 
-fn zip_if(
+/// The partitions with this answer; remembers the first failure.
+fn those(
     partitions: &[Partition],
     results: Vec<Result<bool, HotError>>,
-    wanted: impl Fn(bool) -> bool,
-) -> Result<Vec<Partition>, HotError> {
+    wanted: bool,
+    failed: &mut Option<HotError>,
+) -> Vec<Partition> {
     let mut out = Vec::new();
     for (partition, result) in partitions.iter().zip(results) {
-        if wanted(result?) {
-            out.push(*partition);
+        match result {
+            Ok(answer) if answer == wanted => out.push(*partition),
+            Ok(_) => {}
+            Err(error) => drop(failed.get_or_insert(error)),
         }
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]

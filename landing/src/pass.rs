@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
-use storage_dirty::{Entry, ErrorEntry, HotError, Map, Mark, PartitionPeek, Snapshot};
+use storage_dirty::{Entry, ErrorEntry, Map, Mark, Snapshot};
 use storage_model::{Partition, Timestamp};
 
 use crate::batch::{self, Part};
@@ -31,44 +31,111 @@ struct Open<'a> {
     cursor: u64,
 }
 
-/// Partitions that wait for a lane.
-type Queue = Mutex<VecDeque<Partition>>;
+/// What the lanes of one pass share.
+#[derive(Default)]
+struct Round {
+    /// Partitions that wait for a lane.
+    queue: Mutex<VecDeque<Partition>>,
+    /// The first failure of a partition that the others went on without.
+    failed: Mutex<Option<TierError>>,
+}
 
-impl Worker {
-    /// Lands everything that the held partitions have marked now; answers whether there was anything.
-    pub(crate) async fn pass(&self) -> Result<bool, TierError> {
-        let held = self.claims.held();
-        let peeks = self.tiers.hot().peek(&held).await.into_iter().collect::<Result<Vec<_>, HotError>>()?;
-        let having = |has: fn(&PartitionPeek) -> bool| -> VecDeque<Partition> {
-            held.iter().zip(&peeks).filter(|(_, peek)| has(peek)).map(|(partition, _)| *partition).collect()
-        };
-        let marked: Queue = Mutex::new(having(|peek| peek.live + peek.snapshot > 0));
-        let parked = having(|peek| peek.errors > 0);
-        let any = !marked.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let lanes = (0..self.options.lanes.max(1)).map(|_| self.lane(&marked));
-        join_all(lanes).await.into_iter().collect::<Result<(), TierError>>()?;
-        self.replay(parked).await?;
-        Ok(any)
+impl Round {
+    fn next(&self) -> Option<Partition> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    async fn lane(&self, queue: &Queue) -> Result<(), TierError> {
+    /// Goes on without the partitions that failed, if the failure is theirs alone.
+    fn pass_over<T: Default>(&self, result: Result<T, TierError>) -> Result<T, TierError> {
+        match result {
+            Err(error) if step::is_confined(&error) => {
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                Ok(T::default())
+            }
+            other => other,
+        }
+    }
+
+    fn end(self) -> Result<(), TierError> {
+        self.failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+}
+
+impl Worker {
+    /// Lands everything that the held partitions have marked now; answers whether it cleared anything.
+    ///
+    /// # Errors
+    /// The first failure. One that concerns single partitions keeps no other from being landed.
+    pub(crate) async fn pass(&self) -> Result<bool, TierError> {
+        let before = self.metrics.counts();
+        let held = self.claims.held();
+        let (mut marked, mut parked, mut away) = (VecDeque::new(), VecDeque::new(), None);
+        for (partition, peek) in held.iter().zip(self.tiers.hot().peek(&held).await) {
+            match peek {
+                Ok(peek) => {
+                    marked.extend((peek.live + peek.snapshot > 0).then_some(*partition));
+                    parked.extend((peek.errors > 0).then_some(*partition));
+                }
+                Err(error) => drop(away.get_or_insert(error)),
+            }
+        }
+        let round = Round { queue: Mutex::new(marked), ..Round::default() };
+        let lanes = (0..self.options.lanes.max(1)).map(|_| self.lane(&round));
+        join_all(lanes).await.into_iter().collect::<Result<(), TierError>>()?;
+        self.replay(&round, parked).await?;
+        round.end()?;
+        away.map_or(Ok(()), Err)?;
+        let after = self.metrics.counts();
+        Ok((after.marks, after.parked) != (before.marks, before.parked))
+    }
+
+    async fn lane(&self, round: &Round) -> Result<(), TierError> {
         let mut open: Vec<Open<'_>> = Vec::new();
         loop {
-            let (parts, next) = self.gather(queue, open).await?;
+            let (parts, next) = self.gather(round, open).await?;
             if parts.is_empty() && next.is_empty() {
                 return Ok(());
             }
             for parts in batch::cut(parts, self.rows_at_once.load(Ordering::Relaxed)) {
-                let size = step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await?;
-                self.learn(size);
+                if self.claims.is_closed() {
+                    return Ok(());
+                }
+                round.pass_over(self.land(&parts).await)?;
             }
             open = next.into_iter().filter_map(|(open, more)| more.then_some(open)).collect();
         }
     }
 
+    /// Lands one batch; if it fails for one of its partitions, each of them by itself.
+    async fn land(&self, parts: &[Part]) -> Result<(), TierError> {
+        match self.land_together(parts).await {
+            Err(error) if parts.len() > 1 && step::is_confined(&error) => {}
+            other => return other,
+        }
+        let mut result = Ok(());
+        for part in parts {
+            match self.land_together(std::slice::from_ref(part)).await {
+                Err(error) if !step::is_confined(&error) => return Err(error),
+                Err(error) => result = Err(error),
+                Ok(()) => {}
+            }
+        }
+        result
+    }
+
+    async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
+        let landed = step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await;
+        match landed {
+            Ok(size) => self.learn(size),
+            // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.
+            Err(_) => self.resize(|rows| rows / 2),
+        }
+        landed.map(drop)
+    }
+
     /// Reads marks until there are enough for a batch, from partitions already open and then from the queue. Answers the marks,
     /// and the partitions they came from with whether there is more to read.
-    async fn gather<'a>(&'a self, queue: &Queue, open: Vec<Open<'a>>) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
+    async fn gather<'a>(&'a self, round: &Round, open: Vec<Open<'a>>) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
         let mut waiting: VecDeque<_> = open.into();
         let mut parts = Vec::new();
         let mut read = Vec::new();
@@ -76,12 +143,13 @@ impl Worker {
         while marks < self.options.batch_rows {
             let Some(mut one) = (match waiting.pop_front() {
                 Some(open) => Some(open),
-                None => self.open(queue).await?,
+                None => self.open(round).await?,
             }) else {
                 break;
             };
             let page =
-                self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await?;
+                self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await;
+            let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else { continue };
             marks += page.entries.len();
             parts.push(Part { partition: one.busy.partition, entries: page.entries, replay: false });
             one.cursor = page.next.unwrap_or_default();
@@ -92,47 +160,59 @@ impl Worker {
     }
 
     /// Takes the next partition from the queue that has a snapshot, left over or new.
-    async fn open<'a>(&'a self, queue: &Queue) -> Result<Option<Open<'a>>, TierError> {
+    async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
         loop {
-            let Some(partition) = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front() else { return Ok(None) };
+            let Some(partition) = round.next() else { return Ok(None) };
             let Some(busy) = self.claims.begin(partition) else { continue };
-            match self.tiers.hot().snapshot(partition, self.claims.lock()).await {
-                Ok(Snapshot::Empty) => {}
-                Ok(Snapshot::Taken | Snapshot::Leftover) => return Ok(Some(Open { busy, cursor: 0 })),
-                Err(error) if step::is_lost(&error) => self.tiers.prepare(&[partition]).await?,
-                Err(error) => return Err(error.into()),
+            let snapshot = match self.tiers.hot().snapshot(partition, self.claims.lock()).await {
+                Err(error) if step::is_lost(&error) => self.tiers.prepare(&[partition]).await.map(|()| Snapshot::Empty),
+                other => other.map_err(TierError::from),
+            };
+            match round.pass_over(snapshot.map(Some))? {
+                None | Some(Snapshot::Empty) => {}
+                Some(Snapshot::Taken | Snapshot::Leftover) => return Ok(Some(Open { busy, cursor: 0 })),
             }
         }
     }
 
     /// Sizes the next batches by the bytes of this one.
     fn learn(&self, size: Size) {
-        if let Some(average) = size.bytes.checked_div(size.rows) {
-            let fitting = self.options.batch_bytes.checked_div(average).unwrap_or(usize::MAX);
-            self.rows_at_once.store(fitting.clamp(1, self.options.batch_rows.max(1)), Ordering::Relaxed);
+        match size.bytes.checked_div(size.rows) {
+            Some(average) => self.resize(|_| self.options.batch_bytes.checked_div(average).unwrap_or(usize::MAX)),
+            None => self.resize(|rows| rows.saturating_mul(2)),
         }
     }
 
+    fn resize(&self, size: impl Fn(usize) -> usize) {
+        let fitting = |rows| Some(size(rows).clamp(1, self.options.batch_rows.max(1)));
+        let _ = self.rows_at_once.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitting);
+    }
+
     /// Tries error marks again whose time has come.
-    async fn replay(&self, parked: VecDeque<Partition>) -> Result<(), TierError> {
+    async fn replay(&self, round: &Round, parked: VecDeque<Partition>) -> Result<(), TierError> {
         if parked.is_empty() {
             return Ok(());
         }
         let now = self.tiers.hot().time().await?;
         for partition in parked {
             let Some(_busy) = self.claims.begin(partition) else { continue };
-            let mut cursor = Some(0);
-            while let Some(from) = cursor {
-                let page = self.tiers.hot().errors(partition, from, self.options.batch_rows).await?;
-                cursor = page.next;
-                let entries = due(page.entries, now);
-                if entries.is_empty() {
-                    continue;
-                }
-                let part = Part { partition, entries, replay: true };
-                for parts in batch::cut(vec![part], self.rows_at_once.load(Ordering::Relaxed)) {
-                    step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await?;
-                }
+            round.pass_over(self.replay_partition(partition, now).await)?;
+        }
+        Ok(())
+    }
+
+    async fn replay_partition(&self, partition: Partition, now: Timestamp) -> Result<(), TierError> {
+        let mut cursor = Some(0);
+        while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
+            let page = self.tiers.hot().errors(partition, from, self.options.batch_rows).await?;
+            cursor = page.next;
+            let entries = due(page.entries, now);
+            if entries.is_empty() {
+                continue;
+            }
+            let part = Part { partition, entries, replay: true };
+            for parts in batch::cut(vec![part], self.rows_at_once.load(Ordering::Relaxed)) {
+                self.land(&parts).await?;
             }
         }
         Ok(())

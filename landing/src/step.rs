@@ -14,10 +14,12 @@ use crate::{LandingOptions, TierError, Tiers, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
+/// Tries of several partitions in one transaction. Flushes may move one of so many fences again and again; alone, each gets through.
+const TOGETHER_MAX: u32 = 4;
 
 /// A part with what the hot tier holds of it.
-struct Ready {
-    part: Part,
+struct Ready<'a> {
+    part: &'a Part,
     collected: Collected,
     rows: Rows,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    fn of(ready: &[Ready]) -> Self {
+    fn of(ready: &[Ready<'_>]) -> Self {
         let rows = || ready.iter().flat_map(|one| &one.rows.rows);
         Self { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum() }
     }
@@ -48,10 +50,11 @@ pub(crate) async fn land(
     lock: &Lock,
     options: &LandingOptions,
     metrics: &Metrics,
-    parts: Vec<Part>,
+    parts: &[Part],
 ) -> Result<Size, TierError> {
     let mut ready = collect_all(tiers, parts).await?;
-    for _ in 0..TRIES_MAX {
+    let tries = if parts.len() > 1 { TOGETHER_MAX } else { TRIES_MAX };
+    for _ in 0..tries {
         if ready.is_empty() {
             return Ok(Size::default());
         }
@@ -67,7 +70,7 @@ pub(crate) async fn land(
                 tiers.prepare(&partitions).await?;
                 let (moved, kept): (Vec<_>, Vec<_>) = ready.into_iter().partition(|one| partitions.contains(&one.part.partition));
                 ready = kept;
-                ready.extend(collect_all(tiers, moved.into_iter().map(|one| one.part).collect()).await?);
+                ready.extend(collect_all(tiers, moved.into_iter().map(|one| one.part)).await?);
             }
             Err(LandError::Cold(error)) => return Err(error.into()),
             Err(LandError::Refused(fault)) => {
@@ -82,15 +85,15 @@ pub(crate) async fn land(
         }
     }
     let partitions: Vec<_> = ready.iter().map(|one| one.part.partition.to_string()).collect();
-    Err(TierError::Contended { what: format!("land partitions {}", partitions.join(", ")), tries: TRIES_MAX })
+    Err(TierError::Contended { what: format!("land partitions {}", partitions.join(", ")), tries })
 }
 
-async fn collect_all(tiers: &Tiers, parts: Vec<Part>) -> Result<Vec<Ready>, TierError> {
+async fn collect_all<'a>(tiers: &Tiers, parts: impl IntoIterator<Item = &'a Part>) -> Result<Vec<Ready<'a>>, TierError> {
     join_all(parts.into_iter().map(|part| collect(tiers, part))).await.into_iter().collect()
 }
 
 /// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong together.
-async fn collect(tiers: &Tiers, part: Part) -> Result<Ready, TierError> {
+async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
     for _ in 0..TRIES_MAX {
         match tiers.hot().collect(part.partition, &wanted).await {
@@ -116,7 +119,7 @@ async fn collect(tiers: &Tiers, part: Part) -> Result<Ready, TierError> {
 type LandedRows = HashMap<(Owner, Field), Version>;
 
 /// Commits all rows, and looks up the rows of marked fields that the hot tier lacks (R6).
-async fn commit(tiers: &Tiers, ready: &[Ready]) -> Result<(LandedRows, Faults), LandError> {
+async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(LandedRows, Faults), LandError> {
     let rows: Vec<Row> = ready.iter().flat_map(|one| one.rows.rows.iter().cloned()).collect();
     let mut landed: LandedRows = rows.iter().map(|row| ((row.owner.clone(), row.field.clone()), row.version)).collect();
     let mut faults = Faults::new();
@@ -134,7 +137,7 @@ async fn commit(tiers: &Tiers, ready: &[Ready]) -> Result<(LandedRows, Faults), 
     Ok((landed, faults))
 }
 
-fn fence(ready: &Ready) -> Fence {
+fn fence(ready: &Ready<'_>) -> Fence {
     let Collected { epoch, landed, .. } = ready.collected;
     Fence { partition: ready.part.partition, epoch, landed, reaches: degrade::reaches(ready.rows.rows.iter()).max(landed) }
 }
@@ -145,13 +148,16 @@ async fn finish(
     lock: &Lock,
     options: &LandingOptions,
     metrics: &Metrics,
-    ready: Vec<Ready>,
+    ready: Vec<Ready<'_>>,
     landed: &LandedRows,
     faults: &Faults,
 ) -> Result<(), TierError> {
-    let one = async |ready: &Ready| {
-        let verdict = batch::judge(&ready.part, landed, faults);
-        finish_part(tiers, lock, options, metrics, ready, verdict).await
+    // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
+    let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
+    let one = async |ready: &Ready<'_>| {
+        let verdict = batch::judge(ready.part, landed, faults);
+        let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
+        finish_part(tiers, lock, options, metrics, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {
         match result {
@@ -168,21 +174,16 @@ async fn finish_part(
     lock: &Lock,
     options: &LandingOptions,
     metrics: &Metrics,
-    ready: &Ready,
+    ready: &Ready<'_>,
+    reached: Version,
     verdict: Verdict,
 ) -> Result<(), HotError> {
     let partition = ready.part.partition;
-    let fence = fence(ready);
+    let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
         // ORDER: marks are cleared after the commit; a crash before it leaves them for the next worker.
-        let settle = Settle {
-            partition,
-            lock: Some(lock.clone()),
-            epoch: fence.epoch,
-            landed: fence.reaches,
-            marks: verdict.settle,
-            rows: verdict.rows,
-        };
+        let settle =
+            Settle { partition, lock: Some(lock.clone()), epoch, landed: reached, marks: verdict.settle, rows: verdict.rows };
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
@@ -192,7 +193,7 @@ async fn finish_part(
         let park = Park {
             partition,
             lock: lock.clone(),
-            epoch: fence.epoch,
+            epoch,
             retry_min: options.retry_min,
             retry_max: options.retry_max,
             parked: verdict.park,
@@ -209,6 +210,15 @@ fn report(partition: Partition, parked: &[storage_dirty::Parked]) {
     }
     for (message, fields) in reasons {
         tracing::error!(partition = partition.0, fields, message, "fields could not be landed; they stay in the hot tier");
+    }
+}
+
+/// Whether a failure is of certain partitions and says nothing about others.
+pub(crate) fn is_confined(error: &TierError) -> bool {
+    match error {
+        TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
+        TierError::Contended { .. } => true,
+        _ => false,
     }
 }
 

@@ -53,3 +53,8 @@ pub use storage_dirty::Evicted;
 pub use storage_landing::Flushed;
 pub use storage_model::{Bytes, Field, OpId, Outcome, Owner, Retry, Version};
 pub use storage_sdk_derive::SaveObject;
+
+/// The examples of the README, compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -114,6 +114,20 @@ pub(crate) async fn poison(url: String, owner: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_flush_that_the_database_refuses_whole_claims_nothing_landed() -> Result<()> {
+    let stack = Stack::open().await?;
+    poison(stack.database.clone(), "player/bad").await?;
+    let bad = stack.player("bad");
+    bad.update([("v", "1")]).await?;
+    bad.flush(Duration::from_secs(5)).await.unwrap_err();
+    let (tiers, partition) = (stack.storage.tiers(), bad.owner().partition(8));
+    let hot = tiers.hot().partition_states(&[partition]).await.remove(0)?.record.unwrap();
+    let cold = tiers.cold().partitions(&[partition]).await?.remove(0);
+    assert_eq!((hot.epoch, hot.landed), (cold.epoch, cold.last_version));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
     let mut world = World::fresh().await?;
     world.settings.landing.error_retry_min = Duration::from_millis(100);

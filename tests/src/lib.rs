@@ -7,4 +7,4 @@ pub mod stack;
 
 pub use proxy::Proxy;
 pub use rows::{StoredRow, rows};
-pub use stack::{Stack, Worker, World, until};
+pub use stack::{Stack, Worker, World, redis, until};

@@ -1,4 +1,4 @@
-//! A TCP proxy that counts: how often a client asked and waited, and how many bytes went each way.
+//! A TCP proxy that counts round trips and bytes, and loses replies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ pub struct Proxy {
 struct Counts {
     rounds: AtomicU64,
     bytes: AtomicU64,
+    /// Every n-th reply is lost with its connection; 0: none.
+    lose_every: AtomicU64,
+    replies: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl Drop for Proxy {
@@ -51,6 +55,18 @@ impl Proxy {
             }
         });
         Ok(Self { address, counts, accepting })
+    }
+
+    /// Loses every n-th reply from now on, and cuts the connection it would have come on; the server has carried the request out.
+    /// 0 loses none.
+    pub fn lose_every(&self, nth: u64) {
+        self.counts.lose_every.store(nth, Ordering::SeqCst);
+    }
+
+    /// How many replies were lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.counts.lost.load(Ordering::SeqCst)
     }
 
     /// Where to connect to.
@@ -93,6 +109,11 @@ async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, counts: Arc<Co
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         answered.store(true, Ordering::SeqCst);
+        let every = counts.lose_every.load(Ordering::SeqCst);
+        if every > 0 && counts.replies.fetch_add(1, Ordering::SeqCst) % every == every - 1 {
+            counts.lost.fetch_add(1, Ordering::SeqCst);
+            return;
+        }
         count(&counts, read);
         if to.write_all(buffer.get(..read).unwrap_or_default()).await.is_err() {
             return;

@@ -16,24 +16,29 @@ local function counts(at)
     local key = owner > 0 and KEYS[at + owner - 1]
     if owner > 0 and not key then expect(false) end
     if not key then return end
-    if not self.headers[owner] then self.headers[owner] = call('HMGET', key, ':v', ':n', ':e') end
+    if not self.headers[owner] then
+      local kind = call('TYPE', key).ok
+      self.headers[owner] = kind == 'hash' and call('HMGET', key, ':v', ':n', ':e') or {}
+    end
     self.by[owner] = (self.by[owner] or 0) + by
   end
   function self.validate()
     for owner, by in pairs(self.by) do
       local h = self.headers[owner]
-      if h[1] then self.by[owner] = math.max(number(h[2], ':n') + by, 0) end
+      local marks = tonumber(string.match(h[2] or '', '^%d+$'))
+      -- A hash that somebody else broke is left as it is: without a time to live, nothing of it goes.
+      self.by[owner] = h[1] and marks and math.max(marks + by, 0) or nil
     end
   end
   -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
   function self.write(ttl)
     for owner, marks in pairs(self.by) do
       local h, key = self.headers[owner], KEYS[at + owner - 1]
-      if h[1] and marks > 0 then
+      if marks > 0 then
         call('HSET', key, ':n', digits(marks))
-      elseif h[1] and h[3] then
+      elseif h[3] then
         call('UNLINK', key)
-      elseif h[1] then
+      else
         call('HSET', key, ':n', '0')
         call('PEXPIRE', key, digits(ttl))
       end

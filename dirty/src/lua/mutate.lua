@@ -173,7 +173,7 @@ local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
 call('SET', KEYS[2], digits(new))
 out.put(':v', digits(new))
-out.put(':n', digits(marks + added))
+out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
 out.put(':g', flagged(generation, complete))
 if not hash or purged then out.put(':b', digits(new - 1)) end
 out.write(KEYS[1])

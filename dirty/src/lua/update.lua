@@ -58,7 +58,8 @@ else
   call('HSET', KEYS[4], 'src', v, 'first', format('%.0f', now))
 end
 call('SET', KEYS[2], v)
-local outstanding = format('%.0f', marks + added)
+-- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
+local outstanding = format('%.0f', math.max(marks + added, 1))
 if fresh_hash then
   call('HSET', KEYS[1], ':v', v, ':n', outstanding, ':b', format('%.0f', version - 1), ':g', flags, unpack(ARGV, 5))
 else

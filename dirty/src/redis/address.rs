@@ -89,7 +89,8 @@ fn connection(url: &str, options: &RedisOptions) -> Result<ConnectionInfo, Failu
     if let (0, Some(database)) = (redis.db(), options.database) {
         redis = redis.set_db(database);
     }
-    info = info.set_redis_settings(redis);
+    let tcp = info.tcp_settings().clone().set_nodelay(options.tcp_nodelay);
+    info = info.set_redis_settings(redis).set_tcp_settings(tcp);
     match &options.ca_file {
         Some(file) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => with_authorities(info, file),
         _ => Ok(info),

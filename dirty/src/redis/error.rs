@@ -36,6 +36,15 @@ impl Failure {
     pub(crate) fn server(code: &str, text: &str) -> Self {
         Self::Server { code: code.to_owned(), text: text.to_owned() }
     }
+
+    /// Whether what is stored makes no sense, so that asking again gives the same answer.
+    pub(crate) fn is_of_stored_data(&self) -> bool {
+        match self {
+            Self::Server { code, .. } => code == "WRONGTYPE",
+            Self::Nonsense(_) => true,
+            _ => false,
+        }
+    }
 }
 
 impl From<&ServerError> for Failure {

@@ -11,7 +11,8 @@ use super::script::{Head, MarkRef};
 use super::transport::Command;
 use super::{RedisStore, read, reply, script};
 use crate::{
-    Collected, Entry, ErrorEntry, Fields, HotError, HotKind, Lock, Map, Page, Park, Parked, Settle, Settled, Snapshot, mark,
+    Collected, Entry, ErrorEntry, Fields, HotError, HotKind, HotRead, Lock, Map, Page, Park, Parked, Settle, Settled, Snapshot,
+    mark,
 };
 
 /// The most marks that one script takes, so that none blocks the server for long.
@@ -83,10 +84,11 @@ impl RedisStore {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
             let [epoch, landed, generation] = reply::array(check)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
-            let reads = answers
-                .into_iter()
-                .zip(&fields)
-                .map(|(answer, fields)| Ok(read::judged(read::decode(fields, answer?)?, generation)));
+            let answers = wanted.iter().zip(&fields).zip(answers);
+            let reads = answers.map(|(((owner, _), fields), answer)| {
+                let read = readable(owner, answer.and_then(|value| read::decode(fields, value)))?;
+                Ok(read::judged(read, generation))
+            });
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,
@@ -162,6 +164,17 @@ fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
 
 fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
     chunks.next().unwrap_or_default()
+}
+
+/// An owner's read; nothing, if what is stored there is no owner's hash: then its marks are parked, and others are landed.
+fn readable(owner: &Owner, read: Result<HotRead, Failure>) -> Result<HotRead, Failure> {
+    match read {
+        Err(failure) if failure.is_of_stored_data() => {
+            tracing::error!(%owner, ?failure, "the hot tier's data of this owner can't be read");
+            Ok(HotRead::default())
+        }
+        other => other,
+    }
 }
 
 fn which(fields: &[Field]) -> Fields {

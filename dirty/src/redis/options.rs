@@ -29,6 +29,8 @@ pub struct RedisOptions {
     pub response_timeout: Duration,
     /// The longest time to wait for a free place among the connections. Default: 1 s.
     pub wait_timeout: Duration,
+    /// Whether small packets are sent at once (TCP_NODELAY). Default: false.
+    pub tcp_nodelay: bool,
     /// What every key begins with. Default: `slug`. No braces, no control characters.
     pub prefix: String,
     /// How many partitions owners are hashed into. Default: 256. Never changes once data is stored.
@@ -55,6 +57,7 @@ impl RedisOptions {
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             wait_timeout: Duration::from_secs(1),
+            tcp_nodelay: false,
             prefix: "slug".to_owned(),
             partitions: 256,
             clean_ttl: Duration::from_secs(3_600),

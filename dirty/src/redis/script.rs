@@ -347,14 +347,19 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::P
         let source = parked.source.as_ref();
         cmd.arg(owner).arg(u8::from(source.is_some()));
         cmd.arg(source.map_or(&[][..], |entry| &entry.raw)).arg(source.map_or(0, |entry| entry.version.get()));
-        cmd.arg(parked.faults.len());
-        for fault in &parked.faults {
-            match &parked.owner {
-                Some(owner) => cmd.arg(mark::encode(owner, [&fault.field])),
-                // What can't be read keeps its own name.
-                None => cmd.arg(source.map_or(&[][..], |entry| &entry.raw)),
-            };
-            cmd.arg(fault.version.get()).arg(fault.code).arg(&fault.message);
+        match &parked.owner {
+            Some(owner) => {
+                cmd.arg(parked.faults.len());
+                for fault in &parked.faults {
+                    cmd.arg(mark::encode(owner, [&fault.field])).arg(fault.version.get()).arg(fault.code).arg(&fault.message);
+                }
+            }
+            // What can't be read names no field; it keeps its own name, so that it is not lost.
+            None => {
+                cmd.arg(1).arg(source.map_or(&[][..], |entry| &entry.raw));
+                let message = parked.faults.first().map_or("unreadable mark", |fault| &fault.message);
+                cmd.arg(source.map_or(0, |entry| entry.version.get())).arg(0).arg(message);
+            }
         }
     }
     SCRIPTS.park.write(space.slot(head.partition), cmd)

@@ -84,7 +84,8 @@ impl Tiers {
             partition: owner.partition(self.hot.partition_count()),
             lock: None,
             epoch: collected.epoch,
-            landed: version,
+            // Nothing was committed if all was refused; then the fence has not moved either.
+            landed: if refused.len() < rows.len() { version } else { collected.landed },
             marks: Vec::new(),
             rows: landed.map(|row| (row.owner.clone(), row.field.clone(), row.version)).collect(),
         };

@@ -159,10 +159,11 @@ impl Tiers {
     /// Answers owners, from the hot tier if they are back in it, else with one load. An owner without an answer moved meanwhile,
     /// and is to be loaded again.
     async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
-        // A caller's miss may be older than the load that just ended, so the hash is looked at once more, along the way.
+        let observed = self.observe(owners).await?;
+        // A caller's miss may be older than the load that just ended, so the hash is looked at once more.
+        // ORDER: after the observation, so that a write in between refuses what is built on this read, as it does with rows.
         let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
-        let (observed, hot) = tokio::join!(self.observe(owners), self.hot.read(&reads));
-        let observed = observed?;
+        let hot = self.hot.read(&reads).await;
         let back: Vec<Option<Answer>> =
             owners.iter().zip(&observed).zip(hot).map(|((owner, seen), hot)| back(owner, *seen, hot)).collect();
         let cold: Vec<(Owner, Observed)> = owners
@@ -288,10 +289,13 @@ impl Tiers {
     }
 }
 
-/// The answer for an owner whose hash is complete.
+/// The answer for an owner whose hash is complete: the load has all that the hash holds, since the hash may be evicted before a
+/// mutation comes with it, which then takes what the load lacks as never written.
 fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Option<Answer> {
-    let read = hot.ok().filter(|read| read.header.is_some_and(|header| header.complete && !header.suspect))?;
-    let load = load_of(owner, observed, Vec::new(), false);
+    let read = hot.ok()?;
+    let header = read.header.filter(|header| header.complete && !header.suspect)?;
+    let rows = read.cells.iter().map(|(field, cell)| (field.clone(), cell.clone(), header.version)).collect();
+    let load = Load { owner: owner.clone(), observed, rows, complete: true };
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
@@ -302,4 +306,38 @@ pub(super) fn contended(owner: &Owner) -> TierError {
 pub(super) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
     let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
     Load { owner: owner.clone(), observed, rows, complete }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_dirty::{Adopt, HotStore, MemorySettings, MemoryStore, Mutated};
+    use storage_model::{Bytes, Change, Epoch, ManualClock, Mutation, OpId, Partition, Timestamp, Version};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_load_answered_by_the_hash_still_holds_when_the_hash_is_gone() {
+        let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+        let hot = MemoryStore::new(MemorySettings { partitions: 1, ..MemorySettings::default() }, clock);
+        let seen = hot.partition_states(&[Partition(0)]).await.remove(0).unwrap();
+        let adopt = Adopt { partition: Partition(0), seen, epoch: Epoch(1), last_version: Version::ZERO };
+        assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);
+        let owner = Owner::new("game", "eu", "player", "ann").unwrap();
+        let (owners, gold) = ([owner.clone()], Field::new("gold").unwrap());
+        let version = Version::new(1_700_000_000_000_000).unwrap();
+        let row = Row { owner: owner.clone(), field: gold.clone(), cell: Cell::Live(Bytes::from_static(b"10")), version };
+        let observed = hot.observe(&owners).await.remove(0).unwrap();
+        hot.fill(&[load_of(&owner, observed, vec![row], true)]).await.remove(0).unwrap();
+
+        let observed = hot.observe(&owners).await.remove(0).unwrap();
+        let read = hot.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.remove(0);
+        let full = back(&owner, observed, read).unwrap().unwrap().unwrap();
+        hot.evict(&owners).await.remove(0).unwrap();
+        let deadline = Timestamp(1_800_000_001_000_000);
+        let incr = Mutation::new(owner, vec![(gold, Change::Incr(5))], OpId([1; 16]), deadline);
+        let Mutated::Applied(applied) = hot.mutate(&[(incr, Some(full.load.clone()))]).await.remove(0).unwrap() else {
+            panic!("not applied")
+        };
+        assert_eq!(applied.counters, [15]);
+    }
 }

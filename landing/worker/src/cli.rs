@@ -47,7 +47,8 @@ pub struct ConfigArgs {
 #[must_use]
 pub fn main(cli: Cli) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
-    let logs = tracing_subscriber::fmt().with_writer(crate::progress::writer);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let logs = tracing_subscriber::fmt().with_ansi(colours).with_writer(crate::progress::writer);
     let _ = logs.with_env_filter(filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into())).try_init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

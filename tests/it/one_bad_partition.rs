@@ -1,0 +1,91 @@
+//! What breaks in one place stays there: the others go on.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use storage_servers::{RedisServer, Reply};
+use storage_tests::{Stack, redis, rows, until};
+
+/// A key of the stack's own, with its partition's tag if it has one.
+fn key(stack: &Stack, rest: &str) -> String {
+    format!("{}-{rest}", stack.settings.redis.prefix)
+}
+
+async fn seconds(redis: &RedisServer) -> Result<u64> {
+    match redis.call(&["TIME"]).await? {
+        Reply::Array(parts) => match parts.first() {
+            Some(Reply::Bytes(seconds)) => Ok(std::str::from_utf8(seconds)?.parse()?),
+            other => anyhow::bail!("{other:?}"),
+        },
+        other => anyhow::bail!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Result<()> {
+    for broken in ["dirty:{0}", "dirty:{0}:saving", "dirty:{0}:error", "dirty:{3}:saving", "dirty:{5}:saving"] {
+        let stack = Stack::open().await?;
+        let mut others = 0;
+        for id in 0..40 {
+            let player = stack.player(&id.to_string());
+            let partition = player.owner().partition(8).0;
+            if partition != 2 && !broken.contains(&format!("{{{partition}}}")) {
+                player.update([("gold", "1")]).await?;
+                others += 1;
+            }
+        }
+        redis().await?.call(&["SET", &key(&stack, broken), "broken"]).await?;
+        redis().await?.call(&["SET", &key(&stack, "dirty:{2}:error"), "broken"]).await?;
+        let worker = stack.worker();
+        until("all others have landed", async || Ok(rows(&stack.database).await?.len() == others)).await?;
+        worker.stop().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_landing() -> Result<()> {
+    let stack = Stack::open().await?;
+    for id in 0..40 {
+        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+    }
+    let bad = stack.player("7");
+    let partition = bad.owner().partition(8).0;
+    let name = key(&stack, &format!("data:{{{partition}}}:game:eu:player:7"));
+    assert_eq!(redis().await?.call(&["DEL", &name]).await?, Reply::Integer(1));
+    redis().await?.call(&["SET", &name, "broken"]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(rows(&stack.database).await?.len(), 39);
+    assert_eq!(stack.backlog().await?.errors(), 1);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_that_cannot_be_read_is_parked_under_its_own_name() -> Result<()> {
+    let stack = Stack::open().await?;
+    redis().await?.call(&["HSET", &key(&stack, "dirty:{1}"), "junk", "5"]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.backlog().await?.errors(), 1, "it is in no map any more");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn locks_are_prolonged_while_the_announcement_fails() -> Result<()> {
+    let stack = Stack::open().await?;
+    let redis = redis().await?;
+    let worker = stack.worker();
+    until("all is held", async || Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_some()))).await?;
+    let workers = key(&stack, "workers");
+    assert_eq!(redis.call(&["DEL", &workers]).await?, Reply::Integer(1));
+    redis.call(&["SET", &workers, "broken"]).await?;
+    let end = seconds(redis).await? + Duration::from_secs(4).as_secs();
+    until("every lock would have run out", async || Ok(seconds(redis).await? > end)).await?;
+    assert!(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_some()));
+    stack.player("ann").update([("gold", "1")]).await?;
+    stack.landed().await?;
+    worker.stop().await
+}
