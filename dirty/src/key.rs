@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
 
 /// Makes the keys of one prefix.
@@ -87,7 +88,11 @@ pub(crate) fn owner_of(part: &str) -> Option<Owner> {
 }
 
 fn escape(part: &str) -> Cow<'_, str> {
-    if part.contains([':', '%']) { Cow::Owned(part.replace('%', "%25").replace(':', "%3A")) } else { Cow::Borrowed(part) }
+    if part.contains([':', '%']) && !broken("R9-owner") {
+        Cow::Owned(part.replace('%', "%25").replace(':', "%3A"))
+    } else {
+        Cow::Borrowed(part)
+    }
 }
 
 // What `escape` never makes comes out as some other text here; `owner_of` finds that by escaping it again.
@@ -102,7 +107,7 @@ pub(crate) const TOMBSTONE: &str = ":d:";
 /// begins with '%'.
 pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
     let name = field.as_str();
-    if name.starts_with([':', '%']) { Cow::Owned(format!("%{name}")) } else { Cow::Borrowed(name) }
+    if name.starts_with([':', '%']) && !broken("R9-field") { Cow::Owned(format!("%{name}")) } else { Cow::Borrowed(name) }
 }
 
 /// The name of the field's tombstone in the owner's hash.

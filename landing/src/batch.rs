@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use storage_dirty::{Collected, Entry, Fault, Parked};
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
 /// Marks of one partition that are landed together.
@@ -60,6 +61,9 @@ pub fn cut(parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
 }
 
 fn by_owner(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
+    if broken("R16-cut") {
+        return entries.into_iter().map(|entry| vec![entry]).collect();
+    }
     let mut seen = HashSet::new();
     let mut owners: BTreeMap<Option<Owner>, Vec<Entry>> = BTreeMap::new();
     for entry in entries {
@@ -133,6 +137,7 @@ pub fn judge(part: &Part, landed: &HashMap<(Owner, Field), Version>, faults: &Fa
                     verdict.rows.push((key.0, key.1, *version));
                     None
                 }
+                _ if broken("R6-unproven") => None,
                 _ => Some((0, "vanished: marked, but neither the hot tier nor the database holds this write".to_owned())),
             };
             if let Some((code, message)) = fault {

@@ -1,5 +1,6 @@
 //! What to do with a batch that the database refuses: halve it until only the culprits are left (H38).
 
+use storage_model::sabotage::broken;
 use storage_model::{Row, Version};
 use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
 
@@ -55,7 +56,8 @@ fn halves(mut rows: Vec<Row>) -> Halves {
         return rows.pop().map_or(Halves::None, Halves::One);
     }
     let middle = rows.len() / 2;
-    let cut = |at: &usize| rows.get(at - 1).map(|row| &row.owner) != rows.get(*at).map(|row| &row.owner);
+    let owner_at = |at: usize| rows.get(at).map(|row| &row.owner);
+    let cut = |at: &usize| owner_at(at - 1) != owner_at(*at) || broken("R16-halves");
     let between_owners = (1..rows.len()).filter(cut).min_by_key(|at| at.abs_diff(middle));
     let right = rows.split_off(between_owners.unwrap_or(middle));
     Halves::Two(rows, right)

@@ -20,6 +20,8 @@ pub mod metrics;
 pub mod options;
 mod pass;
 pub mod run;
+#[cfg(feature = "sabotage")]
+mod sabotage;
 mod step;
 pub mod tiers;
 

@@ -103,7 +103,11 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 if tiers.heal_all(suspects).await? {
                     continue;
                 }
+                #[cfg(feature = "sabotage")]
+                let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
+                #[cfg(feature = "sabotage")]
+                let rows = crate::sabotage::rows(&part, rows);
                 return Ok(Ready { part, collected, rows });
             }
             Err(error) => tiers.prepare_after(error).await?,

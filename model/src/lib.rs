@@ -10,6 +10,7 @@
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
+//! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;
 pub mod clock;
@@ -18,6 +19,7 @@ pub mod limits;
 pub mod mutation;
 pub mod name;
 pub mod outcome;
+pub mod sabotage;
 pub mod version;
 
 pub use bytes::Bytes;

@@ -37,6 +37,8 @@ mod owners;
 mod partition;
 mod pool;
 mod read;
+#[cfg(feature = "sabotage")]
+mod sabotage;
 mod session;
 mod settings;
 mod split;

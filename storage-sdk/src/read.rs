@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
 use storage_landing::is_suspect;
+use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Version};
 use tokio::time::{Instant, sleep};
 
@@ -152,7 +153,7 @@ impl Core {
         if is_suspect(hot) {
             self.tiers.heal(owner).await?;
         }
-        if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
+        if (self.trust_absent || broken("R8-trusted")) && self.marker(owner).await? == Marker::Unknown {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {

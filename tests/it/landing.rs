@@ -102,7 +102,7 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
 }
 
 /// Makes the database refuse the value "1" in field "v" of one owner.
-async fn poison(url: String, owner: &str) -> Result<()> {
+pub(crate) async fn poison(url: String, owner: &str) -> Result<()> {
     use sqlx::Connection as _;
     let id = owner.rsplit('/').next().unwrap_or_default();
     let mut connection = sqlx::mysql::MySqlConnection::connect(&url).await?;

@@ -12,5 +12,6 @@ mod one_bad_partition;
 mod programs;
 mod redis_lost;
 mod round_trips;
+mod rules;
 mod sdk;
 mod tls;

@@ -1,6 +1,6 @@
 //! Writes, reads and the marks that writes leave.
 
-use storage_model::{Cell, Version};
+use storage_model::{Cell, Change, Version};
 
 use super::field;
 use super::harness::{Harness, above, applied, live, owner, set};
@@ -66,6 +66,24 @@ pub async fn writes_of_the_same_fields_share_a_mark_and_others_do_not(h: &Harnes
     versions.sort();
     assert_eq!(versions, vec![same, other]);
     assert_eq!(h.marks(&ann).await, Some(0));
+}
+
+/// R7: also while the owner has unlanded data.
+pub async fn every_write_raises_the_marker_to_its_version(h: &Harness) {
+    let ann = owner("ann");
+    let mut last = Version::ZERO;
+    for value in ["1", "2", "3"] {
+        last = h.set(&ann, "gold", value).await;
+    }
+    last = last.max(h.apply(&ann, vec![("gold", Change::Incr(1))]).await.version);
+    h.land(&ann).await;
+    assert_eq!(h.observe(&ann).await.marker, Marker::At(last));
+    for value in ["5", "6"] {
+        last = h.set(&ann, "gold", value).await;
+    }
+    h.land(&ann).await;
+    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    assert_eq!(h.observe(&ann).await.marker, Marker::At(last));
 }
 
 /// One source for the owners of a partition.

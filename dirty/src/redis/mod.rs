@@ -25,6 +25,8 @@ mod options;
 mod partition;
 mod read;
 mod reply;
+#[cfg(feature = "sabotage")]
+mod sabotage;
 mod script;
 mod server;
 mod slot;

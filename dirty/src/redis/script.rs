@@ -29,6 +29,8 @@ impl Script {
     fn new(name: &'static str, file: &str, shared: &[&str]) -> Self {
         let (first, rest) = file.split_once('\n').unwrap_or((file, ""));
         let source = format!("{first}\n{}{rest}", shared.concat());
+        #[cfg(feature = "sabotage")]
+        let source = super::sabotage::spoil(name, source);
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { name, source, sha }
     }

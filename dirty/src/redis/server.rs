@@ -1,5 +1,7 @@
 //! What a server says of itself.
 
+use storage_model::sabotage::broken;
+
 use super::error::Failure;
 
 /// The part of INFO that decides whether and how a server is used.
@@ -30,7 +32,7 @@ impl ServerInfo {
             return Err(Failure::server("READONLY", "the server is a replica"));
         }
         let policy = required("maxmemory_policy")?;
-        let unsafe_policy = policy.starts_with("allkeys-").then(|| {
+        let unsafe_policy = (policy.starts_with("allkeys-") && !broken("R2-policy")).then(|| {
             format!("maxmemory-policy is {policy}, which evicts unlanded data; set it to noeviction or one of volatile-*")
         });
         let incarnation = format!("{}/{}", required("run_id")?, required("master_replid")?);

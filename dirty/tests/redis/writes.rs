@@ -44,6 +44,28 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
 }
 
 #[tokio::test]
+async fn a_repeat_is_recognised_in_the_window_after() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    apply_new(&store, &ann, &[("gold", set("0"))]).await;
+    let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
+    let update = mutation(&store, &ann, &[("name", set("Ann"))]).await;
+    let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
+    // As if the window had ended: its ids are those of the other kind of window, and it is the last one.
+    let ops = texts(server.call(&["KEYS", "*-ops:*"]).await.unwrap());
+    let [young] = ops.as_slice() else { panic!("{ops:?}") };
+    let old = if young.ends_with(":0") { young.replace("}:0", "}:1") } else { young.replace("}:1", "}:0") };
+    let window = server.call(&["HGET", young, ":w"]).await.unwrap();
+    let before = window.text().unwrap().parse::<u64>().unwrap() - 1;
+    server.call(&["RENAME", young, &old]).await.unwrap();
+    server.call(&["HSET", &old, ":w", &before.to_string()]).await.unwrap();
+    assert_eq!(send(&store, incr).await.unwrap(), first.0);
+    assert_eq!(send(&store, update).await.unwrap(), first.1);
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
 async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mistake() {
     let server = server().await;
     let store = prepared(options(&server.url())).await;

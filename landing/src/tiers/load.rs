@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Observed, Read};
+use storage_model::sabotage::broken;
 use storage_model::{Cell, Field, Owner, Row};
 use tokio::sync::{Semaphore, broadcast};
 
@@ -126,6 +127,11 @@ impl Tiers {
     /// # Cancel safety
     /// The load goes on for the others who wait for it; nothing else is left.
     pub async fn load(&self, owner: &Owner) -> Answer {
+        if broken("R12-alone")
+            && let Some(Some(answer)) = self.load_batch(std::slice::from_ref(owner)).await?.pop()
+        {
+            return answer;
+        }
         let (mut answer, queued) = self.loader.join(owner);
         if queued {
             let tiers = self.clone();

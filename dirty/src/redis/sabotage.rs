@@ -1,0 +1,64 @@
+//! Scripts that keep a rule no more, for `scripts/sabotage`.
+
+use storage_model::sabotage::broken;
+
+/// One change of one script: the switch, the script, a text that occurs in it exactly once, and what takes its place.
+type Break = (&'static str, &'static str, &'static str, &'static str);
+
+const BREAKS: &[Break] = &[
+    // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
+    ("R1-unmarked", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 0"),
+    ("R1-apart", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 1"),
+    ("R1-apart", "update", "local reply = format(", "call('HSET', KEYS[3], ARGV[4], v)\nlocal reply = format("),
+    // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
+    ("R2-expires", "update", "if marks == 0 then call('PERSIST', KEYS[1]) end", ""),
+    ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
+    ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end", ""),
+    ("R5-by-name", "settle", "return mark_version(stored) == version", "return true"),
+    // A fill takes the hash's birth, or the marker, for proof, whatever they are.
+    ("R7-born", "fill", "return hash.born <= load.version", "return true"),
+    ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
+    // Rows that were read beside unlanded data may outlive it.
+    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
+    ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
+    ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
+    // An owner that nothing is known of counts as absent; an absent one is remembered for good.
+    ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
+    ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
+    // The first counter is written before the second is looked at.
+    ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
+    // Ids are not looked up at all, or not those of the window before; a late copy is applied.
+    ("R11-ids", "update", "if before then return before end", ""),
+    ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
+    ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),
+    // The worker needs memory to free memory.
+    ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
+    ("R13-denied", "settle", "#!lua flags=allow-oom", "#!lua"),
+    ("R13-denied", "park", "#!lua flags=allow-oom", "#!lua"),
+    // A record of another incarnation is believed; versions start below what has landed; old hashes stay trusted.
+    ("R14-incarnation", "snapshot", "if r.incarnation ~= incarnation() then", "if false then"),
+    ("R14-incarnation", "settle", "if r.incarnation ~= incarnation() then", "if false then"),
+    ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
+    ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
+    ("R14-source", "adopt", "digits(math.max(source, last))", "digits(source)"),
+    ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    // What the hash does not hold is taken as absent; what was read under another epoch is believed.
+    ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
+    ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),
+    ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
+];
+
+/// The script's text, with what the chosen switch changes in it.
+///
+/// # Panics
+/// The text to be changed is not there exactly once, so the switch would break something else, or nothing.
+pub(super) fn spoil(script: &str, source: String) -> String {
+    let of_script = BREAKS.iter().filter(|(switch, of, ..)| *of == script && broken(switch));
+    of_script.fold(source, |source, (switch, _, from, to)| {
+        assert_eq!(source.matches(from).count(), 1, "sabotage: {switch} is stale: {script}.lua must have {from:?} once");
+        source.replace(from, to)
+    })
+}

@@ -1,0 +1,37 @@
+//! Landing that keeps R3 no more, for `scripts/sabotage`.
+
+use storage_dirty::Collected;
+use storage_model::sabotage::broken;
+use storage_model::{Field, Owner, Partition};
+
+use crate::Tiers;
+use crate::batch::{Part, Rows};
+
+/// What was collected, with versions that were read after the values.
+pub(crate) async fn collected(
+    tiers: &Tiers,
+    partition: Partition,
+    wanted: &[(Owner, Vec<Field>)],
+    mut collected: Collected,
+) -> Collected {
+    if broken("R3-apart")
+        && let Ok(later) = tiers.hot().collect(partition, wanted).await
+    {
+        for (read, later) in collected.reads.iter_mut().zip(later.reads) {
+            read.header = later.header;
+        }
+    }
+    collected
+}
+
+/// The rows, each under the version of its mark.
+pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
+    if broken("R3-mark-version") {
+        for row in &mut rows.rows {
+            let marks = part.entries.iter().filter_map(|entry| Some((entry.mark.as_ref()?, entry.version)));
+            let of_row = marks.filter(|(mark, _)| mark.owner == row.owner && mark.fields.contains(&row.field));
+            row.version = of_row.map(|(_, version)| version).max().unwrap_or(row.version);
+        }
+    }
+    rows
+}

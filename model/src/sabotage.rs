@@ -1,0 +1,75 @@
+//! Rules that are broken on purpose, one at a time, to see which test notices.
+//!
+//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without the cargo feature `sabotage`, which no release
+//! has, the answer is a constant and nothing of it is compiled in. With it the variable `STORAGE_SABOTAGE` names the rule to break.
+//! `scripts/sabotage` goes through all of them.
+
+#[cfg(all(feature = "sabotage", not(debug_assertions)))]
+compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
+
+/// Every switch. Each begins with the rule that it breaks.
+#[cfg(feature = "sabotage")]
+pub const SWITCHES: &[&str] = &[
+    "R1-unmarked",
+    "R1-apart",
+    "R2-expires",
+    "R2-evicts",
+    "R2-policy",
+    "R3-unguarded",
+    "R3-version-first",
+    "R3-mark-version",
+    "R3-apart",
+    "R4-overwrite",
+    "R5-by-name",
+    "R6-unproven",
+    "R7-born",
+    "R7-marker",
+    "R7-beside",
+    "R7-raised-once",
+    "R7-purge-keeps-birth",
+    "R8-complete",
+    "R8-trusted",
+    "R8-forever",
+    "R9-field",
+    "R9-owner",
+    "R10-half",
+    "R11-ids",
+    "R11-window",
+    "R11-deadline",
+    "R12-alone",
+    "R13-denied",
+    "R14-fence",
+    "R14-incarnation",
+    "R14-unverified",
+    "R14-source",
+    "R14-suspect",
+    "R15-guess",
+    "R15-fill-epoch",
+    "R15-settle-epoch",
+    "R16-cut",
+    "R16-halves",
+];
+
+/// Whether this switch is on: never, since the feature `sabotage` is off.
+#[cfg(not(feature = "sabotage"))]
+#[must_use]
+pub const fn broken(_switch: &str) -> bool {
+    false
+}
+
+/// Whether this switch is the one that `STORAGE_SABOTAGE` names.
+///
+/// # Panics
+/// The switch, or the one that the variable names, is not in [`SWITCHES`].
+#[cfg(feature = "sabotage")]
+#[must_use]
+#[expect(clippy::panic, reason = "a misspelt switch must not pass for a rule that no test guards")]
+pub fn broken(switch: &str) -> bool {
+    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("STORAGE_SABOTAGE").ok());
+    for name in CHOSEN.as_deref().into_iter().chain([switch]) {
+        if !SWITCHES.contains(&name) {
+            panic!("sabotage: there is no switch {name:?}, but {}", SWITCHES.join(", "));
+        }
+    }
+    CHOSEN.as_deref() == Some(switch)
+}

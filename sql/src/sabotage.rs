@@ -1,0 +1,39 @@
+//! Statements that keep a rule no more, for `scripts/sabotage`.
+
+use storage_model::sabotage::broken;
+
+use crate::Statement;
+
+/// One change of a statement: the switch, the statement, what only its text in one dialect has, a part of that text that
+/// occurs in it exactly once, and what takes its place.
+type Break = (&'static str, Statement, &'static str, &'static str, &'static str);
+
+const SQLITE: &str = "ON CONFLICT";
+const MYSQL: &str = "ON DUPLICATE KEY";
+
+const BREAKS: &[Break] = &[
+    // An older row replaces a newer one.
+    ("R3-unguarded", Statement::Upsert, SQLITE, "WHERE excluded.up_version > ", "WHERE 0 < "),
+    ("R3-unguarded", Statement::Upsert, MYSQL, "IF(VALUES(up_version) > up_version, VALUES(value), value)", "VALUES(value)"),
+    // MySQL assigns from left to right, so the comparisons that follow find the new version.
+    (
+        "R3-version-first",
+        Statement::Upsert,
+        MYSQL,
+        "UPDATE\n",
+        "UPDATE\n    up_version = GREATEST(VALUES(up_version), up_version),\n",
+    ),
+];
+
+/// The statement's text, with what the chosen switch changes in it.
+///
+/// # Panics
+/// The text to be changed is not there exactly once, so the switch would break something else, or nothing.
+pub(crate) fn spoil(statement: Statement, text: String) -> String {
+    let of_text = BREAKS.iter().filter(|(switch, of, dialect, ..)| *of == statement && text.contains(dialect) && broken(switch));
+    let breaks: Vec<_> = of_text.collect();
+    breaks.into_iter().fold(text, |text, (switch, _, _, from, to)| {
+        assert_eq!(text.matches(from).count(), 1, "sabotage: {switch} is stale: {statement:?} must have {from:?} once");
+        text.replace(from, to)
+    })
+}

@@ -1,0 +1,139 @@
+//! Rules that show only while landing goes on, or in how the database is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::future::try_join;
+use sqlx::mysql::MySqlConnection;
+use sqlx::{Connection as _, Row as _};
+use storage_sdk::ByteOwner;
+use storage_tests::{Stack, World, rows, until};
+
+use crate::landing::poison;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_carries_the_owners_version_and_not_its_marks() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10")]).await?;
+    let last = ann.update([("bag", "sword")]).await?.version().get();
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    let versions: Vec<u64> = rows(&stack.database).await?.iter().map(|row| row.version).collect();
+    assert_eq!(versions, [last, last], "the first field was marked at an earlier version, but is read at this one");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_row_ever_holds_a_value_under_the_version_of_another_write() -> Result<()> {
+    const LANDINGS: usize = 20;
+    let mut world = World::fresh().await?;
+    world.settings.landing.interval = Duration::from_millis(10);
+    let stack = Stack::with(world).await?;
+    let ann = stack.player("ann");
+    let worker = stack.worker();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let write = async {
+        let mut written = BTreeMap::new();
+        while !*stopped.borrow() {
+            let value = written.len().to_string();
+            let version = ann.update([("gold", value.clone())]).await?.version().get();
+            written.insert(value.into_bytes(), version);
+        }
+        anyhow::Ok(written)
+    };
+    let look = async {
+        let mut seen = BTreeMap::new();
+        let looked = until("rows have come and gone", async || {
+            seen.extend(rows(&stack.database).await?.into_iter().map(|row| (row.value, row.version)));
+            Ok(seen.len() >= LANDINGS)
+        });
+        let looked = looked.await;
+        stop.send_replace(true);
+        looked.map(|()| seen)
+    };
+    let (written, seen) = try_join(write, look).await?;
+    for (value, version) in seen {
+        assert_eq!(written.get(&value), Some(&version), "value {}", String::from_utf8_lossy(&value));
+    }
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_lands_in_one_transaction_however_small_the_batches_are() -> Result<()> {
+    let mut world = World::fresh().await?;
+    world.settings.landing.batch_rows = 2;
+    let stack = Stack::with(world).await?;
+    note_transactions(&stack.database).await?;
+    for player in neighbours(&stack) {
+        for field in 0..10 {
+            player.update([(format!("f{field}"), "1")]).await?;
+        }
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    let landed = transactions(&stack.database).await?;
+    assert_eq!(landed.len(), 2, "{landed:?}");
+    for (owner, (rows, transactions)) in landed {
+        assert_eq!((rows, transactions.len()), (10, 1), "{owner}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_lands_in_one_transaction_though_another_owner_is_refused() -> Result<()> {
+    let stack = Stack::open().await?;
+    note_transactions(&stack.database).await?;
+    let [first, second] = neighbours(&stack);
+    poison(stack.database.clone(), second.owner().id()).await?;
+    for field in 0..6 {
+        first.update([(format!("f{field}"), "1")]).await?;
+    }
+    second.update([("v", "1")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+    let landed = transactions(&stack.database).await?;
+    let (rows, transactions) = &landed[first.owner().id()];
+    assert_eq!((*rows, transactions.len(), landed.len()), (6, 1, 1), "{landed:?}");
+    Ok(())
+}
+
+/// Two players of one partition, so that their marks come in one batch, in key order.
+fn neighbours(stack: &Stack) -> [ByteOwner; 2] {
+    let first = stack.player("100");
+    let partition = first.owner().partition(8);
+    let second = (101..).map(|id| stack.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
+    [first, second.expect("another of the same partition")]
+}
+
+/// Makes the database note which transaction inserts a row. Each begins with its fences, which give it a number.
+async fn note_transactions(url: &str) -> Result<()> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    for statement in [
+        "CREATE TABLE noted (owner_id VARBINARY(255), trx BIGINT UNSIGNED)",
+        "CREATE TRIGGER number_it AFTER UPDATE ON landing_partition FOR EACH ROW SET @trx = UUID_SHORT()",
+        "CREATE TRIGGER note_it AFTER INSERT ON landing_rows FOR EACH ROW INSERT INTO noted VALUES (NEW.owner_id, @trx)",
+    ] {
+        sqlx::raw_sql(statement).execute(&mut connection).await?;
+    }
+    Ok(connection.close().await?)
+}
+
+/// How many rows of each owner were inserted, and by which transactions.
+async fn transactions(url: &str) -> Result<BTreeMap<String, (usize, BTreeSet<u64>)>> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    let noted = sqlx::query("SELECT owner_id, trx FROM noted").fetch_all(&mut connection).await?;
+    connection.close().await?;
+    let mut owners: BTreeMap<String, (usize, BTreeSet<u64>)> = BTreeMap::new();
+    for row in noted {
+        let (rows, transactions) = owners.entry(String::from_utf8(row.try_get(0)?)?).or_default();
+        *rows += 1;
+        transactions.insert(row.try_get(1)?);
+    }
+    Ok(owners)
+}
