@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use futures::future::join_all;
+use sqlx::Connection as _;
+use sqlx::mysql::MySqlConnection;
 use storage_sdk::{Kind, Storage};
-use storage_tests::{Stack, World};
+use storage_tests::{Stack, World, until};
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
     let player = stack.player(id);
@@ -59,12 +61,23 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let player = cold_player(&stack, "1").await?;
     let other = Storage::open(stack.settings.clone()).await?;
     let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
-    let before = stack.storage.stats().await?.hot_loads;
+    let before = stack.storage.stats().await?;
+    // The database answers nothing until everybody has missed.
+    let mut locker = MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
     let reads = (0..1_000).map(|turn| if turn % 2 == 0 { player.get(["gold"]) } else { same.get(["gold"]) });
-    for read in join_all(reads).await {
+    let all_missed = async {
+        let missed = async || Ok(stack.storage.stats().await?.hot_misses + other.stats().await?.hot_misses);
+        until("everybody has missed", async || Ok(missed().await? - before.hot_misses == 1_000)).await?;
+        sqlx::raw_sql("UNLOCK TABLES").execute(&mut locker).await?;
+        anyhow::Ok(())
+    };
+    let (reads, unlocked) = futures::future::join(join_all(reads), all_missed).await;
+    unlocked?;
+    for read in reads {
         assert_eq!(read?["gold"].as_deref(), Some(&b"10"[..]));
     }
-    let loads = stack.storage.stats().await?.hot_loads - before + other.stats().await?.hot_loads;
+    let loads = stack.storage.stats().await?.hot_loads - before.hot_loads + other.stats().await?.hot_loads;
     assert!((1..=2).contains(&loads), "{loads} loads");
     Ok(())
 }
