@@ -41,7 +41,7 @@ pub struct RedisSettings {
     /// refused later. More parts let more workers land side by side and cost a few keys each.
     pub partitions: u32,
     /// What happens while a Redis that changed can't be compared with the database, which is away. Default:
-    /// [`Unverified::Serve`].
+    /// [`Unverified::Refuse`].
     pub unverified: Unverified,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
     /// connections.
@@ -51,11 +51,11 @@ pub struct RedisSettings {
 /// What happens to operations while the hot tier's identity has changed and the database can't be asked what has landed (R14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unverified {
-    /// `serve`: operations go on, warned of and counted; a read may return what is older than what has landed. What is written
-    /// is compared with the database once that answers.
-    #[default]
+    /// `serve`: operations go on, warned of and counted. A read may return what is older than what has landed; and if Redis came
+    /// back older, a write hides rows of the owner's other fields that are newer than Redis' values, also later.
     Serve,
-    /// `refuse`: operations fail with an error of their own until the database answers.
+    /// `refuse`: operations fail with an error of their own until the database answers. Nothing that landed can be lost.
+    #[default]
     Refuse,
 }
 
@@ -75,7 +75,7 @@ impl RedisSettings {
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
             partitions: 256,
-            unverified: Unverified::Serve,
+            unverified: Unverified::Refuse,
             tcp_nodelay: false,
         }
     }

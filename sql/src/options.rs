@@ -36,11 +36,11 @@ pub struct ColdOptions {
     pub tls: Option<Tls>,
     /// A file of certificates (PEM) of the authorities to trust. Default: none, which trusts the well-known ones.
     pub ca_file: Option<PathBuf>,
-    /// The most connections. Default: 8. SQLite takes one for writing and the others for reading.
+    /// The most connections. Default: 4. SQLite takes one for writing and the others for reading.
     pub connections: u32,
-    /// How long opening one connection may take. Default: 2 s.
+    /// How long opening one connection may take. Default: 3 s.
     pub connect_timeout: Duration,
-    /// How long a call waits for a connection, its opening included. Default: 2 s.
+    /// How long a call waits for a connection, its opening included. Default: 3 s.
     pub acquire_timeout: Duration,
     /// How long one statement may take, and half of it how long it waits for a lock (at least 1 s, at most 5 s). Default: 30 s.
     pub statement_timeout: Duration,
@@ -59,9 +59,9 @@ impl ColdOptions {
             password: None,
             tls: None,
             ca_file: None,
-            connections: 8,
-            connect_timeout: Duration::from_secs(2),
-            acquire_timeout: Duration::from_secs(2),
+            connections: 4,
+            connect_timeout: Duration::from_secs(3),
+            acquire_timeout: Duration::from_secs(3),
             statement_timeout: Duration::from_secs(30),
             table: String::from("landing_rows"),
         }

@@ -98,6 +98,13 @@ impl Core {
         })
     }
 
+    /// Learns the hot tier's time anew.
+    async fn learn_time(&self) -> Result<()> {
+        let asked = Instant::now();
+        self.time.set(asked, self.tiers.hot().time().await?);
+        Ok(())
+    }
+
     fn flight(&self) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
         let flight = Flight(&self.flights);
@@ -155,6 +162,7 @@ impl Core {
     ) -> Result<Applied> {
         let mut answer = first;
         let mut unknown = false;
+        let mut timed = false;
         let mut loads = 0;
         let mut pause = REPEAT_MIN;
         let mut load = None;
@@ -163,8 +171,7 @@ impl Core {
                 Ok(Mutated::Applied(applied)) => return Ok(applied),
                 Ok(Mutated::Refused(Refusal::Expired)) if !unknown && Instant::now() < until => {
                     // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock moved.
-                    let asked = Instant::now();
-                    self.time.set(asked, self.tiers.hot().time().await?);
+                    self.learn_time().await?;
                     mutation.deadline = self.expiry(within);
                     None
                 }
@@ -176,7 +183,7 @@ impl Core {
                     loads += 1;
                     match self.load_for(&mutation).await {
                         Ok(loaded) => {
-                            load = Some(loaded);
+                            load = loaded;
                             None
                         }
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
@@ -187,10 +194,20 @@ impl Core {
                     return Err(self.given_up(&mutation, unknown, error));
                 }
                 Err(error) => match error.kind {
+                    HotKind::Unprepared(_) if Instant::now() >= until => {
+                        return Err(self.given_up(&mutation, unknown, error.into()));
+                    }
                     HotKind::Unprepared(partition) => match self.tiers.prepare_or_trust(partition).await {
                         Ok(()) => None,
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
                     },
+                    // The deadline lay too far ahead: the hot tier's clock was set back, or another server has taken over.
+                    HotKind::Settings if !unknown && !timed => {
+                        timed = true;
+                        self.learn_time().await?;
+                        mutation.deadline = self.expiry(within);
+                        None
+                    }
                     HotKind::Interrupted | HotKind::Unavailable => {
                         unknown |= error.outcome != Outcome::NotApplied;
                         Some(error)
@@ -216,14 +233,16 @@ impl Core {
         }
     }
 
-    /// Loads what a mutation builds on.
-    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
+    /// Loads what a mutation builds on; none if the hash was found to hold it.
+    async fn load_for(&self, mutation: &Mutation) -> Result<Option<Load>, TierError> {
         match self.tiers.load(&mutation.owner).await? {
-            Some(full) => Ok(full.load.clone()),
+            // Of a hash that is back no rows were loaded. Taken for all there is, they would make the owner's fields absent if the
+            // hash were evicted again before the repeat.
+            Some(full) => Ok(full.load.complete.then(|| full.load.clone())),
             None => {
                 self.tiers.heal(&mutation.owner).await?;
                 let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
+                Ok(Some(self.tiers.load_fields(&mutation.owner, &fields).await?.load))
             }
         }
     }
@@ -255,5 +274,29 @@ impl Core {
         }
         let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         (self.flights.open.load(Ordering::SeqCst), unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use crate::Storage;
+
+    #[tokio::test]
+    async fn writes_go_on_after_the_hot_tiers_time_was_learned_too_early_or_too_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::embedded(folder.path().join("game.db")).await.unwrap();
+        let core = Arc::clone(&storage.core);
+        let owner = storage.scope("a", "r").unwrap().bytes().owner("t", 1_u64).unwrap();
+        let hour = Duration::from_secs(3_600);
+        let now = core.expiry(Duration::ZERO);
+        for wrong in [now.plus(hour), storage_model::Timestamp(now.0 - 3_600_000_000)] {
+            core.time.set(Instant::now(), wrong);
+            owner.update([("gold", "1")]).await.unwrap();
+        }
     }
 }

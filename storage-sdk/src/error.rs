@@ -99,6 +99,12 @@ impl Error {
 
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
+        match outcome {
+            // The same call without its id could be applied a second time.
+            Outcome::Unknown => self.retry = Retry::SameId,
+            Outcome::Applied => self.retry = Retry::Never,
+            Outcome::NotApplied => {}
+        }
         self
     }
 

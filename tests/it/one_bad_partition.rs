@@ -89,3 +89,26 @@ async fn locks_are_prolonged_while_the_announcement_fails() -> Result<()> {
     stack.landed().await?;
     worker.stop().await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_cannot_be_loaded_fails_none_of_those_loaded_with_it() -> Result<()> {
+    let stack = Stack::open().await?;
+    let players: Vec<_> = (0..40).map(|id| stack.player(&id.to_string())).collect();
+    for player in &players {
+        player.update([("gold", "1")]).await?;
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    for player in &players {
+        player.evict().await?;
+    }
+    let partition = players[7].owner().partition(8).0;
+    let marker = key(&stack, &format!("exist:{{{partition}}}:game:eu:player:7"));
+    assert_eq!(redis().await?.call(&["DEL", &marker]).await?, Reply::Integer(1));
+    redis().await?.call(&["HSET", &marker, "broken", "1"]).await?;
+    let read = stack.storage.scope("game", "eu")?.bytes().get_all_many(&players).await;
+    let failed: Vec<_> = (0..40).filter(|at| read[*at].is_err()).collect();
+    assert_eq!(failed, [7]);
+    Ok(())
+}

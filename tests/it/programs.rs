@@ -119,6 +119,11 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
     assert!(text(&drain.stdout).contains("0 unlanded, 1 refused"), "{}", text(&drain.stdout));
     let errors = text(&program(&config, &["errors"]).await?.stdout);
     assert!(errors.contains("game/eu/player/bad") && errors.contains("poison"), "{errors}");
+    assert!(text(&program(&config, &["errors", "--retry"]).await?.stdout).ends_with("1 error marks\n"), "still refused");
+    sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison").execute(&mut connection).await?;
+    let retried = text(&program(&config, &["errors", "--retry"]).await?.stdout);
+    assert_eq!(retried, "tried 1 owners again, 1 of them landed whole\n0 error marks\n");
+    assert_eq!(rows(&stack.database).await?.len(), 2);
     Ok(())
 }
 

@@ -104,6 +104,7 @@ async fn an_owner_lands_in_one_transaction_though_another_owner_is_refused() -> 
 }
 
 /// Two players of one partition, so that their marks come in one batch, in key order.
+#[expect(clippy::expect_used, reason = "some id of infinitely many is in the partition")]
 fn neighbours(stack: &Stack) -> [ByteOwner; 2] {
     let first = stack.player("100");
     let partition = first.owner().partition(8);

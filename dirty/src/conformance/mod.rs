@@ -226,7 +226,7 @@ macro_rules! hot_conformance {
                     no_version_is_ever_below_a_landed_one,
                     an_adoption_that_lost_nothing_keeps_the_generation,
                     an_adoption_that_finds_a_rewind_raises_the_generation,
-                    another_incarnation_stops_everything_but_reads_and_writes,
+                    another_incarnation_stops_all_that_needs_proof,
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
                     the_partition_count_is_fixed_and_the_store_is_sound,

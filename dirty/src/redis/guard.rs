@@ -58,7 +58,11 @@ impl RedisStore {
         const TRIES: usize = 3; // the server may change again while its record is compared
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
         let mut pending: Vec<usize> = (0..commands.len()).collect();
-        for _ in 0..TRIES {
+        for round in 0..TRIES {
+            if round + 1 == TRIES {
+                // Verified, and refused again: connections are older than what their server says of itself by now.
+                futures::future::join_all(self.router.nodes().iter().map(|node| node.recheck())).await;
+            }
             for (command, partition) in commands.iter_mut().zip(partitions) {
                 command.under = self.guard.verified(*partition);
             }

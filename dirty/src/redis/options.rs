@@ -27,7 +27,7 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// The longest time to wait for an answer. Default: 1 s. After it the outcome of a write is unknown.
     pub response_timeout: Duration,
-    /// The longest time to wait for a free place among the connections. Default: 1 s.
+    /// The longest time to wait for a free place among the connections. Default: 2 s.
     pub wait_timeout: Duration,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false.
     pub tcp_nodelay: bool,
@@ -37,7 +37,7 @@ pub struct RedisOptions {
     pub partitions: u32,
     /// How long landed data stays unless it is used. Default: 1 hour.
     pub clean_ttl: Duration,
-    /// How long it is remembered that an owner has no data. Default: 30 s.
+    /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
@@ -56,12 +56,12 @@ impl RedisOptions {
             connections: 2,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
-            wait_timeout: Duration::from_secs(1),
+            wait_timeout: Duration::from_secs(2),
             tcp_nodelay: false,
             prefix: "slug".to_owned(),
             partitions: 256,
             clean_ttl: Duration::from_secs(3_600),
-            absent_ttl: Duration::from_secs(30),
+            absent_ttl: Duration::from_secs(10),
             gate: None,
         }
     }

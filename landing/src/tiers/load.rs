@@ -105,6 +105,18 @@ impl Loader {
     }
 }
 
+/// Owners that a carrier has taken. Whoever is left when it ends, however it ends, gets an answer all the same.
+struct Carried<'a> {
+    loader: &'a Loader,
+    owners: Vec<Owner>,
+}
+
+impl Drop for Carried<'_> {
+    fn drop(&mut self) {
+        self.owners.iter().for_each(|owner| self.loader.answer(owner, Err(contended(owner))));
+    }
+}
+
 impl Tiers {
     /// Brings a whole owner into the hot tier and answers what it holds. None if it has more rows than one load takes; see
     /// [`Tiers::load_fields`] and [`Tiers::load_large`].
@@ -131,47 +143,49 @@ impl Tiers {
     /// Carries one batch of queued loads, if there still are any.
     async fn carry(&self) {
         let Ok(_permit) = self.loader.carriers.acquire().await else { return };
-        let mut owners = self.loader.take();
+        let mut carried = Carried { loader: &self.loader, owners: self.loader.take() };
         for _ in 0..TRIES_MAX {
-            if owners.is_empty() {
+            if carried.owners.is_empty() {
                 return;
             }
-            match self.load_batch(&owners).await {
+            match self.load_batch(&carried.owners).await {
                 Ok(answers) => {
-                    let mut again = Vec::new();
-                    for (owner, answer) in owners.into_iter().zip(answers) {
-                        match answer {
-                            Some(answer) => self.loader.answer(&owner, answer),
-                            None => again.push(owner),
+                    let mut answers = answers.into_iter();
+                    carried.owners.retain(|owner| match answers.next().flatten() {
+                        Some(answer) => {
+                            self.loader.answer(owner, answer);
+                            false
                         }
-                    }
-                    owners = again;
+                        None => true,
+                    });
                 }
                 Err(error) => {
-                    owners.iter().for_each(|owner| self.loader.answer(owner, Err(error.clone())));
+                    carried.owners.drain(..).for_each(|owner| self.loader.answer(&owner, Err(error.clone())));
                     return;
                 }
             }
         }
-        owners.iter().for_each(|owner| self.loader.answer(owner, Err(contended(owner))));
     }
 
     /// Answers owners, from the hot tier if they are back in it, else with one load. An owner without an answer moved meanwhile,
     /// and is to be loaded again.
     async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
-        let observed = self.observe(owners).await?;
+        let observed = self.observe_each(owners).await;
         // A caller's miss may be older than the load that just ended, so the hash is looked at once more.
         // ORDER: after the observation, so that a write in between refuses what is built on this read, as it does with rows.
         let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
         let hot = self.hot.read(&reads).await;
-        let back: Vec<Option<Answer>> =
-            owners.iter().zip(&observed).zip(hot).map(|((owner, seen), hot)| back(owner, *seen, hot)).collect();
+        let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen {
+            Ok(seen) => back(owner, *seen, hot),
+            Err(error) => Some(Err(error.clone())),
+        };
+        let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
         let cold: Vec<(Owner, Observed)> = owners
             .iter()
             .zip(observed)
             .zip(&back)
             .filter(|(_, back)| back.is_none())
-            .map(|((owner, observed), _)| (owner.clone(), observed))
+            .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()?)))
             .collect();
         let mut loaded = self.load_cold(&cold).await?.into_iter();
         Ok(back.into_iter().map(|back| back.or_else(|| loaded.next().flatten())).collect())
@@ -204,6 +218,26 @@ impl Tiers {
             });
         }
         Ok(answers)
+    }
+
+    /// As [`Tiers::observe`], with an answer for each owner: one whose data is broken or whose node is away fails no other.
+    async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Observed, TierError>> {
+        let seen = self.hot.observe(owners).await;
+        let unprepared = |seen: &Result<Observed, HotError>| match seen {
+            Err(HotError { kind: HotKind::Unprepared(partition), .. }) => Some(*partition),
+            _ => None,
+        };
+        let late: Vec<Owner> =
+            owners.iter().zip(&seen).filter(|(_, seen)| unprepared(seen).is_some()).map(|(owner, _)| owner.clone()).collect();
+        // Together, so that a partition is prepared once however many of the owners are in it.
+        let prepared = if late.is_empty() { Ok(Vec::new()) } else { self.observe(&late).await };
+        let mut again = prepared.clone().unwrap_or_default().into_iter();
+        let one = |seen: Result<Observed, HotError>| match (unprepared(&seen), &prepared) {
+            (None, _) => Ok(seen?),
+            (Some(_), Err(error)) => Err(error.clone()),
+            (Some(_), Ok(_)) => again.next().map_or_else(|| Ok(seen?), Ok),
+        };
+        seen.into_iter().map(one).collect()
     }
 
     /// What to remember before the database is asked; prepares partitions that need it.

@@ -1,9 +1,11 @@
 //! `errors`: what the database refused, and why.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use storage_dirty::ErrorEntry;
-use storage_model::Partition;
+use storage_dirty::{ErrorEntry, HotStore};
+use storage_landing::TierError;
+use storage_model::{Owner, Partition};
 
 use crate::cli::ConfigArgs;
 use crate::open;
@@ -13,6 +15,9 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Try to land all of them now, without waiting for their time
+    #[arg(long)]
+    retry: bool,
 }
 
 /// Entries that the hot tier is asked for at once.
@@ -26,23 +31,41 @@ fn print(entry: &ErrorEntry) {
     println!("{name} version {}: {} (error {}), {} attempts", entry.version, entry.message, entry.code, entry.attempts);
 }
 
-/// Lists all error marks.
+/// Lists all error marks; with `--retry`, lands their owners first and lists what is still refused.
 ///
 /// # Errors
-/// The hot tier can't be reached.
+/// The hot tier can't be reached; for a retry, the database.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
-    let hot = open::hot(&settings).await?;
-    let mut found = 0_u64;
+    if args.retry {
+        let tiers = open::tiers_waiting(&settings).await?;
+        let owners: BTreeSet<Owner> =
+            all(tiers.hot().as_ref()).await?.into_iter().filter_map(|entry| Some(entry.target?.0)).collect();
+        let mut landed = 0_usize;
+        for owner in &owners {
+            match tiers.flush(owner).await {
+                Ok(_) => landed += 1,
+                Err(TierError::Refused { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        println!("tried {} owners again, {landed} of them landed whole", owners.len());
+    }
+    let entries = all(open::hot(&settings).await?.as_ref()).await?;
+    entries.iter().for_each(print);
+    println!("{} error marks", entries.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {
+    let mut entries = Vec::new();
     for partition in (0..hot.partition_count()).map(Partition) {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             let page = hot.errors(partition, from, PAGE).await?;
             cursor = page.next;
-            page.entries.iter().for_each(print);
-            found += u64::try_from(page.entries.len())?;
+            entries.extend(page.entries);
         }
     }
-    println!("{found} error marks");
-    Ok(ExitCode::SUCCESS)
+    Ok(entries)
 }

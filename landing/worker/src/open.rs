@@ -78,7 +78,11 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
 }
 
 async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {
-    let cold = storage_sql::open(&storage_sql::ColdOptions::from(&settings.sql)).await.context("the cold tier")?;
+    let options = storage_sql::ColdOptions::from(&settings.sql);
+    // Each lane holds a connection, and one more looks up records beside them.
+    let connections = options.connections.max(settings.landing.connections.saturating_add(1));
+    let options = storage_sql::ColdOptions { connections, ..options };
+    let cold = storage_sql::open(&options).await.context("the cold tier")?;
     cold.fix_partition_count(partitions).await.context("the cold tier")?;
     Ok(cold)
 }

@@ -64,6 +64,8 @@ pub struct Player {
 
 /// For how long a player repeats a write that neither succeeds nor fails for good.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The wait before a write whose outcome is unknown is repeated under its id.
+const REPEAT: Duration = Duration::from_millis(100);
 /// How long a logout waits for the database.
 const LOGOUT: Duration = Duration::from_secs(5);
 /// Slots of a player's bag.
@@ -221,7 +223,7 @@ impl Player {
                 count(&self.totals.logouts, 1);
                 Ok(())
             }
-            Err(error) if matches!(error.retry(), Retry::After(_)) => Ok(()),
+            Err(error) if matches!(error.retry(), Retry::After(_) | Retry::SameId) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -264,8 +266,8 @@ impl Player {
                 Err(error) => error,
             };
             let wait = match (error.outcome(), error.retry()) {
+                (Outcome::Unknown, _) => REPEAT,
                 (_, Retry::After(wait)) => wait,
-                (Outcome::Unknown, _) => Duration::ZERO,
                 _ => return Err(error.into()),
             };
             if Instant::now() >= give_up || error.kind() == Kind::Closed {
