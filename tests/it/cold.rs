@@ -67,8 +67,11 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
     let reads = (0..1_000).map(|turn| if turn % 2 == 0 { player.get(["gold"]) } else { same.get(["gold"]) });
     let all_missed = async {
-        let missed = async || Ok(stack.storage.stats().await?.hot_misses + other.stats().await?.hot_misses);
-        until("everybody has missed", async || Ok(missed().await? - before.hot_misses == 1_000)).await?;
+        until("everybody has missed", async || {
+            let misses = stack.storage.stats().await?.hot_misses + other.stats().await?.hot_misses;
+            Ok(misses - before.hot_misses == 1_000)
+        })
+        .await?;
         sqlx::raw_sql("UNLOCK TABLES").execute(&mut locker).await?;
         anyhow::Ok(())
     };
