@@ -2,6 +2,8 @@
 
 use anyhow::Result;
 use futures::future::join_all;
+use sqlx::Connection as _;
+use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
 use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
 use storage_tests::{Stack, World, until};
@@ -60,12 +62,26 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let player = cold_player(&stack, "1").await?;
     let other = Storage::open(stack.settings.clone()).await?;
     let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
-    let before = stack.storage.stats().await?.hot_loads;
+    let before = stack.storage.stats().await?;
+    // The database answers nothing until everybody has missed.
+    let mut locker = MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
     let reads = (0..1_000).map(|turn| if turn % 2 == 0 { player.get(["gold"]) } else { same.get(["gold"]) });
-    for read in join_all(reads).await {
+    let all_missed = async {
+        until("everybody has missed", async || {
+            let misses = stack.storage.stats().await?.hot_misses + other.stats().await?.hot_misses;
+            Ok(misses - before.hot_misses == 1_000)
+        })
+        .await?;
+        sqlx::raw_sql("UNLOCK TABLES").execute(&mut locker).await?;
+        anyhow::Ok(())
+    };
+    let (reads, unlocked) = futures::future::join(join_all(reads), all_missed).await;
+    unlocked?;
+    for read in reads {
         assert_eq!(read?["gold"].as_deref(), Some(&b"10"[..]));
     }
-    let loads = stack.storage.stats().await?.hot_loads - before + other.stats().await?.hot_loads;
+    let loads = stack.storage.stats().await?.hot_loads - before.hot_loads + other.stats().await?.hot_loads;
     assert!((1..=2).contains(&loads), "{loads} loads");
     Ok(())
 }

@@ -32,8 +32,11 @@ const BREAKS: &[Break] = &[
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Ids are not looked up at all, or not those of the window before; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
+    ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
+    ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),
+    ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),
     // The worker needs memory to free memory.
     ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
     ("R13-denied", "settle", "#!lua flags=allow-oom", "#!lua"),
