@@ -1,8 +1,9 @@
 //! Hot-loading: bringing cold owners back, once for all who wait (R12), with proof (R7, R8, R15).
 //!
 //! Misses of a process queue up. Whoever finds no batch under way carries the next one: it takes what waits, observes the
-//! markers, reads all the owners in one statement, fills them, and answers everyone. Further misses of the same owner join the
-//! load that waits or runs: an accepted load is true at the moment of its fill, which lies after every joiner's call.
+//! markers, reads all the owners in one statement, fills them, and answers everyone. Further misses of the same owner join a
+//! load that has not begun; so an answer is never older than the call it answers. Those that come later wait for the next load, which
+//! looks at the hash first and mostly finds it filled.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,10 +43,24 @@ pub struct LoadCounts {
 
 type Answer = Result<Option<Arc<FullLoad>>, TierError>;
 
+/// Who waits for an owner.
+#[derive(Debug)]
+struct Waiting {
+    listeners: broadcast::Sender<Answer>,
+    /// Whether a carrier has taken it. What it brings may then be older than what a new caller has seen.
+    begun: bool,
+    /// Those who came after it began; the next load is theirs, and mostly finds the hash filled.
+    later: Option<broadcast::Sender<Answer>>,
+}
+
+fn channel() -> broadcast::Sender<Answer> {
+    broadcast::channel(1).0
+}
+
 #[derive(Debug, Default)]
 struct Queue {
-    /// Owners whose load waits or runs, and who listens. Written by joiners and carriers under the lock; entries end with their answer.
-    waiting: HashMap<Owner, broadcast::Sender<Answer>>,
+    /// Owners whose load waits or runs. Written by joiners and carriers under the lock; entries end with their answer.
+    waiting: HashMap<Owner, Waiting>,
     /// Those of them that no carrier took yet.
     fresh: Vec<Owner>,
 }
@@ -75,14 +90,16 @@ impl Loader {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the owner's load, or queues it; says whether it was queued.
+    /// Joins the owner's load that has not begun, or queues one; says whether a carrier is needed.
     fn join(&self, owner: &Owner) -> (broadcast::Receiver<Answer>, bool) {
         let mut queue = self.queue();
-        if let Some(listeners) = queue.waiting.get(owner) {
+        if let Some(waiting) = queue.waiting.get_mut(owner) {
+            let listeners = if waiting.begun { waiting.later.get_or_insert_with(channel) } else { &waiting.listeners };
             return (listeners.subscribe(), false);
         }
-        let (sender, receiver) = broadcast::channel(1);
-        queue.waiting.insert(owner.clone(), sender);
+        let listeners = channel();
+        let receiver = listeners.subscribe();
+        queue.waiting.insert(owner.clone(), Waiting { listeners, begun: false, later: None });
         queue.fresh.push(owner.clone());
         (receiver, true)
     }
@@ -90,13 +107,36 @@ impl Loader {
     fn take(&self) -> Vec<Owner> {
         let mut queue = self.queue();
         let count = queue.fresh.len().min(BATCH_OWNERS_MAX);
-        queue.fresh.drain(..count).collect()
+        let taken: Vec<Owner> = queue.fresh.drain(..count).collect();
+        for owner in &taken {
+            if let Some(waiting) = queue.waiting.get_mut(owner) {
+                waiting.begun = true;
+            }
+        }
+        taken
     }
 
+    /// Answers those who waited for a load, and queues the next one for those who came after it began.
     fn answer(&self, owner: &Owner, answer: Answer) {
-        if let Some(listeners) = self.queue().waiting.remove(owner) {
-            let _ = listeners.send(answer);
+        let mut queue = self.queue();
+        let Some(Waiting { listeners, later, .. }) = queue.waiting.remove(owner) else { return };
+        if let Some(listeners) = later {
+            queue.waiting.insert(owner.clone(), Waiting { listeners, begun: false, later: None });
+            queue.fresh.push(owner.clone());
         }
+        let _ = listeners.send(answer);
+    }
+
+    /// Answers all who wait for an owner, since nobody carries its load any more.
+    fn fail(&self, owner: &Owner) {
+        let Some(Waiting { listeners, later, .. }) = self.queue().waiting.remove(owner) else { return };
+        for listeners in [Some(listeners), later].into_iter().flatten() {
+            let _ = listeners.send(Err(contended(owner)));
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue().fresh.is_empty()
     }
 
     fn count(&self, owners: usize) {
@@ -113,7 +153,7 @@ struct Carried<'a> {
 
 impl Drop for Carried<'_> {
     fn drop(&mut self) {
-        self.owners.iter().for_each(|owner| self.loader.answer(owner, Err(contended(owner))));
+        self.owners.iter().for_each(|owner| self.loader.fail(owner));
     }
 }
 
@@ -140,9 +180,15 @@ impl Tiers {
         answer.recv().await.unwrap_or_else(|_| Err(contended(owner)))
     }
 
-    /// Carries one batch of queued loads, if there still are any.
+    /// Carries queued loads in batches, as long as there are any.
     async fn carry(&self) {
         let Ok(_permit) = self.loader.carriers.acquire().await else { return };
+        while !self.loader.is_idle() {
+            self.carry_batch().await;
+        }
+    }
+
+    async fn carry_batch(&self) {
         let mut carried = Carried { loader: &self.loader, owners: self.loader.take() };
         for _ in 0..TRIES_MAX {
             if carried.owners.is_empty() {
