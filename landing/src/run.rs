@@ -16,6 +16,9 @@ use crate::metrics::{Counts, Metrics};
 use crate::pass::Worker;
 use crate::{LandingOptions, TierError, Tiers};
 
+/// Rows of a worker's first batch, before it knows how large rows are: at the default limit of a value 64 MiB at the most.
+const FIRST_ROWS: usize = 64;
+
 /// A landing worker. Any number of them may run at once, in one process or in many.
 ///
 /// What it does not do is hold anything of its own: killed at any instruction, it loses nothing, and another worker goes on when
@@ -34,7 +37,7 @@ impl LandingWorker {
             options.name = format!("worker-{token}");
         }
         let lock = Lock { holder: options.name.clone(), token };
-        let rows_at_once = AtomicUsize::new(options.batch_rows.max(1));
+        let rows_at_once = AtomicUsize::new(FIRST_ROWS.min(options.batch_rows.max(1)));
         let worker = Worker { tiers, options, claims: Claims::new(lock), metrics: Metrics::default(), rows_at_once };
         Self { worker: Arc::new(worker) }
     }

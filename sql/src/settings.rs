@@ -54,7 +54,7 @@ mod tests {
     fn urls_keep_their_place_and_lose_their_login() {
         let of = |text: &str| url(&text.parse().unwrap());
         assert_eq!(of("mysql://ann:secret@db.example:3307/game"), "mysql://db.example:3307/game");
-        assert_eq!(of("sqlite:a b?.db"), "sqlite:a%20b%3F.db");
+        assert_eq!(of("sqlite:a b#1.db"), "sqlite:a%20b%231.db");
         assert_eq!(of("sqlite::memory:"), "sqlite::memory:");
     }
 }

@@ -28,6 +28,8 @@ pub struct ByteOwner {
     owner: Owner,
 }
 
+/// Conflicts after which the deletion of an owner gives up.
+const DELETE_TRIES: u32 = 64;
 /// Owners that are prefetched at the same time.
 const PREFETCH_AT_ONCE: usize = 256;
 
@@ -202,7 +204,8 @@ impl ByteOwner {
         self.core.names(&self.owner).await.map(|names| names.version()).map_err(|error| error.of(&self.owner))
     }
 
-    /// Removes all live fields of the owner; it then does not exist. Their last values are kept until they are purged.
+    /// Removes all live fields of the owner; it then does not exist. Their last values are kept until they are purged. All at once,
+    /// unless it has more fields than one call may name; then part by part.
     ///
     /// # Errors
     /// As a write; `Contended` if others kept writing the owner.
@@ -210,15 +213,18 @@ impl ByteOwner {
     /// # Cancel safety
     /// As a write: it may or may not be applied, whole.
     pub async fn delete_owner(&self) -> Result<u32> {
-        for _ in 0..64 {
+        let at_once = self.core.limits.fields_max;
+        let (mut removed, mut conflicts) = (0, 0);
+        while conflicts < DELETE_TRIES {
             let names = self.core.names(&self.owner).await.map_err(|error| error.of(&self.owner))?;
+            let part = names.iter().take(at_once).map(|(field, _)| field.as_str());
             if names.is_empty() {
-                return Ok(0);
+                return Ok(removed);
             }
-            let write = self.remove(names.iter().map(|(field, _)| field.as_str())).if_version(names.version());
-            match write.await {
-                Err(error) if error.is_conflict() => {}
-                other => return other.map(|ack| ack.changed()),
+            match self.remove(part).if_version(names.version()).await {
+                Err(error) if error.is_conflict() => conflicts += 1,
+                Err(error) => return Err(error),
+                Ok(ack) => removed += ack.changed(),
             }
         }
         Err(Error::new(Kind::Contended, "others wrote the owner each time it was to be deleted").of(&self.owner))

@@ -4,7 +4,8 @@ use anyhow::Result;
 use futures::future::join_all;
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
-use storage_sdk::{Kind, Storage};
+use storage_config::Settings;
+use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
 use storage_tests::{Stack, World, until};
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
@@ -101,23 +102,32 @@ async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()> {
-    let mut world = World::fresh().await?;
-    world.settings.hot.load_rows_max = 10;
-    let stack = Stack::with(world).await?;
-    let big = stack.player("big");
+async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Result<()> {
+    settings.hot.load_rows_max = 10;
+    let storage = StorageBuilder::landing(Storage::builder(settings), true).open().await?;
+    let big = storage.scope("game", "eu")?.bytes().owner("player", "big")?;
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string()))).await?;
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
-    big.evict().await?;
+    until("it has landed and is evicted", async || Ok(storage.stats().await?.marks == 0 && big.evict().await? == Evicted::Gone))
+        .await?;
     assert_eq!(big.get(["f7", "none"]).await?["f7"].as_deref(), Some(&b"7"[..]));
     assert_eq!(big.get_all().await?.len(), 50);
     assert_eq!(big.incr("f8", 1).await?.value(), 9);
     assert_eq!(big.incr("fresh", 1).await?.value(), 1);
     assert_eq!(big.get_all().await?.len(), 51);
+    assert_eq!(big.delete_owner().await?, 51);
+    assert!(!big.exists().await?);
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()> {
+    a_large_owner_is_read_whole_and_by_field(World::fresh().await?.settings).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_it_is_in_the_embedded_mode() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    a_large_owner_is_read_whole_and_by_field(Settings::embedded(folder.path().join("game.db"))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,8 @@ use storage_tests::{Stack, World, rows};
 use tokio::process::{Child, Command};
 
 const TIME: &str = "60s";
+/// Of each of the two game servers.
+const WRITES_EACH: &str = "51000";
 const ACKNOWLEDGED_MIN: u64 = 100_000;
 
 fn worker(config: &Path, name: &str) -> Result<Child> {
@@ -26,7 +28,7 @@ fn worker(config: &Path, name: &str) -> Result<Child> {
 
 fn game(config: &Path, server: u32) -> Result<Child> {
     Ok(Command::new(env!("CARGO_BIN_EXE_game"))
-        .args(["--time", TIME, "--seed", "20261121", "--server", &server.to_string(), "--config"])
+        .args(["--time", TIME, "--writes", WRITES_EACH, "--seed", "20261121", "--server", &server.to_string(), "--config"])
         .arg(config)
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -1,6 +1,8 @@
 //! Seeded play over many players, and the oracle: what each field must hold after it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -26,18 +28,25 @@ const TASKS: u32 = 12;
 /// How often a write whose outcome is unknown is repeated under its id.
 const REPEATS: u32 = 10;
 
-/// Plays for some time. Each player is written by one task only, so the last acknowledged write of a field is exact.
+/// Plays for some time, and on until at least so many writes were acknowledged, for ten times as long at the most. Each player is written by one task only, so the last acknowledged write of a field is exact.
 ///
 /// # Errors
 /// The storage does not open, or a write stays unknown or fails for good.
-pub async fn play(settings: Settings, server: u32, time: Duration, seed: u64) -> Result<Oracle> {
+pub async fn play(settings: Settings, server: u32, time: Duration, writes: u64, seed: u64) -> Result<Oracle> {
     let storage = Storage::open(settings).await?;
-    let end = Instant::now() + time;
+    let begun = Instant::now();
+    let acknowledged = Arc::new(AtomicU64::new(0));
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..TASKS {
         let storage = storage.clone();
         let rng = StdRng::seed_from_u64(seed ^ (u64::from(server) << 32 | u64::from(task)));
-        tasks.spawn(async move { play_task(&storage, server, task, end, rng).await });
+        let acknowledged = Arc::clone(&acknowledged);
+        // Asked before each write; counts those before it.
+        let goes_on = move || {
+            let before = acknowledged.fetch_add(1, Ordering::Relaxed);
+            begun.elapsed() < time || (before < writes && begun.elapsed() < time * 10)
+        };
+        tasks.spawn(async move { play_task(&storage, server, task, goes_on, rng).await });
     }
     let mut oracle = Oracle::default();
     while let Some(played) = tasks.join_next().await {
@@ -50,10 +59,10 @@ pub async fn play(settings: Settings, server: u32, time: Duration, seed: u64) ->
     Ok(oracle)
 }
 
-async fn play_task(storage: &Storage, server: u32, task: u32, end: Instant, mut rng: StdRng) -> Result<Oracle> {
+async fn play_task(storage: &Storage, server: u32, task: u32, goes_on: impl Fn() -> bool, mut rng: StdRng) -> Result<Oracle> {
     let bytes = storage.scope("game", "eu")?.bytes();
     let mut oracle = Oracle::default();
-    while Instant::now() < end {
+    while goes_on() {
         let id = format!("s{server}-{}", rng.random_range(0..PLAYERS / TASKS) * TASKS + task);
         let owner = bytes.owner("player", &id)?;
         let field = format!("f{}", rng.random_range(0..6));

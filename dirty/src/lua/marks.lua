@@ -10,17 +10,18 @@ end
 local function error_version(text) return mark_version(string.match(text, '^%S*')) end
 
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
+-- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
 local function counts(at)
   local self = { by = {}, headers = {} }
-  function self.add(owner, by)
+  function self.add(owner, by, version)
     local key = owner > 0 and KEYS[at + owner - 1]
     if owner > 0 and not key then expect(false) end
     if not key then return end
     if not self.headers[owner] then
       local kind = call('TYPE', key).ok
-      self.headers[owner] = kind == 'hash' and call('HMGET', key, ':v', ':n', ':e') or {}
+      self.headers[owner] = kind == 'hash' and call('HMGET', key, ':v', ':n', ':e', ':b') or {}
     end
-    self.by[owner] = (self.by[owner] or 0) + by
+    if version > (tonumber(self.headers[owner][4]) or 0) then self.by[owner] = (self.by[owner] or 0) + by end
   end
   function self.validate()
     for owner, by in pairs(self.by) do

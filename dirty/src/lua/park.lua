@@ -24,10 +24,12 @@ local now = time()
 local owners, cleared, parked = counts(5), {}, {}
 local function park(owner, name, version, code, message)
   local old = parked[name] or call('HGET', KEYS[2], name)
-  if not old then owners.add(owner, 1) end
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
   attempts = (tonumber(attempts) or 0) + 1
   local stays = old_version and mark_version(old_version) > version -- the greater version, with its reason
+  local old_number = old and mark_version(old_version or '0')
+  if old then owners.add(owner, -1, old_number) end
+  owners.add(owner, 1, math.max(version, old_number or 0))
   local delay = math.min(retry_max, retry_min * 2 ^ math.min(attempts - 1, 40))
   parked[name] = table.concat({
     digits(stays and mark_version(old_version) or version), digits(attempts), first or digits(now), digits(now),
@@ -44,7 +46,7 @@ while at <= #ARGV do
   local here = stored and mark_version(stored) == version
   if here then
     cleared[name] = true
-    owners.add(owner, -1)
+    owners.add(owner, -1, version)
   end
   -- An entry that is gone from the snapshot was landed or parked by another worker.
   if here or not moves then

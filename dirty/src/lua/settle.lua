@@ -20,26 +20,26 @@ local r = in_epoch(KEYS[3], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
 local owners = counts(5)
-local function chosen(map, from, to, wanted)
+local function chosen(map, from, to, version_of, wanted)
   local names, found = {}, {}
   for at = from, to, 3 do names[#names + 1] = ARGV[at] end
   local stored = hmget(map, names)
   local done = {}
   for i, name in ipairs(names) do
     local at = from + 3 * (i - 1)
-    if stored[i] and not done[name] and wanted(stored[i], number(ARGV[at + 1], 'a mark')) then
+    if stored[i] and not done[name] and wanted(version_of(stored[i]), number(ARGV[at + 1], 'a mark')) then
       done[name] = true
       found[#found + 1] = name
-      owners.add(number(ARGV[at + 2], 'an owner'), -1)
+      owners.add(number(ARGV[at + 2], 'an owner'), -1, version_of(stored[i]))
     end
   end
   return found
 end
 local last = 5 + 3 * count
-local marks = chosen(KEYS[1], 6, last, function(stored, version) return mark_version(stored) == version end)
+local marks = chosen(KEYS[1], 6, last, mark_version, function(stored, version) return stored == version end)
 local errors = {}
 if call('EXISTS', KEYS[2]) == 1 then
-  errors = chosen(KEYS[2], last + 1, #ARGV, function(stored, version) return error_version(stored) <= version end)
+  errors = chosen(KEYS[2], last + 1, #ARGV, error_version, function(stored, version) return stored <= version end)
 end
 owners.validate()
 

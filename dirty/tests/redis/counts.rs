@@ -95,3 +95,35 @@ async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
         assert_eq!(lasting, found > 0, "{when}: {id}");
     }
 }
+
+/// H12: an error mark of a hash that vanished is not in the count of the hash that follows, so clearing it takes nothing off.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of_the_next() {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let (ann, held) = (owner("ann"), lock("w"));
+    let data = "slug-data:{0}:game:eu:player:ann";
+    store.lock(&[PARTITION], &held, Duration::from_secs(60)).await.pop().unwrap().unwrap();
+    let snapshot = async || {
+        store.snapshot(PARTITION, &held).await.unwrap();
+        store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries
+    };
+    let lost = apply(&store, &ann, &[("gold", set("1"))]).await.version;
+    let entry = snapshot().await.remove(0);
+    server.call(&["DEL", data]).await.unwrap();
+    let fault = Fault { field: field("gold"), version: lost, code: 0, message: "vanished".into() };
+    let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault] }];
+    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
+    store.park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, parked }).await.unwrap();
+
+    // A new hash, one mark settled together with the old error mark, and another mark left.
+    let version = apply(&store, &ann, &[("gold", set("2"))]).await.version;
+    let entry = snapshot().await.remove(0);
+    apply(&store, &ann, &[("bag", set("sword"))]).await;
+    let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
+    let settle = Settle { partition: PARTITION, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows };
+    let settled = store.settle(&settle).await.unwrap();
+    assert_eq!((settled.cleared, settled.errors_cleared), (1, 1));
+    assert_eq!(server.call(&["HGET", data, ":n"]).await.unwrap(), Reply::Bytes(b"1".to_vec()));
+    assert_eq!(server.call(&["PTTL", data]).await.unwrap(), Reply::Integer(-1), "what has not landed has no time to live");
+}

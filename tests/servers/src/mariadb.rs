@@ -188,7 +188,7 @@ impl Kind {
         ];
         args.extend(self.size_args().iter().map(|&arg| arg.to_owned()));
         if matches!(self, Self::MySql) {
-            args.push("--mysqlx=OFF".to_owned());
+            args.extend(["--mysqlx=OFF", "--secure-file-priv=NULL"].map(str::to_owned));
         }
         args.extend(user_args().iter().map(|&arg| arg.to_owned()));
         args.extend(options.args.iter().cloned());

@@ -13,9 +13,12 @@ struct Args {
     /// Which of the game servers this is; its players are its own
     #[arg(long)]
     server: u32,
-    /// How long it plays
+    /// How long it plays at least
     #[arg(long, value_parser = humantime::parse_duration)]
     time: Duration,
+    /// How many writes it makes at least
+    #[arg(long)]
+    writes: u64,
     /// The seed of everything that is random
     #[arg(long)]
     seed: u64,
@@ -25,7 +28,7 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let settings = storage_config::Settings::load(&args.config)?;
-    let oracle = storage_tests::game::play(settings, args.server, args.time, args.seed).await?;
+    let oracle = storage_tests::game::play(settings, args.server, args.time, args.writes, args.seed).await?;
     println!("{}", serde_json::to_string(&oracle)?);
     Ok(())
 }
