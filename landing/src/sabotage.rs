@@ -1,8 +1,8 @@
-//! Landing that keeps R3 no more, for `scripts/sabotage`.
+//! Landing that keeps R3 or R6 no more, for `scripts/sabotage`.
 
 use storage_dirty::Collected;
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Partition};
+use storage_model::{Bytes, Cell, Field, Owner, Partition, Row};
 
 use crate::Tiers;
 use crate::batch::{Part, Rows};
@@ -24,7 +24,7 @@ pub(crate) async fn collected(
     collected
 }
 
-/// The rows, each under the version of its mark.
+/// The rows, each under the version of its mark; or with those that are missing, as removed.
 pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
@@ -32,6 +32,14 @@ pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
             let of_row = marks.filter(|(mark, _)| mark.owner == row.owner && mark.fields.contains(&row.field));
             row.version = of_row.map(|(_, version)| version).max().unwrap_or(row.version);
         }
+    }
+    if broken("R6-null") {
+        rows.rows.extend(rows.missing.drain(..).map(|(owner, field)| Row {
+            owner,
+            field,
+            cell: Cell::Removed(Bytes::new()),
+            version: part.entries.iter().map(|entry| entry.version).max().unwrap_or_default(),
+        }));
     }
     rows
 }

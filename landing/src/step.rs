@@ -107,7 +107,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
                 #[cfg(feature = "sabotage")]
-                let rows = crate::sabotage::rows(&part, rows);
+                let rows = crate::sabotage::rows(part, rows);
                 return Ok(Ready { part, collected, rows });
             }
             Err(error) => tiers.prepare_after(error).await?,

@@ -15,6 +15,9 @@ const BREAKS: &[Break] = &[
     // An older row replaces a newer one.
     ("R3-unguarded", Statement::Upsert, SQLITE, "WHERE excluded.up_version > ", "WHERE 0 < "),
     ("R3-unguarded", Statement::Upsert, MYSQL, "IF(VALUES(up_version) > up_version, VALUES(value), value)", "VALUES(value)"),
+    ("R3-equal", Statement::Upsert, SQLITE, "excluded.up_version > ", "excluded.up_version >= "),
+    // An epoch is raised whatever it is.
+    ("R14-raised-blindly", Statement::RaisePartitions, "", "WHERE epoch = ?", "WHERE epoch >= 0 * ?"),
     // MySQL assigns from left to right, so the comparisons that follow find the new version.
     (
         "R3-version-first",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
+use storage_model::sabotage::broken;
 use storage_model::{Applied, Field, Ids, Limits, Mutation, OpId, Outcome, Owner, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -224,6 +225,9 @@ impl Core {
                 }
                 sleep_until(Instant::now() + pause).await;
                 pause = (pause * 2).min(REPEAT_MAX);
+            }
+            if broken("R11-new-id") {
+                mutation.id = self.ids.next();
             }
             let repeat = [(mutation.clone(), load.take())];
             answer = match self.tiers.hot().mutate(&repeat).await.pop() {

@@ -8,7 +8,8 @@ use futures::future::try_join;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
 use storage_sdk::ByteOwner;
-use storage_tests::{Stack, World, rows, until};
+use storage_servers::Reply;
+use storage_tests::{Stack, World, rows, stack, until};
 
 use crate::landing::poison;
 
@@ -59,6 +60,24 @@ async fn no_row_ever_holds_a_value_under_the_version_of_another_write() -> Resul
         assert_eq!(written.get(&value), Some(&version), "value {}", String::from_utf8_lossy(&value));
     }
     worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_vanished_is_not_proved_by_an_older_row() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    ann.update([("gold", "20")]).await?;
+    let key = format!("{}-data:{{{}}}:game:eu:player:ann", stack.settings.redis.prefix, ann.owner().partition(8));
+    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, Reply::Integer(1));
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 1, "the row is from before the write");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

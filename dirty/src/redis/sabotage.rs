@@ -8,13 +8,19 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
     ("R1-unmarked", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 0"),
+    ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), digits(new))", "local added = 0"),
     ("R1-apart", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 1"),
     ("R1-apart", "update", "local reply = format(", "call('HSET', KEYS[3], ARGV[4], v)\nlocal reply = format("),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "if marks == 0 then call('PERSIST', KEYS[1]) end", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
+    // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
+    ("R2-parked", "park", "if not old then owners.add(owner, 1) end", ""),
+    ("R2-filled", "fill", "if not hash then call('PEXPIRE'", "if true then call('PEXPIRE'"),
     ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end", ""),
+    ("R4-whole", "settle", "each_chunk('HDEL', KEYS[1], marks)", "call('DEL', KEYS[1])"),
     ("R5-by-name", "settle", "return mark_version(stored) == version", "return true"),
+    ("R5-any-error", "settle", "return error_version(stored) <= version", "return true"),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
     ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
@@ -25,11 +31,15 @@ const BREAKS: &[Break] = &[
     // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
     ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
+    // A row replaces what the hash holds.
+    ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
     ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
     ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
     // The first counter is written before the second is looked at.
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
+    // Counters are added as Lua adds.
+    ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
     // Ids are not looked up at all, or not those of the window before; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
@@ -47,11 +57,18 @@ const BREAKS: &[Break] = &[
     ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-source", "adopt", "digits(math.max(source, last))", "digits(source)"),
+    ("R14-generation", "adopt", "landed < last and ARGV[3] or old[3]", "old[3]"),
+    ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
+    ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
+    ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
+    ("R15-version", "mutate", "and not hash and mark == '?' then return needs_load end", "and false then return needs_load end"),
     ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
+    ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
+    ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
 ];
 
 /// The script's text, with what the chosen switch changes in it.
