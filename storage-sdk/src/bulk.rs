@@ -4,7 +4,6 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use storage_model::{Bytes, Change, Field, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
@@ -87,9 +86,4 @@ impl IntoFuture for Bulk {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.send())
     }
-}
-
-/// Does the same with each item, some at a time; results in the order of the items.
-pub(crate) async fn each<I, T>(items: &[I], at_once: usize, one: impl AsyncFn(&I) -> T) -> Vec<T> {
-    futures::stream::iter(items).map(|item| one(item)).buffered(at_once).collect().await
 }

@@ -8,7 +8,7 @@ use storage_landing::Flushed;
 use storage_model::{Bytes, Change, Field, Owner, Scope, Version};
 use tokio::time::timeout;
 
-use crate::bulk::{Bulk, Changes, each};
+use crate::bulk::{Bulk, Changes};
 use crate::core::Core;
 use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
@@ -30,8 +30,6 @@ pub struct ByteOwner {
 
 /// Conflicts after which the deletion of an owner gives up.
 const DELETE_TRIES: u32 = 64;
-/// Owners that are prefetched at the same time.
-const PREFETCH_AT_ONCE: usize = 256;
 
 impl ByteStorage {
     /// An owner, by logic type and id.
@@ -78,9 +76,8 @@ impl ByteStorage {
     /// # Cancel safety
     /// Nothing is lost; loads under way go on.
     pub async fn prefetch<'a>(&self, owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Result<Version>> {
-        let owners: Vec<&ByteOwner> = owners.into_iter().collect();
-        let one = async |owner: &&ByteOwner| owner.version().await;
-        each(&owners, PREFETCH_AT_ONCE, one).await
+        let owners: Vec<Owner> = owners.into_iter().map(|owner| owner.owner.clone()).collect();
+        self.core.versions(&owners).await
     }
 
     /// Lists the owners of a logic type that have at least one live field, unlanded ones included, in key order.

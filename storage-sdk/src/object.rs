@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use storage_dirty::Evicted;
 use storage_landing::Flushed;
-use storage_model::Version;
+use storage_model::{Owner, Version};
 
-use crate::bulk::each;
 use crate::{Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject, Write, codec};
 
 /// Objects of one type, by their owners' ids. Cheap to clone.
@@ -124,8 +123,6 @@ pub enum ModifyError<E> {
     Storage(#[from] Error),
 }
 
-/// Objects loaded at the same time.
-const LOAD_AT_ONCE: usize = 256;
 /// Tries of a modification. Each fails only if another write of the owner came in between.
 const MODIFY_TRIES: u32 = 256;
 
@@ -253,11 +250,10 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Nothing is lost.
     pub async fn prefetch<I: OwnerId>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Result<Version>> {
         let owners: Vec<Result<ByteOwner>> = ids.into_iter().map(|id| self.owner(id)).collect();
-        let one = async |owner: &Result<ByteOwner>| match owner {
-            Ok(owner) => owner.version().await,
-            Err(error) => Err(error.clone()),
-        };
-        each(&owners, LOAD_AT_ONCE, one).await
+        let known: Vec<Owner> = owners.iter().flatten().map(|owner| owner.owner().clone()).collect();
+        let mut versions = self.bytes.core.versions(&known).await.into_iter();
+        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
+        owners.into_iter().map(|owner| owner.and_then(|_| versions.next().unwrap_or_else(missing))).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use storage_model::{Owner, Partition, Scope};
 
 use crate::Result;
 use crate::core::Core;
+use crate::read::OWNERS_AT_ONCE;
 
 /// Owners that the database is asked for at once.
 const PAGE: usize = 1_000;
@@ -88,10 +89,14 @@ impl OwnerPages {
 impl Core {
     /// Those of the owners that have a live field.
     async fn exist(&self, owners: &BTreeSet<Owner>) -> Result<Vec<Owner>> {
+        let owners: Vec<&Owner> = owners.iter().collect();
         let mut live = Vec::new();
-        for owner in owners {
-            if !self.names(owner).await?.is_empty() {
-                live.push(owner.clone());
+        for some in owners.chunks(OWNERS_AT_ONCE) {
+            let names = futures::future::join_all(some.iter().map(|owner| self.names(owner))).await;
+            for (owner, names) in some.iter().zip(names) {
+                if !names?.is_empty() {
+                    live.push((*owner).clone());
+                }
             }
         }
         Ok(live)

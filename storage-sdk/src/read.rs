@@ -80,6 +80,9 @@ impl Record {
     }
 }
 
+/// Owners that are asked for at the same time.
+pub(crate) const OWNERS_AT_ONCE: usize = 256;
+
 /// Whether the hash alone answers: it is not suspect, and is complete, or holds every field that was asked for.
 fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
     let holds_all = |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
@@ -175,6 +178,17 @@ impl Core {
             }
         }
         Err(Error::new(Kind::Contended, format!("partition {partition} could not be prepared")).of(owner))
+    }
+
+    /// The versions of owners, which are brought into the hot tier; some at a time, results in their order.
+    pub(crate) async fn versions(&self, owners: &[Owner]) -> Vec<Result<Version>> {
+        let mut versions = Vec::with_capacity(owners.len());
+        for some in owners.chunks(OWNERS_AT_ONCE) {
+            for names in futures::future::join_all(some.iter().map(|owner| self.names(owner))).await {
+                versions.push(names.map(|names| names.version()));
+            }
+        }
+        versions
     }
 
     /// The names of an owner's live fields and its version, hot-loaded if cold.

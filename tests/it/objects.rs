@@ -81,3 +81,19 @@ async fn bytes_that_are_no_object_are_an_error_and_no_panic() -> Result<()> {
     assert!(error.to_string().contains("game/eu/player/7"), "{error}");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_on_objects_can_be_spawned() -> Result<()> {
+    let stack = Stack::open().await?;
+    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let calls = tokio::spawn(async move {
+        players.create(&player(1)).await?;
+        players.modify(1, |player: &mut Player| Ok::<_, std::fmt::Error>(player.gold)).await?;
+        players.load_many([1_u64]).await;
+        players.prefetch([1_u64]).await;
+        players.unload(1, std::time::Duration::from_secs(5)).await?;
+        players.remove(1).await?;
+        anyhow::Ok(())
+    });
+    calls.await?
+}

@@ -113,3 +113,31 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     assert_eq!(ids, ["a", "aa", "c"]);
     Ok(())
 }
+
+/// A game server spawns what it calls, so every future of the SDK must be able to move between threads. Compiling is the test.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_can_be_spawned() -> Result<()> {
+    let stack = Stack::open().await?;
+    let (storage, ann) = (stack.storage.clone(), stack.player("ann"));
+    let calls = tokio::spawn(async move {
+        let (second, players) = (Duration::from_secs(5), [ann.clone()]);
+        let bytes = storage.scope("game", "eu")?.bytes();
+        ann.update([("gold", "1")]).durability(Durability::Landed { timeout: second }).await?;
+        ann.incr_many([("gold", 1)]).await?;
+        ann.get(["gold"]).await?;
+        ann.get_all().await?;
+        bytes.get_many(&players, ["gold"]).await;
+        bytes.get_all_many(&players).await;
+        bytes.prefetch(&players).await;
+        bytes.bulk().update(&ann, [("gold", "2")]).await;
+        ann.version().await?;
+        ann.unload(second).await?;
+        bytes.owners("player").await?.next().await?;
+        storage.owners().await?.next().await?;
+        storage.stats().await?;
+        ann.delete_owner().await?;
+        storage.close(second).await;
+        anyhow::Ok(())
+    });
+    calls.await?
+}
