@@ -37,7 +37,7 @@ mod owners;
 mod partition;
 mod pool;
 mod read;
-#[cfg(feature = "sabotage")]
+#[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
 mod settings;

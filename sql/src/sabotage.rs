@@ -40,3 +40,21 @@ pub(crate) fn spoil(statement: Statement, text: String) -> String {
         text.replace(from, to)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_break_fits_its_statement() {
+        for (switch, statement, dialect, from, to) in BREAKS {
+            let templates = [crate::mysql::template(*statement), crate::sqlite::template(*statement)];
+            let texts: Vec<_> = templates.iter().filter(|text| text.contains(dialect)).collect();
+            assert!(!texts.is_empty() && from != to, "{switch}");
+            for text in texts {
+                let statement = text.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
+                assert_eq!(statement.matches(from).count(), 1, "{switch}: {statement} must have {from:?} once");
+            }
+        }
+    }
+}

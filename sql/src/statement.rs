@@ -110,7 +110,7 @@ impl Texts {
         let mut texts = HashMap::new();
         for statement in Statement::ALL {
             let text = names.fill(&without_header(template(statement)));
-            #[cfg(feature = "sabotage")]
+            #[cfg(any(test, feature = "sabotage"))]
             let text = crate::sabotage::spoil(statement, text);
             let Some((before, item, after)) = list(&text) else {
                 texts.insert((statement, 1), Arc::from(text));

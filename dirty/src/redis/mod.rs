@@ -25,7 +25,7 @@ mod options;
 mod partition;
 mod read;
 mod reply;
-#[cfg(feature = "sabotage")]
+#[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod script;
 mod server;

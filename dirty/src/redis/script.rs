@@ -19,7 +19,7 @@ const MARKS: &str = include_str!("../lua/marks.lua");
 
 /// A constant script: its text never depends on data, so that a server keeps each once.
 pub(crate) struct Script {
-    name: &'static str,
+    pub(super) name: &'static str,
     source: String,
     sha: String,
 }
@@ -29,7 +29,7 @@ impl Script {
     fn new(name: &'static str, file: &str, shared: &[&str]) -> Self {
         let (first, rest) = file.split_once('\n').unwrap_or((file, ""));
         let source = format!("{first}\n{}{rest}", shared.concat());
-        #[cfg(feature = "sabotage")]
+        #[cfg(any(test, feature = "sabotage"))]
         let source = super::sabotage::spoil(name, source);
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { name, source, sha }
