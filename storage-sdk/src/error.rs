@@ -219,3 +219,16 @@ impl From<TierError> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_outcome_is_to_be_repeated_under_the_same_id_and_an_applied_write_never() {
+        let error = |outcome| Error::new(Kind::Timeout, "no answer").with_outcome(outcome).retry();
+        assert_eq!(error(Outcome::Unknown), Retry::SameId);
+        assert_eq!(error(Outcome::Applied), Retry::Never);
+        assert!(matches!(error(Outcome::NotApplied), Retry::After(_)));
+    }
+}

@@ -41,7 +41,8 @@ async fn write(storage: &Storage, line: &str) -> anyhow::Result<usize> {
     Ok(fields.len())
 }
 
-/// Writes all lines, many at once. A bad line is named by its number, and the others go on.
+/// Writes all lines, many at once and in any order, so an owner should have one line. A bad line is named by its number, and the
+/// others go on.
 ///
 /// # Errors
 /// The file can't be read, or the storage can't be opened.
