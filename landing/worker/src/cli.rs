@@ -74,7 +74,19 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // Whoever reads the output, such as `head`, has seen enough.
+        return ExitCode::SUCCESS;
+    }
     // One line, root cause included: `{:#}` joins the chain.
     eprintln!("error: {error:#}");
     ExitCode::FAILURE
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = match (error.downcast_ref::<std::io::Error>(), error.downcast_ref::<serde_json::Error>()) {
+        (Some(error), _) => Some(error.kind()),
+        (None, error) => error.and_then(serde_json::Error::io_error_kind),
+    };
+    kind == Some(std::io::ErrorKind::BrokenPipe)
 }

@@ -31,7 +31,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let hot = std::sync::Arc::clone(tiers.hot());
     let worker = open::worker(&settings, tiers);
     let enough = Notify::new();
-    let bar = progress::bar(0, "marks left");
+    let bar = progress::bar(0, "marks landed");
     let wait = async {
         let left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())).await;
         enough.notify_one();
