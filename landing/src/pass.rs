@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use futures::future::join_all;
 use storage_dirty::{Entry, ErrorEntry, Map, Mark, Snapshot};
 use storage_model::{Partition, Timestamp};
+use tokio::time::Instant;
 
 use crate::batch::{self, Part};
 use crate::claim::{Busy, Claims};
@@ -23,6 +24,8 @@ pub(crate) struct Worker {
     pub(crate) metrics: Metrics,
     /// How many rows make `batch_bytes`, as far as is known from the rows landed so far.
     pub(crate) rows_at_once: AtomicUsize,
+    /// When error maps were last looked through. Only the pass under way touches it.
+    pub(crate) replayed: Mutex<Option<Instant>>,
 }
 
 /// A partition that has work, and how far its snapshot was read.
@@ -82,7 +85,9 @@ impl Worker {
         let round = Round { queue: Mutex::new(marked), ..Round::default() };
         let lanes = (0..self.options.lanes.max(1)).map(|_| self.lane(&round));
         join_all(lanes).await.into_iter().collect::<Result<(), TierError>>()?;
-        self.replay(&round, parked).await?;
+        if self.replay_is_due() {
+            self.replay(&round, parked).await?;
+        }
         round.end()?;
         away.map_or(Ok(()), Err)?;
         let after = self.metrics.counts();
@@ -186,6 +191,16 @@ impl Worker {
     fn resize(&self, size: impl Fn(usize) -> usize) {
         let fitting = |rows| Some(size(rows).clamp(1, self.options.batch_rows.max(1)));
         let _ = self.rows_at_once.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitting);
+    }
+
+    /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.
+    fn replay_is_due(&self) -> bool {
+        let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
+        if due {
+            *last = Some(Instant::now());
+        }
+        due
     }
 
     /// Tries error marks again whose time has come.

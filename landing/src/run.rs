@@ -1,8 +1,8 @@
 //! The landing worker's loop: when to look, when to wait, when to stop.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage_dirty::Lock;
@@ -38,7 +38,14 @@ impl LandingWorker {
         }
         let lock = Lock { holder: options.name.clone(), token };
         let rows_at_once = AtomicUsize::new(FIRST_ROWS.min(options.batch_rows.max(1)));
-        let worker = Worker { tiers, options, claims: Claims::new(lock), metrics: Metrics::default(), rows_at_once };
+        let worker = Worker {
+            tiers,
+            options,
+            claims: Claims::new(lock),
+            metrics: Metrics::default(),
+            rows_at_once,
+            replayed: Mutex::default(),
+        };
         Self { worker: Arc::new(worker) }
     }
 
