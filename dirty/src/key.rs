@@ -29,6 +29,11 @@ impl Keys {
         format!("{}-exist:{{{partition}}}:{}", self.prefix, owner_part(owner))
     }
 
+    /// The right to load the owner.
+    pub(crate) fn lease(&self, partition: Partition, owner: &Owner) -> String {
+        format!("{}-lease:{{{partition}}}:{}", self.prefix, owner_part(owner))
+    }
+
     /// The dirty map.
     pub(crate) fn dirty(&self, partition: Partition) -> String {
         format!("{}-dirty:{{{partition}}}", self.prefix)

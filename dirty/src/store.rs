@@ -41,6 +41,13 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.
     async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
 
+    /// Takes the right to load owners from the cold tier, for `ttl`; answers which it got. It only spares the cold tier work: a load
+    /// is proved by its fill, whoever made it.
+    async fn lease(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>>;
+
+    /// Gives the right to load owners back.
+    async fn release(&self, owners: &[Owner]) -> Result<(), HotError>;
+
     /// Writes what was loaded, if it can be proved: the epoch is still the one observed, and either the hash exists and was born
     /// at or before the marker observed (fields already there win, tombstones included), or there is no hash and the marker is
     /// still the one observed. A hash that it creates is clean, has the marker's version (or the rows' highest, which then

@@ -74,6 +74,11 @@ impl Drop for Flight<'_> {
     }
 }
 
+/// A write that an engine, against its contract, gave no answer for.
+fn no_answer<T>() -> Result<T> {
+    Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
+}
+
 impl Core {
     pub(crate) async fn new(
         tiers: Tiers,
@@ -124,7 +129,7 @@ impl Core {
     /// is unknown, until `within` has passed.
     pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Applied> {
         let mut results = self.write_many(vec![mutation], within).await;
-        results.pop().unwrap_or_else(|| Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")))
+        results.pop().unwrap_or_else(no_answer)
     }
 
     /// Applies mutations, sent together; each as [`Core::write`].
@@ -134,23 +139,21 @@ impl Core {
             Err(error) => return mutations.iter().map(|mutation| Err(error.clone().of(&mutation.owner))).collect(),
         };
         let until = Instant::now() + within;
-        let checked: Vec<Result<()>> = mutations.iter().map(|mutation| Ok(self.limits.check(mutation)?)).collect();
-        let sent: Vec<(Mutation, Option<Load>)> = mutations
-            .iter()
-            .zip(&checked)
-            .filter(|(_, checked)| checked.is_ok())
-            .map(|(mutation, _)| (mutation.clone(), None))
-            .collect();
-        let mut first = self.tiers.hot().mutate(&sent).await.into_iter();
-        let finished = mutations.into_iter().zip(checked).map(|(mutation, checked)| {
-            let first = checked.map(|()| first.next());
-            async move {
-                let owner = mutation.owner.clone();
-                let Some(first) = first? else { return Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")) };
-                self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))
+        let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(mutations.len());
+        let mut checked: Vec<Result<()>> = Vec::with_capacity(mutations.len());
+        for mutation in mutations {
+            checked.push(self.limits.check(&mutation).map_err(|error| Error::from(error).of(&mutation.owner)));
+            if let Some(Ok(())) = checked.last() {
+                sent.push((mutation, None));
             }
+        }
+        let first = self.tiers.hot().mutate(&sent).await;
+        let finished = sent.into_iter().zip(first).map(|((mutation, _), first)| async move {
+            let owner = mutation.owner.clone();
+            self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))
         });
-        futures::future::join_all(finished).await
+        let mut finished = futures::future::join_all(finished).await.into_iter();
+        checked.into_iter().map(|checked| checked.and_then(|()| finished.next().unwrap_or_else(no_answer))).collect()
     }
 
     /// Goes on from a mutation's first answer until it is final.
@@ -184,7 +187,7 @@ impl Core {
                     loads += 1;
                     match self.load_for(&mutation).await {
                         Ok(loaded) => {
-                            load = loaded;
+                            load = Some(loaded);
                             None
                         }
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
@@ -232,21 +235,19 @@ impl Core {
             let repeat = [(mutation.clone(), load.take())];
             answer = match self.tiers.hot().mutate(&repeat).await.pop() {
                 Some(answer) => answer,
-                None => return Err(Error::new(Kind::Corrupt, "the hot tier gave no answer")),
+                None => return no_answer(),
             };
         }
     }
 
-    /// Loads what a mutation builds on; none if the hash was found to hold it.
-    async fn load_for(&self, mutation: &Mutation) -> Result<Option<Load>, TierError> {
+    /// Loads what a mutation builds on.
+    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
         match self.tiers.load(&mutation.owner).await? {
-            // Of a hash that is back no rows were loaded. Taken for all there is, they would make the owner's fields absent if the
-            // hash were evicted again before the repeat.
-            Some(full) => Ok(full.load.complete.then(|| full.load.clone())),
+            Some(full) => Ok(full.load.clone()),
             None => {
                 self.tiers.heal(&mutation.owner).await?;
                 let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-                Ok(Some(self.tiers.load_fields(&mutation.owner, &fields).await?.load))
+                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
             }
         }
     }

@@ -175,6 +175,14 @@ impl HotStore for RedisStore {
         self.fill_all(loads).await
     }
 
+    async fn lease(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
+        self.lease_all(owners, ttl).await
+    }
+
+    async fn release(&self, owners: &[Owner]) -> Result<(), HotError> {
+        self.release_all(owners).await
+    }
+
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
         self.evict_all(owners).await
     }

@@ -1,6 +1,7 @@
 //! Owner hashes as they are.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
@@ -50,6 +51,29 @@ impl RedisStore {
             }
         }
         Command::read("read", slot, cmd)
+    }
+
+    pub(super) async fn lease_all(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let lease = |owner: &Owner| {
+            let partition = self.space.partition(owner);
+            let mut cmd = redis::cmd("SET");
+            cmd.arg(self.space.keys.lease(partition, owner)).arg(1).arg("NX").arg("PX").arg(script::millis(ttl));
+            Command::write("lease", self.space.slot(partition), cmd)
+        };
+        self.each("lease", &partitions, owners.iter().map(lease).collect(), |value| Ok(value != Value::Nil)).await
+    }
+
+    pub(super) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let release = |owner: &Owner| {
+            let partition = self.space.partition(owner);
+            let mut cmd = redis::cmd("DEL");
+            cmd.arg(self.space.keys.lease(partition, owner));
+            Command::write("release", self.space.slot(partition), cmd)
+        };
+        let answers = self.each("release", &partitions, owners.iter().map(release).collect(), |_| Ok(())).await;
+        answers.into_iter().collect()
     }
 
     pub(super) async fn evict_all(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {

@@ -8,11 +8,13 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Observed, Read};
+use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
 use storage_model::sabotage::broken;
 use storage_model::{Cell, Field, Owner, Row};
 use tokio::sync::{Semaphore, broadcast};
+use tokio::time::sleep;
 
 use super::{TierError, Tiers};
 
@@ -22,6 +24,11 @@ const BATCH_OWNERS_MAX: usize = 64;
 const BATCHES_MAX: usize = 4;
 /// Each try fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;
+/// How long the right to load an owner outlives a process that died with it (R12). All tries together take longer.
+const LEASE: Duration = Duration::from_secs(2);
+/// The waits for another process' load; they double.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_millis(64);
 
 /// A load that was accepted: what it brought, and the owner as it is with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,10 +197,12 @@ impl Tiers {
 
     async fn carry_batch(&self) {
         let mut carried = Carried { loader: &self.loader, owners: self.loader.take() };
+        let mut pause = WAIT_MIN;
         for _ in 0..TRIES_MAX {
             if carried.owners.is_empty() {
                 return;
             }
+            let before = carried.owners.len();
             match self.load_batch(&carried.owners).await {
                 Ok(answers) => {
                     let mut answers = answers.into_iter();
@@ -210,18 +219,46 @@ impl Tiers {
                     return;
                 }
             }
+            if carried.owners.len() == before {
+                // Another process is loading them, or they are written all the time.
+                sleep(pause).await;
+                pause = (pause * 2).min(WAIT_MAX);
+            }
         }
     }
 
     /// Answers owners, from the hot tier if they are back in it, else with one load. An owner without an answer moved meanwhile,
     /// and is to be loaded again.
     async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
-        let observed = self.observe_each(owners).await;
+        let (observed, leased) = tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
+        // A lease that can't be asked for, as at the memory limit, spares nobody a load.
+        let leased: Vec<bool> = leased.into_iter().map(|leased| leased.unwrap_or(true) || broken("R12-unleased")).collect();
+        let answers = self.load_leased(owners, observed, &leased).await;
+        // ORDER: after the fill, so that whoever gets the lease next finds the hash.
+        let held: Vec<Owner> =
+            owners.iter().zip(&leased).filter(|(_, leased)| **leased).map(|(owner, _)| owner.clone()).collect();
+        if !held.is_empty()
+            && let Err(error) = self.hot.release(&held).await
+        {
+            tracing::debug!(%error, "leases were not given back; they run out");
+        }
+        answers
+    }
+
+    /// Answers owners whose hash is back, and loads those of the others that this process may load.
+    async fn load_leased(
+        &self,
+        owners: &[Owner],
+        observed: Vec<Result<Observed, TierError>>,
+        leased: &[bool],
+    ) -> Result<Vec<Option<Answer>>, TierError> {
         // A caller's miss may be older than the load that just ended, so the hash is looked at once more.
         // ORDER: after the observation, so that a write in between refuses what is built on this read, as it does with rows.
         let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
         let hot = self.hot.read(&reads).await;
         let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen {
+            // R8: the database was asked a short while ago, and any write since would have replaced that answer.
+            Ok(seen) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
             Ok(seen) => back(owner, *seen, hot),
             Err(error) => Some(Err(error.clone())),
         };
@@ -229,12 +266,16 @@ impl Tiers {
         let cold: Vec<(Owner, Observed)> = owners
             .iter()
             .zip(observed)
-            .zip(&back)
-            .filter(|(_, back)| back.is_none())
+            .zip(back.iter().zip(leased))
+            .filter(|(_, (back, leased))| back.is_none() && **leased)
             .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()?)))
             .collect();
         let mut loaded = self.load_cold(&cold).await?.into_iter();
-        Ok(back.into_iter().map(|back| back.or_else(|| loaded.next().flatten())).collect())
+        let next = |(back, leased): (Option<Answer>, &bool)| match back {
+            None if *leased => loaded.next().flatten(),
+            back => back,
+        };
+        Ok(back.into_iter().zip(leased).map(next).collect())
     }
 
     /// Loads owners once.
@@ -377,6 +418,11 @@ fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Op
     let rows = read.cells.iter().map(|(field, cell)| (field.clone(), cell.clone(), header.version)).collect();
     let load = Load { owner: owner.clone(), observed, rows, complete: true };
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
+}
+
+/// The answer for an owner that is known to have no row.
+fn absent(owner: &Owner, observed: Observed) -> Arc<FullLoad> {
+    Arc::new(FullLoad { load: load_of(owner, observed, Vec::new(), true), read: HotRead::default() })
 }
 
 pub(super) fn contended(owner: &Owner) -> TierError {
