@@ -69,8 +69,7 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
     apply(&store, &ann, &[("gold", set("1"))]).await;
     let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
     sentinel.caught_up().await.unwrap();
-    sentinel.sentinels()[0].call(&["SENTINEL", "FAILOVER", "main"]).await.unwrap();
-    sentinel.failed_over(0).await.unwrap();
+    sentinel.fail_over().await.unwrap();
     sentinel.settled().await.unwrap();
     // The connections are those to the old master, which is a replica by now and would answer reads.
     let read = Read { owner: ann.clone(), fields: Fields::All };

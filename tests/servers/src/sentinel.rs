@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     RedisOptions, RedisServer, Sentinel,
@@ -145,6 +145,25 @@ impl RedisSentinel {
                 seen if Instant::now() > deadline => bail!("no failover from server {old} in {PATIENCE:?}: {seen:?}"),
                 _ => sleep(POLL).await,
             }
+        }
+    }
+
+    /// Has the Sentinels replace the master, which is well, as an operator does; answers the index of the new one.
+    ///
+    /// # Errors
+    /// They do not within a minute.
+    pub async fn fail_over(&self) -> Result<usize> {
+        /// A Sentinel gives a failover up silently if its news of the replicas are old, as on a loaded machine.
+        const ANOTHER_TRY: Duration = Duration::from_secs(5);
+        let old = self.master().await?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let Some(sentinel) = self.sentinels.first() else { bail!("no Sentinel") };
+            let begun = sentinel.call(&["SENTINEL", "FAILOVER", MASTER]).await;
+            if let Ok(done) = timeout(ANOTHER_TRY, self.failed_over(old)).await {
+                return done;
+            }
+            ensure!(Instant::now() < deadline, "no failover in {PATIENCE:?}: {begun:?}");
         }
     }
 
