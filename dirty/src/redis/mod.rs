@@ -216,8 +216,8 @@ impl HotStore for RedisStore {
         self.states(partitions).await
     }
 
-    fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.verified(partition, seen);
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.trust_as_it_is(partition, seen).await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
