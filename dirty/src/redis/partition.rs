@@ -135,14 +135,15 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
 fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
     let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let [live, snapshot, errors, firsts, lock] = reply::array(Value::Array(values))?;
-    let firsts = reply::list(firsts)?.into_iter().map(reply::maybe).collect::<Result<Vec<_>, _>>()?;
-    let firsts = firsts.iter().flatten().map(|first| reply::timestamp(first)).collect::<Result<Vec<_>, _>>()?;
+    let [live_since, snapshot_since] = reply::array(firsts)?;
+    let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,
         snapshot: reply::number(snapshot)?,
         errors: reply::number(errors)?,
-        oldest: firsts.into_iter().min(),
+        live_since: since(live_since)?,
+        snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| script::holder_of(&value).to_owned()),
     })
 }

@@ -51,7 +51,7 @@ fn status(backlog: &Backlog) -> Status {
             live: peek.live,
             snapshot: peek.snapshot,
             errors: peek.errors,
-            oldest_unlanded_seconds: peek.oldest.map(|oldest| backlog.now.since(oldest).as_secs_f64()),
+            oldest_unlanded_seconds: peek.oldest().map(|oldest| backlog.now.since(oldest).as_secs_f64()),
             holder: peek.holder.clone(),
         });
     }

@@ -1,0 +1,3 @@
+//! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of it.
+
+mod clocks;
