@@ -1,3 +1,4 @@
 //! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of it.
 
 mod clocks;
+mod panics;
