@@ -1,4 +1,6 @@
 //! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of it.
 
 mod clocks;
+mod links;
 mod panics;
+mod pauses;
