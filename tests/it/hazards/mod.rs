@@ -4,3 +4,4 @@ mod clocks;
 mod links;
 mod panics;
 mod pauses;
+mod stops;
