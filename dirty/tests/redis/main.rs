@@ -1,6 +1,7 @@
 //! The Redis engine, on servers that the tests start.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
+mod aof;
 mod clocks;
 mod cluster;
 mod conformance;
@@ -10,5 +11,6 @@ mod loads;
 mod memory_limit;
 mod outages;
 mod refusals;
+mod spoilt;
 mod support;
 mod writes;

@@ -4,4 +4,6 @@ mod clocks;
 mod links;
 mod panics;
 mod pauses;
+mod slots;
 mod stops;
+mod tables;
