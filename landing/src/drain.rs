@@ -50,13 +50,19 @@ impl Backlog {
     /// The age of the oldest unlanded mark.
     #[must_use]
     pub fn oldest(&self) -> Option<Duration> {
-        self.partitions.iter().filter_map(|(_, peek)| peek.oldest).min().map(|oldest| self.now.since(oldest))
+        self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min().map(|oldest| self.now.since(oldest))
     }
 
-    /// The partitions that hold something marked at or before `start`, or refused.
+    /// The partitions that hold something that this earlier look found too, or something refused.
     #[must_use]
-    pub fn older_than(&self, start: Timestamp) -> Vec<(Partition, PartitionPeek)> {
-        self.partitions.iter().filter(|(_, peek)| waits(peek, start) || peek.errors > 0).cloned().collect()
+    pub fn left_of(&self, earlier: &Self) -> Vec<(Partition, PartitionPeek)> {
+        let left = self.partitions.iter().zip(&earlier.partitions);
+        left.filter(|((_, peek), (_, then))| waits(peek, then) || peek.errors > 0).map(|(one, _)| one.clone()).collect()
+    }
+
+    /// Whether nothing waits any more that this earlier look found.
+    fn has_landed(&self, earlier: &Self) -> bool {
+        !self.partitions.iter().zip(&earlier.partitions).any(|((_, peek), (_, then))| waits(peek, then))
     }
 }
 
@@ -64,8 +70,13 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
     peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
-fn waits(peek: &PartitionPeek, start: Timestamp) -> bool {
-    unlanded(peek) > 0 && (peek.relive || peek.oldest.is_none_or(|oldest| oldest <= start))
+/// Whether a dirty map or snapshot is one that was there then. They are told apart by when their first entry was marked, which is
+/// compared for equality alone: the clock may have been set back meanwhile (H8). Marks that are to be live again wait always.
+fn waits(peek: &PartitionPeek, then: &PartitionPeek) -> bool {
+    let was_there = |since: Option<Timestamp>| since.is_none() || since == then.live_since || since == then.snapshot_since;
+    (peek.relive && peek.probation > 0)
+        || (peek.live > 0 && was_there(peek.live_since))
+        || (peek.snapshot > 0 && was_there(peek.snapshot_since))
 }
 
 /// How often the backlog is looked at.
@@ -90,10 +101,9 @@ pub async fn drained(
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {
                 progress(&backlog);
-                let start = *start.get_or_insert(backlog.now);
-                let ended = backlog.partitions.iter().all(|(_, peek)| !waits(peek, start));
-                if ended || Instant::now() >= deadline {
-                    return Ok(backlog.older_than(start));
+                let start = start.get_or_insert_with(|| backlog.clone());
+                if backlog.has_landed(start) || Instant::now() >= deadline {
+                    return Ok(backlog.left_of(start));
                 }
                 None
             }

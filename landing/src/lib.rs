@@ -14,6 +14,7 @@
 
 pub mod backoff;
 pub mod batch;
+mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;

@@ -45,6 +45,7 @@ pub const SWITCHES: &[&str] = &[
     "R10-rounded",
     "R11-ids",
     "R11-window",
+    "R11-leap",
     "R11-deadline",
     "R11-new-id",
     "R12-alone",

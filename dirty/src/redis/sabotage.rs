@@ -40,9 +40,11 @@ const BREAKS: &[Break] = &[
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
-    // Ids are not looked up at all, or not those of the window before; a late copy is applied.
+    // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
+    ("R11-leap", "mutate", "leaps < 100 then", "false then"),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),

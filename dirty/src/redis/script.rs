@@ -287,6 +287,14 @@ pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Durati
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
 }
 
+/// `lock.lua` for the right to load an owner.
+pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
+    let partition = space.partition(owner);
+    let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
+    cmd.arg(1).arg(millis(ttl));
+    SCRIPTS.lock.write(space.slot(partition), cmd)
+}
+
 /// `renew.lua`.
 pub(crate) fn renew(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
     timed_lock(&SCRIPTS.renew, space, partition, lock, ttl)

@@ -1,6 +1,8 @@
 //! The Redis engine, on servers that the tests start.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
+mod aof;
+mod clocks;
 mod cluster;
 mod conformance;
 mod counts;
@@ -10,5 +12,6 @@ mod memory_limit;
 mod outages;
 mod refusals;
 mod sentinel;
+mod spoilt;
 mod support;
 mod writes;
