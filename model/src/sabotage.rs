@@ -70,6 +70,7 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
+    "H19-elsewhere",
 ];
 
 /// Whether this switch is on: never, since the feature `sabotage` is off.

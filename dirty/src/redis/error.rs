@@ -23,6 +23,10 @@ pub(crate) enum Failure {
     TimedOut,
     /// The server may evict unlanded data; nothing was sent.
     Policy(String),
+    /// The server can't make a write as safe as was asked for; nothing was sent.
+    Durability(String),
+    /// The command was executed, but is not known to be as safe as was asked for.
+    NotReached(String),
     /// Settings that can't work.
     Settings(String),
     /// Another incarnation answers than the one the command was meant for; nothing was sent.
@@ -84,6 +88,8 @@ pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool,
         Failure::Lost(text) => (HotKind::Interrupted, lost, text),
         Failure::TimedOut => (HotKind::Interrupted, lost, "no answer came in time".to_owned()),
         Failure::Policy(text) => (HotKind::Policy, Outcome::NotApplied, text),
+        Failure::Durability(text) => (HotKind::Durability, Outcome::NotApplied, text),
+        Failure::NotReached(text) => (HotKind::NotReached, Outcome::Applied, text),
         Failure::Settings(text) => (HotKind::Settings, Outcome::NotApplied, text),
         Failure::Unverified => {
             let kind = partition.map_or(HotKind::Unavailable, HotKind::Unprepared);

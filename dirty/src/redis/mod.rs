@@ -5,6 +5,7 @@
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes |
 //! | `connect`, `server` | one server: its connections, what it says of itself |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `cluster`, `slot`, `space` | which node gets which command |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
@@ -15,6 +16,7 @@
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;
+mod barrier;
 mod cluster;
 mod connect;
 mod error;

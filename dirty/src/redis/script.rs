@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, ToRedisArgs};
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 
+use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
 use crate::{Adopt, Load, Lock, Marker, Park, key, mark};
@@ -95,6 +96,7 @@ scripts! {
     snapshot [PRELUDE];
     settle [PRELUDE, MARKS];
     park [PRELUDE, MARKS];
+    sync [PRELUDE];
 }
 
 /// The registry.
@@ -115,7 +117,8 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) 
     } else {
         mutate_args(&mut cmd, mutation, load);
     }
-    Command { needs_policy: true, ..script.write(space.slot(partition), cmd) }
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
 }
 
 fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
@@ -386,6 +389,11 @@ impl<'a> Owners<'a> {
         let fixed = [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition)];
         fixed.into_iter().chain(self.order.iter().map(|owner| keys.data(partition, owner))).collect()
     }
+}
+
+/// `sync.lua`.
+pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
 }
 
 /// The error mark of a field.

@@ -77,6 +77,7 @@ fn calls() -> Vec<Command> {
         snapshot(&space, partition, &lock_),
         settle(&space, head, version, std::slice::from_ref(&mark), std::slice::from_ref(&mark)),
         park(&space, head, &parking, &parked),
+        sync(&space, partition),
     ]
 }
 
@@ -100,7 +101,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt raise_landed partition_count announce lock renew unlock snapshot settle park";
+    let workers = "evict adopt raise_landed partition_count announce lock renew unlock snapshot settle park sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {
