@@ -1,6 +1,7 @@
 //! The Redis engine, on servers that the tests start.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
+mod barriers;
 mod cluster;
 mod conformance;
 mod counts;
