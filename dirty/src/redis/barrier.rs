@@ -13,7 +13,8 @@ use storage_model::Durability;
 use storage_model::sabotage::broken;
 use tokio::sync::oneshot;
 
-use super::connect::{Lane, Node, Ready, locked};
+use super::common::locked;
+use super::connect::{Lane, Node, Ready};
 use super::error::Failure;
 use super::reply;
 use super::server::ServerInfo;
@@ -249,7 +250,7 @@ fn guarded(answer: Answer, reached: &Result<(), Failure>) -> Answer {
         (Ok(Value::BulkString(_) | Value::SimpleString(_)), Err(failure)) => Err(match failure {
             Failure::NotReached(text) => Failure::NotReached(text.clone()),
             // The repeat finds its id again, and waits anew.
-            other => Failure::Lost(format!("nothing is known of how safe the write is: {other:?}")),
+            other => Failure::Lost(format!("nothing is known of how safe the write is: {}", other.text())),
         }),
         (answer, _) => answer,
     }
