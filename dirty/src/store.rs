@@ -36,6 +36,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
     ///
     /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
+    ///
+    /// A mutation that asks for more than `Cached` is answered as applied only when it is so safe, whoever applied it: if that
+    /// can't be had, it is refused before anything is written (`Durability`), and if it takes too long, it fails as applied
+    /// (`NotReached`).
     async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>>;
 
     /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.

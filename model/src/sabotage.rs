@@ -79,6 +79,7 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
+    "H19-elsewhere",
     "H33-off",
     "H33-forgotten",
     "H33-moved",

@@ -5,6 +5,7 @@
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes |
 //! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
@@ -16,6 +17,7 @@
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;
+mod barrier;
 mod cluster;
 mod common;
 mod connect;
