@@ -70,7 +70,7 @@ impl MariaDbServer {
         fs::write(folder.path().join("init.sql"), init_sql())?;
         let node = Node::start(folder, |port, folder| {
             let args = kind.args(&options, port, folder);
-            Ok(Launch { program: server.clone(), args, ready: "ready for connections" })
+            Ok(Launch { program: server.clone(), args, env: Vec::new(), ready: "ready for connections" })
         })
         .await?;
         Ok(Self { node, client })

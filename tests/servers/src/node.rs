@@ -27,6 +27,8 @@ const PORT_POLL: Duration = Duration::from_millis(50);
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
+    /// Variables beside those of this process.
+    pub(crate) env: Vec<(String, String)>,
     /// The words in the server's log that say that it accepts connections.
     pub(crate) ready: &'static str,
 }
@@ -49,7 +51,7 @@ impl Node {
         for _ in 0..PORT_TRIES {
             let port = port::free()?;
             let launch = launch(port, folder.path())?;
-            match Process::start(&launch.program, &launch.args, folder.path(), launch.ready).await {
+            match Process::start(&launch, folder.path()).await {
                 Ok(process) => return Ok(Self { process: Mutex::new(Some(process)), launch, port, folder }),
                 Err(NotReady::PortTaken) => {}
                 Err(NotReady::Failed(error)) => return Err(error),
@@ -86,10 +88,9 @@ impl Node {
 
     pub(crate) async fn restart(&self) -> Result<()> {
         drop(self.process().take());
-        let Launch { program, args, ready } = &self.launch;
         let deadline = Instant::now() + PORT_PATIENCE;
         loop {
-            match Process::start(program, args, self.folder.path(), ready).await {
+            match Process::start(&self.launch, self.folder.path()).await {
                 Ok(process) => {
                     *self.process() = Some(process);
                     return Ok(());

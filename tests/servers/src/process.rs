@@ -13,6 +13,8 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
+use crate::node::Launch;
+
 /// Becomes the server (`exec`), and leaves a watchdog beside it that reads the pipe whose other end the starter
 /// holds. A line means that the starter has ended the server itself. The end of the pipe means that the starter is
 /// dead, however it died: then the watchdog kills the server and removes its folder.
@@ -54,16 +56,17 @@ impl<E: Into<anyhow::Error>> From<E> for NotReady {
 }
 
 impl Process {
-    /// Starts `program` and waits until it writes `ready` to its log, `folder/log`.
+    /// Starts a server and waits until it writes its word for being ready to its log, `folder/log`.
     ///
     /// The log is the server's own, so unlike an answer on its port it can't come from another server.
-    pub(crate) async fn start(program: &Path, args: &[String], folder: &Path, ready: &str) -> Result<Self, NotReady> {
-        let mut process = Self::spawn(program, args, folder)?;
+    pub(crate) async fn start(launch: &Launch, folder: &Path) -> Result<Self, NotReady> {
+        let Launch { program, ready, .. } = launch;
+        let mut process = Self::spawn(launch, folder)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             let ended = process.child.try_wait().context("cannot ask after the server")?;
             let log = process.read_log()?;
-            if log.contains(ready) {
+            if log.contains(*ready) {
                 return Ok(process);
             }
             if ended.is_some() && (log.contains("Address already in use") || log.contains("Failed listening on port")) {
@@ -80,7 +83,7 @@ impl Process {
         }
     }
 
-    fn spawn(program: &Path, args: &[String], folder: &Path) -> Result<Self> {
+    fn spawn(Launch { program, args, env, .. }: &Launch, folder: &Path) -> Result<Self> {
         let log = folder.join("log");
         let output = fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
         let mut child = Command::new("sh")
@@ -88,6 +91,7 @@ impl Process {
             .arg(folder)
             .arg(program)
             .args(args)
+            .envs(env.iter().map(|(name, value)| (name, value)))
             .current_dir(folder)
             .stdin(Stdio::piped())
             .stdout(output.try_clone().context("cannot share the log")?)

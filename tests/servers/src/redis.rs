@@ -40,6 +40,8 @@ pub struct RedisOptions {
     pub tls: bool,
     /// More arguments of the command line, such as `["--hz", "100"]`. Default: none.
     pub args: Vec<String>,
+    /// Variables of the server's environment, such as `LD_PRELOAD`, beside those of this process. Default: none.
+    pub env: Vec<(String, String)>,
 }
 
 impl Default for RedisOptions {
@@ -53,6 +55,7 @@ impl Default for RedisOptions {
             password: None,
             tls: false,
             args: Vec::new(),
+            env: Vec::new(),
         }
     }
 }
@@ -90,7 +93,8 @@ impl RedisServer {
             let file = folder.join("redis.conf");
             fs::write(&file, lines.join("\n") + "\n")?;
             let args = [file.display().to_string()].into_iter().chain(options.args.iter().cloned()).collect();
-            Ok(Launch { program: program.clone(), args, ready: "Ready to accept connections" })
+            let env = options.env.clone();
+            Ok(Launch { program: program.clone(), args, env, ready: "Ready to accept connections" })
         })
         .await?;
         Ok(Self { node, options, certificates })
