@@ -60,8 +60,8 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
     let hot = read_all(&storage, owners).await?;
     let mut finals = Finals { rows, hot, cold: Values::new() };
     let mut flaws = in_redis(arena, &finals).await?;
-    for owner in owners {
-        self::owner(&storage, owner)?.evict().await?;
+    for name in owners {
+        owner(&storage, name)?.evict().await?;
     }
     if let Some(left) = keys(arena, "torture-data:*").await?.first() {
         flaws.push(Flaw::new("V8", &String::from_utf8_lossy(left), "still cached after its eviction, though nothing waits to be landed"));
@@ -72,7 +72,7 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
     Ok((finals, flaws))
 }
 
-pub(super) fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {
+fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {
     let (logic_type, id) = name.split_once('/').context("an owner's name")?;
     Ok(storage.scope("game", "eu")?.bytes().owner(logic_type, id)?)
 }

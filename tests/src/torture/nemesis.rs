@@ -9,7 +9,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use super::arena::Arena;
+use super::args::Args;
 use super::faults::{Fault, Group, Phase};
 use super::history::{Call, Operation};
 use super::moment::{Micros, now};
@@ -73,10 +73,16 @@ fn rng(seed: u64, group: Group) -> StdRng {
 ///
 /// # Errors
 /// A fault can't be made, or what it broke can't be put right.
-pub async fn torment(arena: &Arena, faults: &[Fault], group: Group, plan: &[Planned]) -> Result<Vec<Injection>> {
-    let time = Duration::from_secs(arena.args.seconds);
+pub async fn torment(
+    args: &Args,
+    faults: &[Fault],
+    group: Group,
+    plan: &[Planned],
+    mut inject: impl AsyncFnMut(Planned, &mut StdRng) -> Result<Option<Phase>>,
+) -> Result<Vec<Injection>> {
+    let time = Duration::from_secs(args.seconds);
     let begun = Instant::now();
-    let mut rng = rng(!arena.args.seed, group);
+    let mut rng = rng(!args.seed, group);
     let mut left = plan.to_vec();
     let possible: Vec<Fault> = faults.iter().copied().filter(|fault| fault.group() == group).collect();
     let mut injections: Vec<Injection> = Vec::new();
@@ -84,7 +90,7 @@ pub async fn torment(arena: &Arena, faults: &[Fault], group: Group, plan: &[Plan
         sleep(Duration::from_millis(rng.random_range(0..PAUSE_MAX_MS))).await;
         let next = left.first().copied().unwrap_or_else(|| any(&possible, &mut rng));
         let at = now();
-        let hit = next.fault.inject(arena, next.phase, &mut rng).await;
+        let hit = inject(next, &mut rng).await;
         let phase = hit.with_context(|| format!("the fault {}", next.fault.name()))?;
         if let Some(phase) = phase {
             eprintln!("{:>6.1} s  {} ({phase:?})", begun.elapsed().as_secs_f64(), next.fault.name());

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use rand::rngs::StdRng;
 use tokio::time::sleep;
 
 use super::arena::Arena;
@@ -43,7 +44,10 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
     let groups = [Group::Process, Group::Hot, Group::Cold];
     let plans: Vec<Vec<Planned>> = groups.iter().map(|group| nemesis::plan(&faults, *group, time, args.seed)).collect();
     let mut injections: Vec<Injection> = Vec::new();
-    let torments = groups.iter().zip(&plans).map(|(group, plan)| nemesis::torment(&arena, &faults, *group, plan));
+    let torments = groups.iter().zip(&plans).map(|(group, plan)| {
+        let inject = async |planned: Planned, rng: &mut StdRng| planned.fault.inject(&arena, planned.phase, rng).await;
+        nemesis::torment(args, &faults, *group, plan, inject)
+    });
     let tormented = futures::future::try_join_all(torments).await;
     if faults.is_empty() {
         sleep(time).await;

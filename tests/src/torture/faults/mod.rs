@@ -88,6 +88,8 @@ faults! {
     GamePause "game-pause" Process [Single, Cluster, Embedded] [Writing];
     /// A game server closes its storage in order, and opens it again.
     GameReopen "game-reopen" Process [Embedded] [Writing];
+    /// Another program holds the database's file.
+    FileLock "file-lock" Process [Embedded] [Writing];
     /// SIGKILL of Redis and a restart with its append-only file.
     RedisKill "redis-kill" Hot [Single] [Writing, Snapshot];
     /// SIGSTOP of Redis, or of a master, for longer than replies are waited for.
@@ -156,7 +158,7 @@ impl Fault {
             Self::WorkerKill | Self::WorkerPause | Self::WorkerTerm => process::worker(self, arena, wanted, rng).await,
             Self::GameKill => process::game_kill(arena, rng).await,
             Self::GamePause => process::game_pause(arena, rng).await,
-            Self::GameReopen => anyhow::bail!("an embedded game server has faults of its own"),
+            Self::GameReopen | Self::FileLock => anyhow::bail!("an embedded game server has faults of its own"),
             Self::MasterKill | Self::SlotMove => cluster::inject(self, arena, wanted, rng).await,
             Self::RedisRewind | Self::RedisWipe => rewind::inject(self, arena, wanted, rng).await,
             Self::RedisKill | Self::RedisPause | Self::ScriptFlush | Self::Memory | Self::Clock => {
