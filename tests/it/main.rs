@@ -15,3 +15,4 @@ mod round_trips;
 mod rules;
 mod sdk;
 mod tls;
+mod torture;

@@ -218,7 +218,8 @@ impl Arena {
 async fn start_hot(topology: Topology, skew: &Skew) -> Result<Hot> {
     // A rewrite of the file in the middle of a copy would spoil the copy.
     let args = ["--auto-aof-rewrite-percentage", "0"].map(str::to_owned).to_vec();
-    let redis = RedisOptions { appendonly: true, args, env: skew.env(), ..RedisOptions::default() };
+    let maxmemory_policy = Some("volatile-lru".to_owned());
+    let redis = RedisOptions { appendonly: true, maxmemory_policy, args, env: skew.env(), ..RedisOptions::default() };
     Ok(match topology {
         Topology::Cluster => {
             let options = ClusterOptions { masters: 3, replicas_per_master: 1, node_timeout: NODE_TIMEOUT, redis };

@@ -151,3 +151,19 @@ async fn watched(arena: &Arena) -> Result<Vec<Flaw>> {
     };
     Ok(seen.lines().map(flaw).collect())
 }
+
+/// How many keys Redis let expire and evicted since its servers last started.
+///
+/// # Errors
+/// A server does not answer.
+pub async fn dropped(arena: &Arena) -> Result<u64> {
+    let mut dropped = 0;
+    for node in arena.hot.nodes() {
+        let info = node.call(&["INFO", "stats"]).await?;
+        for name in ["expired_keys:", "evicted_keys:"] {
+            let number = info.text()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+            dropped += number.unwrap_or(0);
+        }
+    }
+    Ok(dropped)
+}

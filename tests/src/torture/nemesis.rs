@@ -55,14 +55,12 @@ pub fn plan(faults: &[Fault], group: Group, time: Duration, seed: u64) -> Vec<Pl
         of_group.flat_map(|fault| fault.phases().iter().map(|phase| Planned { fault: *fault, phase: *phase })).collect();
     all.shuffle(&mut rng(seed, group));
     // Each fault once before any comes in another phase.
-    let mut seen = Vec::new();
-    all.sort_by_key(|planned| {
-        seen.push(planned.fault);
-        seen.iter().filter(|fault| **fault == planned.fault).count()
-    });
+    let earlier = |at: usize, fault| all.iter().take(at).filter(|planned| planned.fault == fault).count();
+    let ranks: Vec<usize> = all.iter().enumerate().map(|(at, planned)| earlier(at, planned.fault)).collect();
+    let mut ranked: Vec<(usize, Planned)> = ranks.into_iter().zip(all).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
     let fitting = usize::try_from(time.as_millis() / EACH.as_millis()).unwrap_or(usize::MAX).max(1);
-    all.truncate(fitting);
-    all
+    ranked.into_iter().take(fitting).map(|(_, planned)| planned).collect()
 }
 
 fn rng(seed: u64, group: Group) -> StdRng {

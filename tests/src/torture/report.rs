@@ -82,6 +82,8 @@ pub struct Report {
     pub faults: Vec<Coverage>,
     /// How long everything took to land after the end, in seconds.
     pub drain_seconds: f64,
+    /// Keys that Redis let expire or evicted since its servers last started.
+    pub dropped: u64,
     /// Fields that were judged.
     pub fields: usize,
     /// Fields with too much of unknown outcome at a time to be judged.
@@ -99,6 +101,18 @@ impl Report {
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.flaws.is_empty() && self.missed.is_empty()
+    }
+
+    /// A line of a table: topology, seed, verdict, operations, acknowledged, unknown, faults, undecided fields, longest stall.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let verdict = if self.is_good() { "good" } else { "BAD" };
+        let faults: usize = self.faults.iter().map(|fault| fault.times).sum();
+        let Operations { all, acknowledged, unknown, stall_seconds, .. } = &self.operations;
+        format!(
+            "| {:?} | {} | {verdict} | {all} | {acknowledged} | {unknown} | {faults} | {} | {stall_seconds:.1} s |\n",
+            self.topology, self.seed, self.undecided
+        )
     }
 
     /// Takes over what the oracle says.
@@ -120,7 +134,7 @@ impl fmt::Display for Report {
         writeln!(f, "reads               {reads}, flushes {flushed}, failed reads and flushes {failed}")?;
         writeln!(f, "fields judged       {}, undecided {}; reads compared {}", self.fields, self.undecided, self.reads_compared)?;
         writeln!(f, "longest operation   {longest_seconds:.1} s; longest without an acknowledgement {stall_seconds:.1} s")?;
-        writeln!(f, "drained after       {:.1} s", self.drain_seconds)?;
+        writeln!(f, "drained after       {:.1} s; keys expired or evicted {}", self.drain_seconds, self.dropped)?;
         writeln!(f, "{:<16}{:>6}{:>9}{:>9}  phases of landing", "fault", "times", "writes", "reads")?;
         for line in &self.faults {
             let phases: Vec<String> = line.phases.iter().map(|(phase, times)| format!("{phase:?} {times}")).collect();

@@ -1,6 +1,7 @@
 //! One run, from the start of the servers to the verdict.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -33,6 +34,10 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&report)?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &args.line {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+        file.write_all(report.line().as_bytes())?;
     }
     Ok(report)
 }
@@ -80,6 +85,7 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
     let plan: Vec<Planned> = plans.concat();
     let mut report = begin(args, &operations, flaws);
     report.drain_seconds = drain_seconds;
+    report.dropped = finals::dropped(&arena).await?;
     report.faults = nemesis::coverage(&faults, &injections);
     report.missed = nemesis::missed(&plan, &injections);
     report.judged(judge(&operations, &rewinds, &finals));
@@ -96,6 +102,7 @@ pub(super) fn begin(args: &Args, operations: &[Operation], flaws: Vec<Flaw>) -> 
         operations: Operations::of(operations),
         faults: Vec::new(),
         drain_seconds: 0.0,
+        dropped: 0,
         fields: 0,
         undecided: 0,
         reads_compared: 0,

@@ -47,13 +47,12 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     Ok(phase)
 }
 
-/// Sets a variable of the server for a while. Sessions are killed, since old ones keep the value they began with.
+/// Sets a variable of the server for a while. Sessions are killed, since old ones keep the value they began with. All in one
+/// session, since there may be no other while it lasts.
 async fn set_for_a_while(arena: &Arena, name: &str, bad: &str, good: &str, rng: &mut StdRng) -> Result<()> {
-    arena.cold.sql(&format!("SET GLOBAL {name} = {bad}")).await?;
-    kill_sessions(arena).await?;
-    sleep(pause(rng, 400..2_000)).await;
-    arena.cold.sql(&format!("SET GLOBAL {name} = {good}")).await?;
-    kill_sessions(arena).await
+    let seconds = pause(rng, 400..2_000).as_secs_f64();
+    let [set, reset] = [bad, good].map(|value| format!("SET GLOBAL {name} = {value}; KILL USER storage;"));
+    arena.cold.sql(&format!("{set} DO SLEEP({seconds}); {reset}")).await.map(drop)
 }
 
 /// Kills all sessions of the storage's user, those with a transaction under way among them.

@@ -16,6 +16,8 @@ struct Step {
     ended: Micros,
     /// The owner's version, if it is known.
     version: Option<u64>,
+    /// It put a value there, so landing it takes a row of this version or a later one.
+    wrote: bool,
     era: usize,
     cells: BTreeSet<Cell>,
 }
@@ -25,6 +27,8 @@ struct Step {
 pub struct Timeline {
     steps: Vec<Step>,
     states: States,
+    /// Up to which version its writer was told that everything is in the database.
+    flushed: u64,
 }
 
 /// Why a field has no timeline.
@@ -76,7 +80,7 @@ impl Timeline {
     /// Nothing explains what the writer was told, or too much is unknown.
     pub fn of(name: &str, operations: &[&Operation], rewinds: &[Rewind]) -> Result<Self, NoTimeline> {
         let field = name.rsplit('/').next().unwrap_or_default();
-        let mut timeline = Self { steps: Vec::new(), states: States::default() };
+        let mut timeline = Self { steps: Vec::new(), states: States::default(), flushed: 0 };
         timeline.push(0, 0, None, 0);
         let mut era = 0;
         for operation in operations {
@@ -96,7 +100,7 @@ impl Timeline {
     }
 
     fn push(&mut self, begun: Micros, ended: Micros, version: Option<u64>, era: usize) {
-        self.steps.push(Step { begun, ended, version, era, cells: self.states.cells() });
+        self.steps.push(Step { begun, ended, version, wrote: false, era, cells: self.states.cells() });
     }
 
     fn step(&mut self, name: &str, field: &str, operation: &Operation, era: usize, spans: bool) -> Result<(), NoTimeline> {
@@ -113,6 +117,9 @@ impl Timeline {
                 End::Acked { version, .. } => {
                     self.states.apply(effect, |before, after| fits(effect, alone, &operation.end, field, before, after))?;
                     self.push(begun, ended, Some(*version), era);
+                    if let Some(step) = self.steps.last_mut() {
+                        step.wrote = matches!(effect, Effect::Set(_) | Effect::Incr(_));
+                    }
                 }
                 End::Applied(_) => {
                     self.states.apply(effect, |_, _| true)?;
@@ -127,6 +134,9 @@ impl Timeline {
             self.states.observe(found)?;
             self.push(begun, ended, Some(version), era);
         } else {
+            if let (End::Flushed(version), false) = (&operation.end, spans) {
+                self.flushed = self.flushed.max(*version);
+            }
             return Ok(());
         }
         if self.states.is_impossible() {
@@ -142,6 +152,13 @@ impl Timeline {
         self.states.expire(rewind.down);
         let row = rewind.rows.get(name);
         let landed = row.map(|row| row.version).unwrap_or_default();
+        let promised = |step: &&Step| step.era == era && step.wrote && step.version.is_some_and(|version| version <= self.flushed);
+        if let Some(step) = self.steps.iter().rev().find(promised).filter(|step| step.version > Some(landed)) {
+            let (version, flushed) = (step.version.unwrap_or_default(), self.flushed);
+            let detail = format!("a flush said that {flushed} is in the database; a write of {version} is not, the row has {landed}");
+            return Err(NoTimeline::Flawed(Flaw::new("V2", name, detail)));
+        }
+        self.flushed = 0;
         let first = self.steps.iter().rposition(|step| step.era < era || step.version.is_some_and(|version| version <= landed));
         let mut cells: BTreeSet<Cell> =
             self.steps.iter().skip(first.unwrap_or_default()).flat_map(|step| step.cells.iter().cloned()).collect();

@@ -16,6 +16,9 @@ pub mod field;
 pub mod judge;
 pub mod versions;
 
+#[cfg(test)]
+mod corpus;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
