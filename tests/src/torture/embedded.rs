@@ -81,7 +81,7 @@ impl Arena {
                 self.game.restart()?;
             }
         }
-        Ok(Some(Phase::Idle))
+        Ok(Some(Phase::Writing))
     }
 
     async fn close(&mut self) -> Result<()> {

@@ -22,8 +22,10 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     let cluster = arena.hot.cluster()?;
     let partition = rng.random_range(0..arena.settings.redis.partitions);
     let slot = slot_of(partition);
-    if fault == Fault::MasterKill {
-        return kill_master(arena, cluster, slot, wanted).await;
+    match fault {
+        Fault::MasterKill => return kill_master(arena, cluster, slot, wanted).await,
+        Fault::MasterPause => return pause_master(arena, cluster, slot, wanted, rng).await,
+        _ => {}
     }
     let from = cluster.owner_of(slot).await?;
     let mut to = from;
@@ -61,6 +63,28 @@ async fn kill_master(arena: &Arena, cluster: &RedisCluster, slot: u16, wanted: P
     arena.rewound(Rewind { down, up: now(), rows });
     cluster.node(master)?.restart().await?;
     cluster.settled().await?;
+    Ok(phase)
+}
+
+/// A master that stands still is failed over, and for a moment after it went on it may acknowledge what nobody else will have.
+async fn pause_master(
+    arena: &Arena,
+    cluster: &RedisCluster,
+    slot: u16,
+    wanted: Phase,
+    rng: &mut StdRng,
+) -> Result<Option<Phase>> {
+    in_sync(cluster).await?;
+    let _calm = arena.calm.lock().await;
+    let master = cluster.node(cluster.owner_of(slot).await?)?;
+    let phase = reach(arena, wanted).await;
+    let down = now();
+    master.pause()?;
+    let rows = landed(arena).await?;
+    sleep(pause(rng, 100..3_000)).await;
+    master.resume()?;
+    cluster.settled().await?;
+    arena.rewound(Rewind { down, up: now(), rows });
     Ok(phase)
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context as _, Result};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use storage_servers::RedisServer;
 use tokio::time::sleep;
 
 use super::phase::{Phase, reach};
@@ -26,10 +25,10 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
             redis.restart().await?;
         }
         Fault::RedisPause => {
-            let node = any(arena, rng)?;
-            node.pause()?;
+            let redis = arena.hot.single()?;
+            redis.pause()?;
             sleep(pause(rng, 200..2_500)).await;
-            node.resume()?;
+            redis.resume()?;
         }
         Fault::ScriptFlush => {
             for node in arena.hot.nodes() {
@@ -40,11 +39,6 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
         _ => turn_clock(arena, rng).await?,
     }
     Ok(phase)
-}
-
-fn any<'a>(arena: &'a Arena, rng: &mut StdRng) -> Result<&'a RedisServer> {
-    let nodes = arena.hot.nodes();
-    nodes.get(rng.random_range(0..nodes.len())).copied().context("a node")
 }
 
 /// Sets the memory limit below what is used: clean hashes are evicted, then writes are refused.

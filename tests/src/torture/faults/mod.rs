@@ -92,8 +92,8 @@ faults! {
     FileLock "file-lock" Process [Embedded] [Writing];
     /// SIGKILL of Redis and a restart with its append-only file.
     RedisKill "redis-kill" Hot [Single] [Writing, Snapshot];
-    /// SIGSTOP of Redis, or of a master, for longer than replies are waited for.
-    RedisPause "redis-pause" Hot [Single, Cluster] [Writing, Snapshot];
+    /// SIGSTOP of Redis, for longer than replies are waited for.
+    RedisPause "redis-pause" Hot [Single] [Writing, Snapshot];
     /// Redis comes back as it was some time ago.
     RedisRewind "redis-rewind" Hot [Single] [Writing, Snapshot];
     /// Redis comes back empty.
@@ -106,6 +106,8 @@ faults! {
     Clock "clock" Hot [Single, Cluster] [Writing, Snapshot];
     /// SIGKILL of a master, whose replica takes over, and its return as a replica.
     MasterKill "master-kill" Hot [Cluster] [Writing, Snapshot];
+    /// SIGSTOP of a master, mostly for so long that its replica takes over.
+    MasterPause "master-pause" Hot [Cluster] [Writing, Snapshot];
     /// A slot moves to another master.
     SlotMove "slot-move" Hot [Cluster] [Writing, Snapshot];
     /// What goes to or comes from Redis arrives late.
@@ -159,7 +161,7 @@ impl Fault {
             Self::GameKill => process::game_kill(arena, rng).await,
             Self::GamePause => process::game_pause(arena, rng).await,
             Self::GameReopen | Self::FileLock => anyhow::bail!("an embedded game server has faults of its own"),
-            Self::MasterKill | Self::SlotMove => cluster::inject(self, arena, wanted, rng).await,
+            Self::MasterKill | Self::MasterPause | Self::SlotMove => cluster::inject(self, arena, wanted, rng).await,
             Self::RedisRewind | Self::RedisWipe => rewind::inject(self, arena, wanted, rng).await,
             Self::RedisKill | Self::RedisPause | Self::ScriptFlush | Self::Memory | Self::Clock => {
                 hot::inject(self, arena, wanted, rng).await

@@ -74,7 +74,7 @@ pub(super) async fn game_kill(arena: &Arena, rng: &mut StdRng) -> Result<Option<
     game.restart()?;
     // So that it has played before it is killed again.
     sleep(Duration::from_millis(500)).await;
-    Ok(Some(Phase::Idle))
+    Ok(Some(Phase::Writing))
 }
 
 /// Stops a game server for longer than its writes may take.
@@ -85,5 +85,5 @@ pub(super) async fn game_pause(arena: &Arena, rng: &mut StdRng) -> Result<Option
     let longest = u64::try_from(arena.settings.hot.operation_deadline.as_millis())? + 1_000;
     sleep(pause(rng, 200..longest)).await;
     game.running.signal(Signal::CONT)?;
-    Ok(Some(Phase::Idle))
+    Ok(Some(Phase::Writing))
 }
