@@ -1,6 +1,6 @@
 //! Game servers and landing workers as processes: the same program under a hidden subcommand.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ pub struct Program {
 pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
+    log: PathBuf,
 }
 
 impl Running {
@@ -47,7 +48,7 @@ impl Running {
             .spawn()
             .with_context(|| format!("cannot start {}", program.path.display()))?;
         let stdin = child.stdin.take();
-        Ok(Self { child, stdin })
+        Ok(Self { child, stdin, log: path })
     }
 
     /// Sends a signal.
@@ -56,7 +57,7 @@ impl Running {
     /// The process has ended by itself.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
         let ended = self.child.try_wait()?;
-        ensure!(ended.is_none(), "a process ended by itself with {ended:?}");
+        ensure!(ended.is_none(), "a process ended by itself with {ended:?}: {}", self.tail());
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(kill_process(id.context("a process without id")?, signal)?)
     }
@@ -88,12 +89,13 @@ impl Running {
         drop(self.stdin.take());
         Ok(timeout(PATIENCE, self.child.wait()).await.context("a game server does not end")??)
     }
-}
 
-/// The last lines of a log.
-#[must_use]
-pub fn tail(folder: &Path, log: &str) -> String {
-    let text = std::fs::read_to_string(folder.join(log)).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" | ")
+    /// The last lines of its log.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let name = self.log.file_name().unwrap_or_default().to_string_lossy();
+        format!("{name}: {}", lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" | "))
+    }
 }

@@ -84,12 +84,6 @@ impl Game {
     pub async fn close(&mut self) -> Result<ExitStatus> {
         self.running.close().await
     }
-
-    /// The name of its present log.
-    #[must_use]
-    pub fn log(&self) -> String {
-        format!("game-{}-{}.log", self.number, self.generation)
-    }
 }
 
 fn history(folder: &Path, number: u32, generation: u32) -> PathBuf {

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::arena::settings;
 use super::args::Args;
-use super::children::{Program, tail};
+use super::children::Program;
 use super::crew::{Game, Told};
 use super::faults::{Fault, Group, Phase};
 use super::finals::read_all;
@@ -86,8 +86,7 @@ impl Arena {
 
     async fn close(&mut self) -> Result<()> {
         let status = self.game.close().await?;
-        let log = self.game.log();
-        ensure!(status.success(), "the game server ended with {status}: {}", tail(self.folder.path(), &log));
+        ensure!(status.success(), "the game server ended with {status}: {}", self.game.running.tail());
         Ok(())
     }
 

@@ -12,7 +12,6 @@ use tokio::time::sleep;
 
 use super::arena::Arena;
 use super::args::{Args, Topology};
-use super::children::tail;
 use super::faults::Group;
 use super::history::{self, Operation};
 use super::nemesis::{self, Injection, Planned};
@@ -117,9 +116,7 @@ async fn stop_games(arena: &Arena) -> Result<Vec<Flaw>> {
         let mut game = game.lock().await;
         let status = game.close().await?;
         if !status.success() {
-            let log = game.log();
-            let detail = format!("a game server ended with {status}: {}", tail(arena.folder.path(), &log));
-            flaws.push(Flaw::new("V8", &log, detail));
+            flaws.push(Flaw::new("V8", "", format!("a game server ended with {status}: {}", game.running.tail())));
         }
     }
     Ok(flaws)
@@ -131,9 +128,7 @@ async fn stop_workers(arena: &Arena) -> Result<Vec<Flaw>> {
         let mut worker = worker.lock().await;
         let status = worker.running.terminate().await?;
         if !status.success() {
-            let name = worker.name();
-            let detail = format!("a landing worker ended with {status}: {}", tail(arena.folder.path(), &format!("{name}.log")));
-            flaws.push(Flaw::new("V8", &name, detail));
+            flaws.push(Flaw::new("V8", "", format!("a landing worker ended with {status}: {}", worker.running.tail())));
         }
     }
     Ok(flaws)
