@@ -18,3 +18,4 @@ mod round_trips;
 mod rules;
 mod sdk;
 mod tls;
+mod torture;
