@@ -30,7 +30,7 @@ pub enum Map {
 }
 
 /// One entry of a map of marks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The entry's name as stored.
     pub raw: Bytes,
@@ -50,7 +50,7 @@ pub struct Page<T> {
 }
 
 /// What the hot tier holds of marked fields, and what a fence needs to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collected {
     /// The partition's epoch.
     pub epoch: Epoch,
@@ -61,7 +61,7 @@ pub struct Collected {
 }
 
 /// Marks whose rows were committed, to be cleared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Settle {
     /// The partition that all of it belongs to.
     pub partition: Partition,
@@ -87,7 +87,7 @@ pub struct Settled {
 }
 
 /// Why a field could not be landed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// Which field.
     pub field: Field,
@@ -100,7 +100,7 @@ pub struct Fault {
 }
 
 /// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
     /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt.
     pub source: Option<Entry>,
@@ -111,7 +111,7 @@ pub struct Parked {
 }
 
 /// Entries to move to the error map, in one step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Park {
     /// The partition that all of it belongs to.
     pub partition: Partition,

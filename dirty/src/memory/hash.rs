@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
 /// One owner's data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
@@ -65,7 +65,7 @@ pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
 pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
 
 /// The hashes of a partition, in order of their owners and of their ends.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Hashes {
     map: BTreeMap<Owner, OwnerHash>,
     // Those with a time to live, that is, landed ones. As the time to live is always the same and given anew with each use, the

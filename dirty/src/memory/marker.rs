@@ -6,14 +6,14 @@ use storage_model::{Owner, Timestamp, Version};
 
 use crate::Marker;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Stored {
     At(Version),
     AbsentUntil(Timestamp),
 }
 
 /// The markers of a partition. Those with a version never go; negative answers run out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Markers {
     map: BTreeMap<Owner, Stored>,
     ends: BTreeSet<(Timestamp, Owner)>,

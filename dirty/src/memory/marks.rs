@@ -9,7 +9,7 @@ use super::numbered::Numbered;
 use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
 /// What an error mark says beside its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ErrorMark {
     pub(super) version: Version,
     pub(super) attempts: u32,
@@ -21,7 +21,7 @@ pub(super) struct ErrorMark {
 }
 
 /// The three maps of a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
     live: Numbered<Mark, Version>,
     snapshot: Numbered<Mark, Version>,

@@ -9,7 +9,7 @@ use storage_model::{Applied, OpId, Timestamp};
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Replies in two generations: the older one is dropped whole when the younger one has lasted a window.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Ops {
     young: BTreeMap<OpId, Applied>,
     old: BTreeMap<OpId, Applied>,

@@ -26,7 +26,7 @@ pub struct Present {
 }
 
 /// One partition: hashes, markers, marks, lock and record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartState {
     pub(super) incarnation: Arc<str>,
     pub(super) record: Option<PartitionRecord>,
@@ -50,6 +50,11 @@ impl PartState {
             lock: None,
             ops: Ops::default(),
         }
+    }
+
+    /// The same data held by another server process, as after a restart or a failover.
+    pub fn move_to(&mut self, incarnation: Arc<str>) {
+        self.incarnation = incarnation;
     }
 
     /// Roughly the bytes held. Markers, marks and operations count by number, hashes by content.

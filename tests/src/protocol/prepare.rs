@@ -1,0 +1,119 @@
+//! R14, in the steps of `Tiers::prepare`; and what makes it necessary.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{PartState, record};
+use storage_dirty::{Adopt, PartitionState};
+use storage_landing::tiers::{Need, need};
+use storage_model::{Epoch, Version};
+
+use super::bounds::Bounds;
+use super::flush::Flush;
+use super::names::{PARTITION, PRESENT};
+use super::variant::Break;
+use super::world::{World, held};
+use super::{Take, step};
+
+/// What somebody who prepares the partition is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Preparer {
+    Idle,
+    Compare(Arc<PartitionState>),
+    Raise(Arc<PartitionState>, Epoch),
+    Adopt(Arc<Adopt>),
+    Landed(Epoch, Version),
+}
+
+/// What can happen next to the partition's record.
+pub(super) fn steps(world: &World, broken: Break, take: Take<'_>) {
+    let mut next = world.clone();
+    let by = |what| step("preparer", 0, what);
+    let what = match &world.preparer {
+        Preparer::Idle => {
+            let state = record::partition_state(&world.hot);
+            if need(&state, world.cold.record) == Need::Nothing {
+                return;
+            }
+            next.preparer = Preparer::Compare(Arc::new(state));
+            "looks at the hot tier"
+        }
+        Preparer::Compare(state) => {
+            let record = world.cold.record;
+            next.preparer = match need(state, record) {
+                Need::Nothing => Preparer::Idle,
+                Need::Raise(epoch) => Preparer::Raise(Arc::clone(state), epoch),
+                Need::Adopt => Preparer::Adopt(adoption(world, state, broken)),
+                Need::Landed => Preparer::Landed(record.epoch, record.last_version),
+            };
+            "looks at the database"
+        }
+        Preparer::Raise(state, epoch) => {
+            next.cold.raise(*epoch);
+            next.preparer = Preparer::Adopt(adoption(&next, state, broken));
+            "raises the epoch"
+        }
+        Preparer::Adopt(adopt) => {
+            record::adopt(next.hot(), &PRESENT, adopt);
+            next.preparer = Preparer::Idle;
+            "adopts"
+        }
+        Preparer::Landed(epoch, landed) => {
+            let _ = record::raise_landed(next.hot(), PARTITION, *epoch, *landed);
+            next.preparer = Preparer::Idle;
+            "raises what has landed"
+        }
+    };
+    take(by(what), Ok(next));
+}
+
+fn adoption(world: &World, seen: &PartitionState, broken: Break) -> Arc<Adopt> {
+    let record = world.cold.record;
+    let believed = seen.record.as_ref().filter(|_| broken == Break::NeverSuspect).map(|record| record.landed);
+    let last_version = believed.unwrap_or(record.last_version);
+    Arc::new(Adopt { partition: PARTITION, seen: seen.clone(), epoch: record.epoch, last_version })
+}
+
+/// Replication, and what happens to the server itself.
+pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if world.left.failovers == 0 {
+        return;
+    }
+    if world.copy.as_ref() != Some(&world.hot) {
+        let mut next = world.clone();
+        next.copy = Some(Arc::clone(&world.hot));
+        take(step("replica", 0, "catches up"), Ok(next));
+    }
+    let number = bounds.failovers - world.left.failovers + 1;
+    if let Some(copy) = &world.copy {
+        take(step("replica", 0, "takes over"), Ok(replaced(world, copy, number)));
+    }
+    if bounds.wipes {
+        let empty = PartState::new("".into());
+        take(step("server", 0, "loses everything"), Ok(replaced(world, &empty, number)));
+    }
+}
+
+/// The world with another hot tier. What nobody has any more is forgotten.
+fn replaced(world: &World, hot: &PartState, number: u8) -> World {
+    let mut next = world.clone();
+    let mut hot = hot.clone();
+    hot.move_to(number.to_string().into());
+    next.hot = Arc::new(hot);
+    next.copy = None;
+    next.left.failovers -= 1;
+    next.truth.forget();
+    let read = next.read();
+    for field in super::names::fields(bounds_of(world)) {
+        next.truth.reaches(&field, next.cold.cell(&field));
+        next.truth.reaches(&field, held(&read, &field));
+    }
+    let left = next.truth.places();
+    if let Flush::Collect(asked) | Flush::Heal(asked, _) | Flush::Commit(asked, _) = &mut next.flush {
+        asked.iter_mut().zip(left).for_each(|(asked, left)| *asked = left.min(*asked));
+    }
+    next
+}
+
+fn bounds_of(world: &World) -> usize {
+    world.truth.fields().count()
+}

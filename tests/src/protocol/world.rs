@@ -1,0 +1,90 @@
+//! The state of everything: both tiers, a replica, everybody who is under way, and the oracle.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{PartState, read};
+use storage_dirty::{Fields, HotRead};
+use storage_model::{Cell, Field};
+
+use super::bounds::Bounds;
+use super::client::Client;
+use super::cold::Cold;
+use super::flush::Flush;
+use super::names::{PARTITION, fields, owner};
+use super::prepare::Preparer;
+use super::truth::Truth;
+use super::worker::Worker;
+
+/// A state of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct World {
+    /// The hot tier's one partition, as the memory engine holds it.
+    pub(super) hot: Arc<PartState>,
+    /// What a replica has of it.
+    pub(super) copy: Option<Arc<PartState>>,
+    pub(super) cold: Cold,
+    pub(super) truth: Truth,
+    pub(super) clients: Vec<Client>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) flush: Flush,
+    pub(super) preparer: Preparer,
+    pub(super) left: Left,
+}
+
+/// How often what is bounded may still happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Left {
+    pub(super) writes: u8,
+    pub(super) reads: u8,
+    pub(super) flushes: u8,
+    pub(super) crashes: u8,
+    pub(super) failovers: u8,
+    pub(super) refusals: u8,
+    pub(super) replies: u8,
+}
+
+impl World {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        Self {
+            hot: Arc::new(PartState::new("0".into())),
+            copy: None,
+            cold: Cold::new(),
+            truth: Truth::new(fields(bounds.fields)),
+            clients: vec![Client::Idle; bounds.clients],
+            workers: vec![Worker::Idle; bounds.workers],
+            flush: Flush::Idle,
+            preparer: Preparer::Idle,
+            left: bounds.left(),
+        }
+    }
+
+    /// The hot tier, to be changed by a transition.
+    pub(super) fn hot(&mut self) -> &mut PartState {
+        Arc::make_mut(&mut self.hot)
+    }
+
+    /// Whether the partition's record belongs to the server that holds it. Nobody reads or writes before it does.
+    pub(super) fn is_ready(&self) -> bool {
+        read::observe(&self.hot, PARTITION, &owner()).is_ok()
+    }
+
+    /// All that the owner's hash holds.
+    pub(super) fn read(&self) -> HotRead {
+        read::read(&self.hot, &owner(), &Fields::All)
+    }
+
+    /// What is wrong with an answer to somebody who reads now: not all that was acknowledged, or more.
+    pub(super) fn wrong(&self, read: &HotRead) -> Option<String> {
+        let complete = read.header.is_none_or(|header| header.complete);
+        self.truth.fields().find_map(|(field, truth)| {
+            let seen = held(read, field);
+            let right = seen == truth || (seen.is_none() && !complete);
+            (!right).then(|| format!("{field} reads as {seen:?} and is {truth:?}"))
+        })
+    }
+}
+
+/// A field in what was read.
+pub(super) fn held<'a>(read: &'a HotRead, field: &Field) -> Option<&'a Cell> {
+    read.cells.iter().find(|(name, _)| name == field).map(|(_, cell)| cell)
+}
