@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
 
 use super::lock::require;
@@ -69,7 +70,9 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
             touched.insert(owner);
         }
     }
-    raise(state, settle.landed);
+    if !broken("R14-unraised") {
+        raise(state, settle.landed);
+    }
     touched.into_iter().for_each(|owner| state.release(present, owner));
     Ok(settled)
 }

@@ -1,5 +1,6 @@
 //! The error map: fields that the database refused, with the reason and the next attempt.
 
+use storage_model::sabotage::broken;
 use storage_model::{Owner, Timestamp};
 
 use super::lock::require;
@@ -46,7 +47,7 @@ fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fau
     let delay = park.retry_min.saturating_mul(1 << (attempts - 1).min(31)).min(park.retry_max);
     let first = old.as_ref().map_or(now, |old| old.first);
     let (version, code, message) = match old {
-        Some(old) if old.version > fault.version => (old.version, old.code, old.message),
+        Some(old) if old.version > fault.version && !broken("R5-older-error") => (old.version, old.code, old.message),
         _ => (fault.version, fault.code, fault.message.clone()),
     };
     let error = ErrorMark { version, attempts, first, last: now, next: now.plus(delay), code, message };

@@ -1,5 +1,6 @@
 //! The partition's record (R14).
 
+use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
 use super::state::{PartState, Present};
@@ -24,7 +25,7 @@ pub(super) fn current<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = recorded(state, partition, operation)?;
-    if *record.incarnation == *state.incarnation {
+    if *record.incarnation == *state.incarnation || broken("R14-incarnation") {
         return Ok(record);
     }
     let message = format!("partition {partition} was recorded under another incarnation; adopt it first");
@@ -39,7 +40,8 @@ pub(super) fn in_epoch<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = current(state, partition, operation)?;
-    if record.epoch == epoch {
+    let ignored = (operation == "settle" && broken("R15-settle-epoch")) || (operation == "park" && broken("R15-park-epoch"));
+    if record.epoch == epoch || ignored {
         return Ok(record);
     }
     let message = format!("partition {partition} is in epoch {}, not {epoch}; collect anew", record.epoch);
@@ -56,18 +58,19 @@ pub fn partition_state(state: &PartState) -> PartitionState {
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
-    if *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record) {
+    let moved = *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record);
+    if moved && !broken("R14-adopted-blindly") {
         return false;
     }
     let record = match &state.record {
-        Some(old) if adopt.epoch <= old.epoch => return false,
+        Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
-            let rewound = old.landed < adopt.last_version;
+            let rewound = old.landed < adopt.last_version && !broken("R14-generation");
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
                 generation: if rewound { adopt.epoch } else { old.generation },
-                source: old.source.max(adopt.last_version),
+                source: if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) },
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
             }

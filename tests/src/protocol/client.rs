@@ -163,15 +163,7 @@ fn name(sent: &Sent) -> &'static str {
 }
 
 /// A mutation reaches the hot tier.
-fn send(
-    bounds: &Bounds,
-    mut world: World,
-    at: Option<usize>,
-    sent: &Sent,
-    load: Option<&Load>,
-    broken: Break,
-    take: Take<'_>,
-) {
+fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, broken: Break, take: Take<'_>) {
     let by = step("client", at.unwrap_or(bounds.clients), name(sent));
     if !world.is_ready() {
         return;

@@ -17,7 +17,10 @@ pub(super) struct Cold {
 
 impl Cold {
     pub(super) fn new() -> Self {
-        Self { rows: BTreeMap::new(), record: PartitionRecord { partition: PARTITION, epoch: Epoch(0), last_version: Version::ZERO } }
+        Self {
+            rows: BTreeMap::new(),
+            record: PartitionRecord { partition: PARTITION, epoch: Epoch(0), last_version: Version::ZERO },
+        }
     }
 
     pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {

@@ -73,7 +73,12 @@ fn collect(world: &World, asked: &Asked, take: Take<'_>) {
 
 fn unlanded(read: &HotRead) -> Vec<Row> {
     let Some(header) = read.header.filter(|header| header.marks > 0) else { return Vec::new() };
-    let row = |(field, cell): &(Field, _)| Row { owner: owner(), field: field.clone(), cell: Clone::clone(cell), version: header.version };
+    let row = |(field, cell): &(Field, _)| Row {
+        owner: owner(),
+        field: field.clone(),
+        cell: Clone::clone(cell),
+        version: header.version,
+    };
     read.cells.iter().map(row).collect()
 }
 
@@ -122,7 +127,8 @@ fn commit_but(
 /// The flush says that all has landed.
 fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<'_>) {
     let landed = |field: &Field| world.truth.place(field, world.cold.cell(field)).unwrap_or_default();
-    let missing = world.truth.fields().zip(asked).find(|((field, _), asked)| landed(field) < **asked).map(|((field, _), _)| field);
+    let missing =
+        world.truth.fields().zip(asked).find(|((field, _), asked)| landed(field) < **asked).map(|((field, _), _)| field);
     match missing {
         Some(field) => take(step("flush", 0, what), Err(format!("a flush was told done, and {field} is not in the database"))),
         None => to(what, world, then, take),

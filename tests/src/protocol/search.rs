@@ -113,8 +113,8 @@ pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
         level = next;
     }
     let complete = level.is_empty();
-    let counterexample =
-        found.map(|(at, last, violation)| Counterexample { script: way(&reached, at).into_iter().chain(last).collect(), violation });
+    let counterexample = found
+        .map(|(at, last, violation)| Counterexample { script: way(&reached, at).into_iter().chain(last).collect(), violation });
     Searched { states: reached.len(), depth, complete, elapsed: begun.elapsed(), counterexample }
 }
 
