@@ -219,7 +219,7 @@ mod random {
                 let seen = self.store.partition_states(&[partition]).await.remove(0).unwrap();
                 let versions = self.rows.iter().filter(|((owner, _), _)| owner.partition(2) == partition);
                 let last_version = versions.map(|(_, (_, version))| *version).max().unwrap_or_default();
-                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version };
+                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version, database: None };
                 assert_eq!(self.store.adopt(&[adopt]).await, vec![Ok(true)]);
             }
         }
@@ -374,7 +374,7 @@ mod random {
             let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
             let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
             let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
-            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows };
+            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows, probation: false };
             self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
             drop(self.store.unlock(&[partition], &lock).await);
         }

@@ -29,16 +29,22 @@ impl Backlog {
         Ok(Self { now: hot.time().await?, partitions: all.into_iter().zip(peeks).collect() })
     }
 
-    /// Marks that wait to be landed: dirty maps and snapshots.
+    /// Marks that wait to be landed: dirty maps and snapshots, and marks on probation that are to become live again.
     #[must_use]
     pub fn marks(&self) -> u64 {
-        self.partitions.iter().map(|(_, peek)| peek.live + peek.snapshot).sum()
+        self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
     }
 
     /// Marks whose rows the database refused.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| peek.errors).sum()
+    }
+
+    /// Landed marks on probation: their rows are in the database, which may still forget them.
+    #[must_use]
+    pub fn probation(&self) -> u64 {
+        self.partitions.iter().filter(|(_, peek)| !peek.relive).map(|(_, peek)| peek.probation).sum()
     }
 
     /// The age of the oldest unlanded mark.
@@ -54,8 +60,12 @@ impl Backlog {
     }
 }
 
+fn unlanded(peek: &PartitionPeek) -> u64 {
+    peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
+}
+
 fn waits(peek: &PartitionPeek, start: Timestamp) -> bool {
-    peek.live + peek.snapshot > 0 && peek.oldest.is_none_or(|oldest| oldest <= start)
+    unlanded(peek) > 0 && (peek.relive || peek.oldest.is_none_or(|oldest| oldest <= start))
 }
 
 /// How often the backlog is looked at.
@@ -63,7 +73,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits until everything that was marked before the call has been landed or refused, by whatever workers run; or until
 /// `deadline`. `progress` is told the backlog each time it was looked at. Answers the partitions that still hold something:
-/// error marks count.
+/// error marks count, marks on probation do not.
 ///
 /// # Errors
 /// The hot tier is away at the deadline. Until then failures are waited out.

@@ -8,7 +8,7 @@
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
 
-/// Every switch. Each begins with the rule that it breaks.
+/// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
 #[cfg(debug_assertions)]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
@@ -74,6 +74,12 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
+    "H33-off",
+    "H33-forgotten",
+    "H33-moved",
+    "H33-unasked",
+    "H33-kept",
+    "H33-lowered",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

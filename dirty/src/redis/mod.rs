@@ -9,7 +9,7 @@
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
-//! | `read`, `write`, `fill`, `landing`, `partition` | the contract, by concern |
+//! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
 //! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
@@ -23,6 +23,7 @@ mod guard;
 mod landing;
 mod options;
 mod partition;
+mod probation;
 mod read;
 mod reply;
 #[cfg(any(test, feature = "sabotage"))]
@@ -52,8 +53,8 @@ use self::guard::Guard;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated, Observed, Page,
-    Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated,
+    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
@@ -257,6 +258,18 @@ impl HotStore for RedisStore {
 
     async fn park(&self, park: &Park) -> Result<(), HotError> {
         self.park_entries(park).await
+    }
+
+    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError> {
+        self.look_at_probation(partition, lock, period).await
+    }
+
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
+        self.acquit_marks(acquit).await
+    }
+
+    async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
+        self.relive_marks(partition, lock, entries).await
     }
 
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {

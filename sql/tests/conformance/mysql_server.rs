@@ -51,6 +51,26 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("2", 2), "a store opened meanwhile works too");
 }
 
+/// H33: after a restart commits may be missing, so the server counts as another one.
+#[tokio::test]
+async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
+    let flush = |flush_log_at_trx_commit| MariaDbOptions { flush_log_at_trx_commit, ..MariaDbOptions::default() };
+    let server = MariaDbServer::start(flush(1)).await.unwrap();
+    let store = open(&options(&server)).await.unwrap();
+    let database = async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
+    let before = database(&*store).await;
+    assert_eq!(store.forgets().await.unwrap(), None);
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0").await.unwrap();
+    let warned = open(&options(&server)).await.unwrap().forgets().await.unwrap();
+    assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
+    server.outlast_its_second().await.unwrap();
+    server.kill().unwrap();
+    server.restart().await.unwrap();
+    let after = database(&*open(&options(&server)).await.unwrap()).await;
+    assert_ne!(after, before);
+    assert_eq!(database(&*store).await, after, "a store that was open learns it with its next connection");
+}
+
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;

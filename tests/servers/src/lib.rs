@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod clock;
 mod cluster;
 mod mariadb;
 mod node;

@@ -92,6 +92,34 @@ async fn a_paused_redis_answers_when_it_is_resumed() {
     assert_eq!(redis.call(&["PING"]).await.unwrap(), text("PONG"));
 }
 
+/// What the server's TIME says, in seconds.
+async fn seconds(redis: &RedisServer) -> i64 {
+    let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else { panic!("TIME answers an array") };
+    parts[0].text().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_clock_of_a_redis_moves_and_with_it_what_expires() {
+    const HOUR: i64 = 3600;
+    let redis = RedisServer::start(RedisOptions { clock: true, appendonly: true, ..RedisOptions::default() }).await.unwrap();
+    let before = seconds(&redis).await;
+    redis.call(&["SET", "soon", "1", "EX", "7000"]).await.unwrap();
+
+    redis.skew(-HOUR).unwrap();
+    assert!(seconds(&redis).await < before - HOUR / 2);
+    redis.kill().unwrap();
+    redis.restart().await.unwrap();
+    assert!(seconds(&redis).await < before - HOUR / 2, "a restart keeps the clock");
+    assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), text("1"));
+
+    redis.skew(2 * HOUR).unwrap();
+    assert!(seconds(&redis).await >= before + 2 * HOUR);
+    assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), Reply::Null);
+
+    let other = RedisServer::start(RedisOptions::default()).await.unwrap();
+    assert!(other.skew(1).is_err(), "a server without such a clock says so");
+}
+
 #[tokio::test]
 async fn a_redis_can_ask_for_a_user_a_password_and_tls() {
     let options = RedisOptions {
