@@ -30,6 +30,8 @@ pub const SWITCHES: &[&str] = &[
     "R5-any-error",
     "R5-kept-error",
     "R5-older-error",
+    "R5-early",
+    "R5-flush",
     "R6-unproven",
     "R6-older-row",
     "R6-null",

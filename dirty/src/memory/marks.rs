@@ -131,7 +131,7 @@ impl Marks {
 
     /// Notes that the epoch changed: what is on probation may be lost.
     pub(super) fn lose(&mut self) {
-        self.lost = self.sizes_on_probation() != [0, 0];
+        self.lost = self.sizes_on_probation() != [0, 0] && !broken("H33-kept");
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -242,7 +242,8 @@ impl Marks {
 
 /// Adds a mark; where there is one of its name, the greater version stays. Answers whether it is new.
 fn merge(map: &mut Numbered<Mark, Version>, mark: Mark, version: Version) -> bool {
-    let version = map.get(&mark).copied().unwrap_or_default().max(version);
+    let held = map.get(&mark).copied().filter(|_| !broken("H33-lowered"));
+    let version = held.unwrap_or_default().max(version);
     map.insert(mark, version)
 }
 

@@ -50,10 +50,18 @@ pub struct Bounds {
     pub flushes: u8,
     /// How many replies to writes are lost.
     pub replies: u8,
+    /// Whether nobody has prepared the partition at first.
+    pub unprepared: bool,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
     /// Whether it may also be replaced by an empty one.
     pub wipes: bool,
+    /// Whether landed marks stay on probation.
+    pub probation: bool,
+    /// How many windows of probation end.
+    pub windows: u8,
+    /// How often the database is replaced, without what it has not flushed.
+    pub losses: u8,
 }
 
 impl Bounds {
@@ -71,8 +79,12 @@ impl Bounds {
         refusals: 0,
         flushes: 0,
         replies: 0,
+        unprepared: false,
         failovers: 0,
         wipes: false,
+        probation: false,
+        windows: 0,
+        losses: 0,
     };
 
     pub(super) fn left(&self) -> Left {
@@ -82,6 +94,8 @@ impl Bounds {
             flushes: self.flushes,
             crashes: self.crashes,
             failovers: self.failovers,
+            windows: self.windows,
+            losses: self.losses,
             refusals: self.refusals,
             replies: self.replies,
         }

@@ -1,6 +1,6 @@
 //! The searches: bounds within which everything holds, and rules that break within some.
 
-use super::{Bounds, Break, Kind, Protocol, Searched, search};
+use super::{Bounds, Kind, Protocol, Searched, search};
 
 /// A search of the protocol as it is.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,6 @@ impl Case {
     /// Searches it.
     #[must_use]
     pub fn search(&self, states_max: usize) -> Searched {
-        search(&Protocol { bounds: self.bounds, broken: Break::Nothing }, states_max)
+        search(&Protocol { bounds: self.bounds }, states_max)
     }
 }

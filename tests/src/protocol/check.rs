@@ -13,7 +13,7 @@ pub(super) fn violation(world: &World) -> Option<String> {
 
 /// A field that the database does not hold as it was last written has a mark, and whatever is marked is there.
 fn of_marks(world: &World) -> Option<String> {
-    let maps = [Map::Dirty, Map::Snapshot, Map::Error];
+    let maps = [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
     let marks: Vec<_> = maps
         .into_iter()
         .flat_map(|map| landing::scan(&world.hot, map, 0, usize::MAX).entries)
@@ -35,6 +35,6 @@ fn of_marks(world: &World) -> Option<String> {
 fn of_hash(world: &World) -> Option<String> {
     let read = world.read();
     let header = read.header.filter(|header| !header.suspect && world.is_ready())?;
-    let wrong = world.wrong(&read)?;
+    let wrong = world.wrong(&read, &None)?;
     Some(format!("the hash of {PARTITION} at version {} is believed and {wrong}", header.version))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use storage_dirty::memory::mutate;
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
+use storage_model::sabotage::broken;
 use storage_model::{Applied, Bytes, Change, Condition, Field, Mutation, OpId, Timestamp, Version};
 
 use super::bounds::{Bounds, Kind};
@@ -11,7 +12,6 @@ use super::load::{Asked, Loading, Went};
 use super::names::{PARTITION, PRESENT, fields, owner};
 use super::search::Step;
 use super::truth::Effect;
-use super::variant::Break;
 use super::world::World;
 use super::{Take, step};
 
@@ -36,25 +36,25 @@ pub(super) struct Sent {
 const DEADLINE: Timestamp = Timestamp(1_000_000);
 
 /// All that clients can do next.
-pub(super) fn steps(bounds: &Bounds, world: &World, broken: Break, take: Take<'_>) {
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     for (at, client) in world.clients.iter().enumerate() {
         match client {
             Client::Idle => {}
             Client::Get { asked, at: loading } => {
                 let get = |at| Client::Get { asked: asked.clone(), at };
-                load(world, at, loading, asked, broken, &get, &|_| Client::Idle, take);
+                load(world, at, loading, asked, &get, &|_| Client::Idle, take);
             }
             Client::Load { sent, asked, at: loading } => {
                 let on = |at| Client::Load { sent: sent.clone(), asked: asked.clone(), at };
                 let ready = |load| Client::Send { sent: sent.clone(), load: Some(load) };
-                load(world, at, loading, asked, broken, &on, &ready, take);
+                load(world, at, loading, asked, &on, &ready, take);
             }
-            Client::Send { sent, load } => send(bounds, world.clone(), Some(at), sent, load.as_deref(), broken, take),
+            Client::Send { sent, load } => send(bounds, world.clone(), Some(at), sent, load.as_deref(), take),
         }
     }
     let idle = world.clients.iter().position(|client| *client == Client::Idle);
     begin_read(bounds, world, idle, take);
-    begin_write(bounds, world, idle, broken, take);
+    begin_write(bounds, world, idle, take);
 }
 
 /// The next step of a load.
@@ -64,13 +64,12 @@ fn load(
     at: usize,
     loading: &Loading,
     asked: &Asked,
-    broken: Break,
     on: &dyn Fn(Loading) -> Client,
     brought: &dyn Fn(Arc<Load>) -> Client,
     take: Take<'_>,
 ) {
     let mut next = world.clone();
-    match loading.step(&mut next, asked, broken) {
+    match loading.step(&mut next, asked) {
         Err(wrong) => take(step("client", at, "loads"), Err(wrong)),
         Ok((what, went)) => {
             let client = match went {
@@ -110,7 +109,7 @@ fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_
 }
 
 /// An idle client writes; if there is none, somebody else writes what needs no load.
-fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, broken: Break, take: Take<'_>) {
+fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
     if world.left.writes == 0 {
         return;
     }
@@ -119,7 +118,7 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, broken: Brea
         for mutation in mutations(bounds, world, *kind, number) {
             let mut next = world.clone();
             next.left.writes -= 1;
-            send(bounds, next, idle, &Sent { mutation: Arc::new(mutation), lost: None }, None, broken, take);
+            send(bounds, next, idle, &Sent { mutation: Arc::new(mutation), lost: None }, None, take);
         }
     }
 }
@@ -163,13 +162,13 @@ fn name(sent: &Sent) -> &'static str {
 }
 
 /// A mutation reaches the hot tier.
-fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, broken: Break, take: Take<'_>) {
+fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, take: Take<'_>) {
     let by = step("client", at.unwrap_or(bounds.clients), name(sent));
     if !world.is_ready() {
         return;
     }
     match mutate::mutate(world.hot(), &PRESENT, PARTITION, &sent.mutation, load) {
-        Ok(Mutated::Applied(applied)) => acknowledge(world, at, sent, &applied, by, broken, take),
+        Ok(Mutated::Applied(applied)) => acknowledge(world, at, sent, &applied, by, take),
         Ok(Mutated::Load(_)) => {
             let asked = bounds.partial.then(|| sent.mutation.changes.first().map(|(field, _)| field.clone())).flatten();
             if at.is_some() {
@@ -191,7 +190,7 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
 }
 
 /// A mutation was applied, now or before.
-fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Applied, by: Step, broken: Break, take: Take<'_>) {
+fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Applied, by: Step, take: Take<'_>) {
     let effect = match &sent.lost {
         Some((first, _)) if first == applied => Ok(Effect::new()),
         Some((_, effect)) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
@@ -209,7 +208,7 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
         let mut next = world.clone();
         next.left.replies -= 1;
         let mut sent = Sent { lost: Some((applied.clone(), effect)), ..sent.clone() };
-        if broken == Break::NewId {
+        if broken("R11-new-id") {
             Arc::make_mut(&mut sent.mutation).id = OpId([u8::MAX; 16]);
         }
         set(&mut next, at, Client::Send { sent, load: None });

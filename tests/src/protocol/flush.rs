@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use storage_dirty::memory::landing;
 use storage_dirty::{Collected, HotRead, Settle};
+use storage_model::sabotage::broken;
 use storage_model::{Field, Row, Version};
 
 use super::bounds::Bounds;
 use super::load::{Loading, Went};
 use super::names::{PARTITION, PRESENT, lock, owner};
-use super::variant::Break;
 use super::worker::{commit, fence, whole};
 use super::world::World;
 use super::{Take, step};
@@ -28,7 +28,7 @@ pub(super) enum Flush {
 pub(super) type Asked = Vec<usize>;
 
 /// What a flush can do next.
-pub(super) fn steps(bounds: &Bounds, world: &World, broken: Break, take: Take<'_>) {
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     match &world.flush {
         Flush::Idle if world.left.flushes > 0 => {
             let mut next = world.clone();
@@ -37,16 +37,16 @@ pub(super) fn steps(bounds: &Bounds, world: &World, broken: Break, take: Take<'_
         }
         Flush::Idle => {}
         Flush::Collect(asked) => collect(world, asked, take),
-        Flush::Heal(asked, at) => heal(world, asked, at, broken, take),
+        Flush::Heal(asked, at) => heal(world, asked, at, take),
         Flush::Commit(asked, batch) => {
-            commit_but(world, asked, batch, None, broken, take);
+            commit_but(bounds, world, asked, batch, None, take);
             for field in super::names::fields(bounds.fields).iter().filter(|_| world.left.refusals > 0) {
-                commit_but(world, asked, batch, Some(field), broken, take);
+                commit_but(bounds, world, asked, batch, Some(field), take);
             }
         }
         Flush::Settle(settle) => {
             let mut next = world.clone();
-            let settle = if broken == Break::FlushSettles { whole(world, settle.landed) } else { (**settle).clone() };
+            let settle = if broken("R5-flush") { whole(world, settle.landed) } else { (**settle).clone() };
             let allowed = landing::settle(next.hot(), &PRESENT, &settle).is_ok();
             to(if allowed { "settles" } else { "may not settle" }, next, Flush::Idle, take);
         }
@@ -82,9 +82,9 @@ fn unlanded(read: &HotRead) -> Vec<Row> {
     read.cells.iter().map(row).collect()
 }
 
-fn heal(world: &World, asked: &Asked, at: &Loading, broken: Break, take: Take<'_>) {
+fn heal(world: &World, asked: &Asked, at: &Loading, take: Take<'_>) {
     let mut next = world.clone();
-    match at.step(&mut next, &None, broken) {
+    match at.step(&mut next, &None) {
         Err(wrong) => take(step("flush", 0, "compares"), Err(wrong)),
         Ok((_, Went::Waits)) => {}
         Ok((what, Went::On(at))) => to(what, next, Flush::Heal(asked.clone(), at), take),
@@ -93,11 +93,11 @@ fn heal(world: &World, asked: &Asked, at: &Loading, broken: Break, take: Take<'_
 }
 
 fn commit_but(
+    bounds: &Bounds,
     world: &World,
     asked: &Asked,
     (collected, rows): &(Collected, Vec<Row>),
     refused: Option<&Field>,
-    broken: Break,
     take: Take<'_>,
 ) {
     let mut next = world.clone();
@@ -106,15 +106,16 @@ fn commit_but(
         return;
     }
     let fence = fence(collected, rows);
-    match commit(&mut next, &fence, &fine, broken) {
+    match commit(&mut next, &fence, &fine) {
         Err(wrong) => take(step("flush", 0, "commits"), Err(wrong)),
         Ok(false) => to("is fenced", next, Flush::Collect(asked.clone()), take),
         Ok(true) => {
             next.left.refusals -= u8::from(refused.is_some());
             let landed = if fine.is_empty() { collected.landed } else { fence.reaches };
             let rows: Vec<(_, _, Version)> = fine.into_iter().map(|row| (row.owner, row.field, row.version)).collect();
-            let lock = (broken == Break::FlushSettles).then(lock);
-            let settle = Settle { partition: PARTITION, lock, epoch: collected.epoch, landed, marks: Vec::new(), rows };
+            let lock = (broken("R5-flush")).then(lock);
+            let (epoch, probation) = (collected.epoch, bounds.probation);
+            let settle = Settle { partition: PARTITION, lock, epoch, landed, marks: Vec::new(), rows, probation };
             let then = Flush::Settle(Arc::new(settle));
             match refused {
                 Some(_) => to("is refused a row", next, then, take),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{fill, read};
 use storage_dirty::{Filled, Load, Marker, Observed};
+use storage_model::sabotage::broken;
 use storage_model::{Field, Row};
 
 use super::names::{PARTITION, PRESENT, owner};
-use super::variant::Break;
 use super::world::World;
 
 /// How far a load is.
@@ -34,23 +34,23 @@ pub(super) type Asked = Option<Field>;
 
 impl Loading {
     /// Makes the next step.
-    pub(super) fn step(&self, world: &mut World, asked: &Asked, broken: Break) -> Result<(&'static str, Went), String> {
+    pub(super) fn step(&self, world: &mut World, asked: &Asked) -> Result<(&'static str, Went), String> {
         Ok(match self {
-            Self::Observe => ("observes", observe(world, asked, broken)?),
+            Self::Observe => ("observes", observe(world, asked)?),
             Self::Look(observed) => ("looks at the hash", look(world, *observed)),
             Self::Load(observed) => {
                 let rows = world.cold.rows().into_iter().filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
                 let load = load_of(*observed, rows.collect(), asked.is_none());
                 ("loads the rows", Went::On(Self::Fill(Arc::new(load))))
             }
-            Self::Fill(load) => ("fills", filled(world, load, broken)?),
+            Self::Fill(load) => ("fills", filled(world, load, asked)?),
         })
     }
 }
 
-fn observe(world: &World, asked: &Asked, broken: Break) -> Result<Went, String> {
+fn observe(world: &World, asked: &Asked) -> Result<Went, String> {
     let Ok(mut seen) = read::observe(&world.hot, PARTITION, &owner()) else { return Ok(Went::Waits) };
-    if seen.marker == Marker::Unknown && broken == Break::AbsenceTrusted {
+    if seen.marker == Marker::Unknown && broken("R8-trusted") {
         seen.marker = Marker::Absent;
     }
     if asked.is_some() {
@@ -79,17 +79,11 @@ fn look(world: &World, observed: Observed) -> Went {
     }
 }
 
-fn filled(world: &mut World, load: &Arc<Load>, broken: Break) -> Result<Went, String> {
-    let mut load = Arc::clone(load);
-    if broken == Break::Unproven
-        && let Ok(now) = read::observe(&world.hot, PARTITION, &owner())
-    {
-        Arc::make_mut(&mut load).observed = now;
-    }
-    Ok(match fill::fill(world.hot(), &PRESENT, PARTITION, &load) {
-        Ok(Filled::Accepted(read)) => match world.wrong(&read) {
+fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, String> {
+    Ok(match fill::fill(world.hot(), &PRESENT, PARTITION, load) {
+        Ok(Filled::Accepted(read)) => match world.wrong(&read, asked) {
             Some(wrong) => return Err(format!("a load was believed and {wrong}")),
-            None => Went::Brought(load),
+            None => Went::Brought(Arc::clone(load)),
         },
         // Moved meanwhile, or to be prepared first.
         Ok(Filled::Refused) | Err(_) => Went::On(Loading::Observe),

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`search`](mod@search) | the search for the shortest way to what must not be |
 //! | [`bounds`] | [`Bounds`]: how much may happen |
-//! | [`variant`] | [`Break`]: rules that are broken on purpose |
+//! | [`cases`] | the searches |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
 //! | `worker`, `flush` | landing |
@@ -27,24 +27,20 @@ mod names;
 mod prepare;
 pub mod search;
 mod truth;
-pub mod variant;
 mod worker;
 mod world;
 
 pub use bounds::{Bounds, Kind};
 pub use search::{Counterexample, Searched, Step, search};
-pub use variant::Break;
 pub use world::World;
 
 use search::Model;
 
-/// The protocol within bounds, perhaps with one rule broken.
+/// The protocol within bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Protocol {
     /// How much may happen.
     pub bounds: Bounds,
-    /// What is broken.
-    pub broken: Break,
 }
 
 /// Takes a step and what it led to.
@@ -62,12 +58,13 @@ impl Model for Protocol {
     }
 
     fn steps(&self, world: &World, take: Take<'_>) {
-        let Self { bounds, broken } = self;
-        client::steps(bounds, world, *broken, take);
-        worker::steps(bounds, world, *broken, take);
-        flush::steps(bounds, world, *broken, take);
-        prepare::steps(world, *broken, take);
+        let Self { bounds } = self;
+        client::steps(bounds, world, take);
+        worker::steps(bounds, world, take);
+        flush::steps(bounds, world, take);
+        prepare::steps(bounds, world, take);
         prepare::faults(bounds, world, take);
+        cold::faults(bounds, world, take);
         let mut later = world.clone();
         later.hot().sweep(names::LATER);
         if later.hot != world.hot {

@@ -6,11 +6,12 @@ use storage_dirty::memory::{PartState, record};
 use storage_dirty::{Adopt, PartitionState};
 use storage_landing::tiers::{Need, need};
 use storage_model::{Epoch, Version};
+use storage_sql::PartitionRecord;
 
 use super::bounds::Bounds;
+use super::cold::Cold;
 use super::flush::Flush;
 use super::names::{PARTITION, PRESENT};
-use super::variant::Break;
 use super::world::{World, held};
 use super::{Take, step};
 
@@ -25,13 +26,13 @@ pub(super) enum Preparer {
 }
 
 /// What can happen next to the partition's record.
-pub(super) fn steps(world: &World, broken: Break, take: Take<'_>) {
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     let mut next = world.clone();
     let by = |what| step("preparer", 0, what);
     let what = match &world.preparer {
         Preparer::Idle => {
             let state = record::partition_state(&world.hot);
-            if need(&state, world.cold.record) == Need::Nothing {
+            if need(&state, world.cold.record, bounds.probation) == Need::Nothing {
                 return;
             }
             next.preparer = Preparer::Compare(Arc::new(state));
@@ -39,17 +40,17 @@ pub(super) fn steps(world: &World, broken: Break, take: Take<'_>) {
         }
         Preparer::Compare(state) => {
             let record = world.cold.record;
-            next.preparer = match need(state, record) {
+            next.preparer = match need(state, record, bounds.probation) {
                 Need::Nothing => Preparer::Idle,
                 Need::Raise(epoch) => Preparer::Raise(Arc::clone(state), epoch),
-                Need::Adopt => Preparer::Adopt(adoption(world, state, broken)),
+                Need::Adopt => Preparer::Adopt(Arc::new(adoption(bounds, &world.cold, state))),
                 Need::Landed => Preparer::Landed(record.epoch, record.last_version),
             };
             "looks at the database"
         }
         Preparer::Raise(state, epoch) => {
             next.cold.raise(*epoch);
-            next.preparer = Preparer::Adopt(adoption(&next, state, broken));
+            next.preparer = Preparer::Adopt(Arc::new(adoption(bounds, &next.cold, state)));
             "raises the epoch"
         }
         Preparer::Adopt(adopt) => {
@@ -66,11 +67,10 @@ pub(super) fn steps(world: &World, broken: Break, take: Take<'_>) {
     take(by(what), Ok(next));
 }
 
-fn adoption(world: &World, seen: &PartitionState, broken: Break) -> Arc<Adopt> {
-    let record = world.cold.record;
-    let believed = seen.record.as_ref().filter(|_| broken == Break::NeverSuspect).map(|record| record.landed);
-    let last_version = believed.unwrap_or(record.last_version);
-    Arc::new(Adopt { partition: PARTITION, seen: seen.clone(), epoch: record.epoch, last_version })
+pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState) -> Adopt {
+    let PartitionRecord { epoch, last_version, database, .. } = cold.record;
+    let database = bounds.probation.then_some(database);
+    Adopt { partition: PARTITION, seen: seen.clone(), epoch, last_version, database }
 }
 
 /// Replication, and what happens to the server itself.
@@ -83,18 +83,18 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
         next.copy = Some(Arc::clone(&world.hot));
         take(step("replica", 0, "catches up"), Ok(next));
     }
-    let number = bounds.failovers - world.left.failovers + 1;
     if let Some(copy) = &world.copy {
-        take(step("replica", 0, "takes over"), Ok(replaced(world, copy, number)));
+        take(step("replica", 0, "takes over"), Ok(replaced(bounds, world, copy)));
     }
     if bounds.wipes {
         let empty = PartState::new("".into());
-        take(step("server", 0, "loses everything"), Ok(replaced(world, &empty, number)));
+        take(step("server", 0, "loses everything"), Ok(replaced(bounds, world, &empty)));
     }
 }
 
 /// The world with another hot tier. What nobody has any more is forgotten.
-fn replaced(world: &World, hot: &PartState, number: u8) -> World {
+fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
+    let number = bounds.failovers - world.left.failovers + 1;
     let mut next = world.clone();
     let mut hot = hot.clone();
     hot.move_to(number.to_string().into());
@@ -103,7 +103,7 @@ fn replaced(world: &World, hot: &PartState, number: u8) -> World {
     next.left.failovers -= 1;
     next.truth.forget();
     let read = next.read();
-    for field in super::names::fields(bounds_of(world)) {
+    for field in super::names::fields(bounds.fields) {
         next.truth.reaches(&field, next.cold.cell(&field));
         next.truth.reaches(&field, held(&read, &field));
     }
@@ -112,8 +112,4 @@ fn replaced(world: &World, hot: &PartState, number: u8) -> World {
         asked.iter_mut().zip(left).for_each(|(asked, left)| *asked = left.min(*asked));
     }
     next
-}
-
-fn bounds_of(world: &World) -> usize {
-    world.truth.fields().count()
 }

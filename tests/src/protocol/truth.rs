@@ -49,14 +49,14 @@ impl Truth {
         self.stories.iter().find(|story| story.field == *field)
     }
 
-    /// What the field holds.
-    pub(super) fn now(&self, field: &Field) -> Option<&Cell> {
-        self.of(field).and_then(Story::now)
-    }
-
     /// How far in the field's story a cell stands; the latest place if it has several.
     pub(super) fn place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
         self.of(field)?.chapters.iter().rposition(|known| !known.lost && known.cell.as_ref() == cell)
+    }
+
+    /// As [`Self::place`], but the first place.
+    pub(super) fn first_place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
+        self.of(field)?.chapters.iter().position(|known| !known.lost && known.cell.as_ref() == cell)
     }
 
     /// Where each field stands now.

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, lock as lease, park, read};
-use storage_dirty::{Collected, Entry, Map, Mark, Park, Settle, Snapshot};
+use storage_dirty::memory::{Present, landing, lock as lease, park, probation, read, record};
+use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Probation, Settle, Snapshot, Window};
 use storage_landing::batch::{self, Faults, Part, Rows};
-use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
+use storage_landing::tiers::{Need, need};
+use storage_model::sabotage::broken;
+use storage_model::{Bytes, Cell, Field, Owner, Row, Timestamp, Version};
 use storage_sql::Fence;
 
 use super::bounds::Bounds;
 use super::load::{Loading, Went};
 use super::names::{PARTITION, PRESENT, lock};
-use super::variant::Break;
 use super::world::World;
 use super::{Take, step};
 
@@ -32,6 +33,9 @@ pub(super) enum Worker {
     Prove(Arc<Landed>),
     Settle(Arc<Landed>),
     Park(Arc<Park>),
+    /// The marks of this window have been on probation for long enough, if the database is still the same.
+    Verify(Window),
+    Acquit(Arc<Acquit>),
 }
 
 /// What was read of marked fields.
@@ -52,15 +56,15 @@ pub(super) struct Landed {
 }
 
 /// All that workers can do next.
-pub(super) fn steps(bounds: &Bounds, world: &World, broken: Break, take: Take<'_>) {
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     let idle = world.workers.iter().position(|worker| *worker == Worker::Idle);
     for (at, worker) in world.workers.iter().enumerate() {
         // All idle workers are alike.
         if *worker == Worker::Idle && idle != Some(at) {
             continue;
         }
-        let mut worker = Working { world, at, broken, take: &mut *take };
-        worker.step(bounds);
+        let mut worker = Working { bounds, world, at, take: &mut *take };
+        worker.step();
     }
     for (at, worker) in world.workers.iter().enumerate() {
         if *worker != Worker::Idle && world.left.crashes > 0 {
@@ -74,25 +78,27 @@ pub(super) fn steps(bounds: &Bounds, world: &World, broken: Break, take: Take<'_
 
 /// One worker's next step.
 struct Working<'a, 'b> {
+    bounds: &'a Bounds,
     world: &'a World,
     at: usize,
-    broken: Break,
     take: Take<'b>,
 }
 
 impl Working<'_, '_> {
-    fn step(&mut self, bounds: &Bounds) {
+    fn step(&mut self) {
         match &self.world.workers[self.at] {
             Worker::Idle => self.begin(),
-            Worker::Scan => self.scan(bounds),
+            Worker::Scan => self.scan(),
             Worker::Collect(part) => self.collect(part),
             Worker::Heal(part, at) => self.heal(part, at),
             Worker::Version(batch) => self.versions(batch),
             Worker::Early(batch) => self.early(batch),
-            Worker::Commit(batch) => self.commit(bounds, batch),
+            Worker::Commit(batch) => self.commit(batch),
             Worker::Prove(landed) => self.prove(landed),
             Worker::Settle(landed) => self.settle(landed),
             Worker::Park(parked) => self.park(parked),
+            Worker::Verify(window) => self.verify(*window),
+            Worker::Acquit(acquit) => self.acquit(acquit),
         }
     }
 
@@ -106,7 +112,7 @@ impl Working<'_, '_> {
         let mut next = self.world.clone();
         lease::lock(next.hot(), &PRESENT, &lock(), Duration::from_secs(1));
         if peek.live + peek.snapshot > 0 {
-            if self.broken == Break::Overwritten {
+            if broken("R4-overwrite") {
                 // What is left over goes, as under a rename.
                 settle(&mut next, whole(&self.world.clone(), Version::ZERO));
             }
@@ -115,6 +121,11 @@ impl Working<'_, '_> {
                 Ok(Snapshot::Leftover) => self.to("finds a snapshot left over", next.clone(), Worker::Scan),
                 Ok(Snapshot::Empty) | Err(_) => {}
             }
+        }
+        match peek.relive {
+            true => self.relive(),
+            false if peek.probation > 0 => self.begin_probation(),
+            false => {}
         }
         if peek.errors > 0 {
             let errors = park::errors(&self.world.hot, 0, usize::MAX).entries;
@@ -127,8 +138,56 @@ impl Working<'_, '_> {
         }
     }
 
-    fn scan(&mut self, bounds: &Bounds) {
-        let page = landing::scan(&self.world.hot, Map::Snapshot, 0, bounds.page);
+    /// A window of probation ends; or a period later its marks may go, if the database kept what it had committed.
+    fn begin_probation(&mut self) {
+        let mut next = self.world.clone();
+        let (present, period) = (Present { now: self.world.windows, ..PRESENT }, Duration::ZERO);
+        let leaving = !landing::scan(&self.world.hot, Map::Leaving, 0, 1).entries.is_empty();
+        if (leaving && !self.world.cold.has_kept()) || (!leaving && self.world.left.windows == 0) {
+            return;
+        }
+        let ended = probation::probation(next.hot(), &present, PARTITION, &lock(), period);
+        match ended {
+            Ok(Probation::Ended(window)) if leaving => self.to("waits a period", next, Worker::Verify(window)),
+            Ok(Probation::Ended(_)) => {
+                next.left.windows -= 1;
+                next.windows = Timestamp(next.windows.0 + 1);
+                next.cold.begin_period();
+                self.to("ends a window", next, Worker::Idle);
+            }
+            _ => {}
+        }
+    }
+
+    fn relive(&mut self) {
+        let mut next = self.world.clone();
+        for map in [Map::Leaving, Map::Landed] {
+            let entries = landing::scan(&next.hot, map, 0, usize::MAX).entries;
+            if probation::relive(next.hot(), &PRESENT, PARTITION, &lock(), &entries).is_err() {
+                return;
+            }
+        }
+        self.to("makes landed marks live again", next, Worker::Idle);
+    }
+
+    fn verify(&mut self, window: Window) {
+        let state = record::partition_state(&self.world.hot);
+        if need(&state, self.world.cold.record, true) == Need::Nothing || broken("H33-unasked") {
+            let entries = landing::scan(&self.world.hot, Map::Leaving, 0, usize::MAX).entries;
+            let acquit = Acquit { partition: PARTITION, lock: lock(), window, entries };
+            self.to("finds the same database", self.world.clone(), Worker::Acquit(Arc::new(acquit)));
+        }
+    }
+
+    fn acquit(&mut self, acquit: &Acquit) {
+        let mut next = self.world.clone();
+        let what =
+            if probation::acquit(next.hot(), &PRESENT, acquit).is_ok() { "ends probation" } else { "may not end probation" };
+        self.to(what, next, Worker::Idle);
+    }
+
+    fn scan(&mut self) {
+        let page = landing::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
         let part = Part { partition: PARTITION, entries: page.entries, replay: false };
         let group = batch::cut(vec![part], usize::MAX).pop().and_then(|mut group| group.pop());
         let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
@@ -139,15 +198,15 @@ impl Working<'_, '_> {
         let wanted = part.wanted();
         let Ok(collected) = landing::collect(&self.world.hot, PARTITION, &wanted) else { return };
         let suspect = collected.reads.iter().any(|read| read.header.is_some_and(|header| header.suspect));
-        if suspect && self.broken != Break::Trusting {
+        if suspect && !broken("R14-trusting") {
             return self.to("meets a suspect hash", self.world.clone(), Worker::Heal(Arc::clone(part), Loading::Observe));
         }
         let rows = self.rows(part, &wanted, &collected);
         let batch = Arc::new(Batch { part: (**part).clone(), collected, rows });
-        let worker = match self.broken {
-            Break::ReadApart => Worker::Version(batch),
-            Break::SettledEarly => Worker::Early(batch),
-            _ => Worker::Commit(batch),
+        let worker = match batch {
+            batch if broken("R3-apart") => Worker::Version(batch),
+            batch if broken("R5-early") => Worker::Early(batch),
+            batch => Worker::Commit(batch),
         };
         self.to("collects", self.world.clone(), worker);
     }
@@ -158,10 +217,10 @@ impl Working<'_, '_> {
             let marks = part.entries.iter().filter(|entry| entry.mark.as_ref().is_some_and(|mark| mark.fields.contains(field)));
             marks.map(|entry| entry.version).max().unwrap_or_default()
         };
-        if self.broken == Break::MarkVersion {
+        if broken("R3-mark-version") {
             rows.rows.iter_mut().for_each(|row| row.version = marked(&row.field));
         }
-        if self.broken == Break::MissingIsNull {
+        if broken("R6-null") {
             let missing: Vec<_> = rows.missing.drain(..).collect();
             rows.rows.extend(missing.into_iter().map(|(owner, field)| {
                 let version = marked(&field);
@@ -177,7 +236,7 @@ impl Working<'_, '_> {
         if matches!(at, Loading::Look(_)) && !suspect {
             return self.to("finds the hash compared", next, Worker::Collect(Arc::clone(part)));
         }
-        match at.step(&mut next, &None, self.broken) {
+        match at.step(&mut next, &None) {
             Err(wrong) => (self.take)(step("worker", self.at, "compares"), Err(wrong)),
             Ok((_, Went::Waits)) => {}
             Ok((what, Went::On(at))) => self.to(what, next, Worker::Heal(Arc::clone(part), at)),
@@ -197,12 +256,15 @@ impl Working<'_, '_> {
         let mut next = self.world.clone();
         let marks = batch.part.entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
         let Collected { epoch, landed, .. } = batch.collected;
-        settle(&mut next, Settle { partition: PARTITION, lock: Some(lock()), epoch, landed, marks, rows: Vec::new() });
+        settle(
+            &mut next,
+            Settle { partition: PARTITION, lock: Some(lock()), epoch, landed, marks, rows: Vec::new(), probation: false },
+        );
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
 
     /// The transaction; and the same with a row that the database refuses.
-    fn commit(&mut self, bounds: &Bounds, batch: &Arc<Batch>) {
+    fn commit(&mut self, batch: &Arc<Batch>) {
         let rows = &batch.rows.rows;
         if rows.is_empty() {
             let landed = landed(batch, &[], Version::ZERO.max(batch.collected.landed));
@@ -210,7 +272,7 @@ impl Working<'_, '_> {
         }
         self.commit_but(batch, &[]);
         if self.world.left.refusals > 0 {
-            for refused in super::names::fields(bounds.fields) {
+            for refused in super::names::fields(self.bounds.fields) {
                 if rows.iter().any(|row| row.field == refused) {
                     self.commit_but(batch, &[refused]);
                 }
@@ -224,10 +286,10 @@ impl Working<'_, '_> {
         let what = if refused.is_empty() { "commits" } else { "is refused a row" };
         next.left.refusals -= u8::from(!refused.is_empty());
         let fence = fence(&batch.collected, &batch.rows.rows);
-        match commit(&mut next, &fence, &fine, self.broken) {
+        match commit(&mut next, &fence, &fine) {
             Err(wrong) => (self.take)(step("worker", self.at, what), Err(wrong)),
             Ok(false) => self.to("is fenced", next, Worker::Collect(Arc::new(batch.part.clone()))),
-            Ok(true) if self.broken == Break::SettledEarly => self.to(what, next, Worker::Idle),
+            Ok(true) if broken("R5-early") => self.to(what, next, Worker::Idle),
             Ok(true) => {
                 let reached = if fine.is_empty() { batch.collected.landed } else { fence.reaches };
                 let landed = Arc::new(landed(batch, refused, reached));
@@ -260,14 +322,18 @@ impl Working<'_, '_> {
             return self.to("has nothing to settle", self.world.clone(), then);
         }
         let mut next = self.world.clone();
-        let reached = if self.broken == Break::Unraised { Version::ZERO } else { *reached };
-        let mut settling =
-            Settle { partition, lock: Some(lock()), epoch, landed: reached, marks: verdict.settle, rows: verdict.rows };
-        if matches!(self.broken, Break::ByName | Break::WholeSnapshot) {
-            let all = self.broken == Break::WholeSnapshot;
-            let mut there = whole(&next, Version::ZERO).marks;
-            there.retain(|(entry, _)| all || settling.marks.iter().any(|(settled, _)| settled.mark == entry.mark));
-            settling.marks = there;
+        let probation = self.bounds.probation && !broken("H33-off");
+        let mut settling = Settle {
+            partition,
+            lock: Some(lock()),
+            epoch,
+            landed: *reached,
+            marks: verdict.settle,
+            rows: verdict.rows,
+            probation,
+        };
+        if broken("R4-whole") {
+            settling.marks = whole(&next, Version::ZERO).marks;
         }
         let rows = settling.rows.clone();
         let settled = settle(&mut next, settling);
@@ -296,23 +362,23 @@ impl Working<'_, '_> {
 
 /// The fence of one batch.
 pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
-    let Collected { epoch, landed, .. } = *collected;
-    Fence { partition: PARTITION, epoch, landed, reaches: storage_landing::degrade::reaches(rows.iter()).max(landed) }
+    let Collected { epoch, landed, database, .. } = *collected;
+    let reaches = storage_landing::degrade::reaches(rows.iter()).max(landed);
+    Fence { partition: PARTITION, epoch, landed, reaches, database }
 }
 
 /// Commits rows; answers whether the fence matched, or what must not be in the database.
-pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row], broken: Break) -> Result<bool, String> {
+pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<bool, String> {
     if rows.is_empty() {
         return Ok(true);
     }
-    let places = |world: &World| -> Vec<Option<usize>> {
-        world.truth.fields().map(|(field, _)| world.truth.place(field, world.cold.cell(field))).collect()
-    };
-    let before = places(world);
-    if !world.cold.land(fence, rows, broken) {
+    // A value that was restored stands in the story twice, so the earlier place before is compared with the later one after.
+    let before: Vec<_> = world.truth.fields().map(|(field, _)| world.truth.first_place(field, world.cold.cell(field))).collect();
+    if !world.cold.land(fence, rows) {
         return Ok(false);
     }
-    if before.iter().zip(places(world)).any(|(before, after)| after < *before) {
+    let after = world.truth.fields().map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
+    if before.into_iter().zip(after).any(|(before, after)| after < before) {
         return Err("a landed row regressed".to_owned());
     }
     // After a failover: what only a landing under way still had is there after all.
@@ -338,7 +404,7 @@ pub(super) fn whole(world: &World, landed: Version) -> Settle {
     let entries = landing::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries;
     let epoch = read::observe(&world.hot, PARTITION, &super::names::owner()).map(|seen| seen.epoch).unwrap_or_default();
     let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
-    Settle { partition: PARTITION, lock: Some(lock()), epoch, landed, marks, rows: Vec::new() }
+    Settle { partition: PARTITION, lock: Some(lock()), epoch, landed, marks, rows: Vec::new(), probation: false }
 }
 
 /// Settles; answers whether it was allowed to.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, read};
+use storage_dirty::memory::{PartState, read, record};
 use storage_dirty::{Fields, HotRead};
-use storage_model::{Cell, Field};
+use storage_model::{Cell, Epoch, Field, Timestamp};
 
 use super::bounds::Bounds;
 use super::client::Client;
 use super::cold::Cold;
 use super::flush::Flush;
-use super::names::{PARTITION, fields, owner};
-use super::prepare::Preparer;
+use super::load::Asked;
+use super::names::{PARTITION, PRESENT, fields, owner};
+use super::prepare::{Preparer, adoption};
 use super::truth::Truth;
 use super::worker::Worker;
 
@@ -28,6 +29,8 @@ pub struct World {
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparer: Preparer,
+    /// How many windows of probation have ended: the only time that passes.
+    pub(super) windows: Timestamp,
     pub(super) left: Left,
 }
 
@@ -39,21 +42,31 @@ pub(super) struct Left {
     pub(super) flushes: u8,
     pub(super) crashes: u8,
     pub(super) failovers: u8,
+    pub(super) windows: u8,
+    pub(super) losses: u8,
     pub(super) refusals: u8,
     pub(super) replies: u8,
 }
 
 impl World {
     pub(super) fn new(bounds: &Bounds) -> Self {
+        let mut hot = PartState::new("0".into());
+        let mut cold = Cold::new();
+        if !bounds.unprepared {
+            cold.raise(Epoch(0));
+            let seen = record::partition_state(&hot);
+            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen));
+        }
         Self {
-            hot: Arc::new(PartState::new("0".into())),
+            hot: Arc::new(hot),
             copy: None,
-            cold: Cold::new(),
+            cold,
             truth: Truth::new(fields(bounds.fields)),
             clients: vec![Client::Idle; bounds.clients],
             workers: vec![Worker::Idle; bounds.workers],
             flush: Flush::Idle,
             preparer: Preparer::Idle,
+            windows: Timestamp(0),
             left: bounds.left(),
         }
     }
@@ -73,12 +86,13 @@ impl World {
         read::read(&self.hot, &owner(), &Fields::All)
     }
 
-    /// What is wrong with an answer to somebody who reads now: not all that was acknowledged, or more.
-    pub(super) fn wrong(&self, read: &HotRead) -> Option<String> {
-        let complete = read.header.is_none_or(|header| header.complete);
+    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A field that is missing says nothing
+    /// unless all were asked for and found, or this one was.
+    pub(super) fn wrong(&self, read: &HotRead, asked: &Asked) -> Option<String> {
+        let complete = read.header.is_some_and(|header| header.complete);
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
-            let right = seen == truth || (seen.is_none() && !complete);
+            let right = seen == truth || (seen.is_none() && !complete && asked.as_ref() != Some(field));
             (!right).then(|| format!("{field} reads as {seen:?} and is {truth:?}"))
         })
     }
