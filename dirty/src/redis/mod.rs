@@ -1,11 +1,12 @@
-//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server or a cluster.
+//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server, a master with Sentinels, or a cluster.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes |
-//! | `connect`, `server` | one server: its connections, what it says of itself |
-//! | `cluster`, `slot`, `space` | which node gets which command |
+//! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `router`, `topology`, `slot`, `space` | which node gets which command |
+//! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
@@ -16,6 +17,7 @@
 
 mod address;
 mod cluster;
+mod common;
 mod connect;
 mod error;
 mod fill;
@@ -26,12 +28,15 @@ mod partition;
 mod probation;
 mod read;
 mod reply;
+mod router;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod script;
+mod sentinel;
 mod server;
 mod slot;
 mod space;
+mod topology;
 mod transport;
 mod write;
 
@@ -46,10 +51,10 @@ pub use self::options::RedisOptions;
 pub use self::transport::{Broken, Gate};
 
 use self::address::Addresses;
-use self::cluster::Router;
-use self::connect::Common;
+use self::common::Common;
 use self::error::{Failure, hot_error};
 use self::guard::Guard;
+use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
@@ -80,7 +85,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
             router,
             space: Space::new(&options.prefix, options.partitions),
@@ -201,15 +207,17 @@ impl HotStore for RedisStore {
     }
 
     async fn check(&self) -> Result<(), HotError> {
-        self.check_nodes("check").await
+        const OPERATION: &str = "check";
+        let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
+        self.check_nodes(OPERATION).await.and(asked)
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
         self.states(partitions).await
     }
 
-    fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.verified(partition, seen);
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.trust_as_it_is(partition, seen).await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

@@ -90,6 +90,7 @@ scripts! {
     evict [PRELUDE];
     part_state [PRELUDE];
     adopt [PRELUDE];
+    trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
     partition_count [PRELUDE];
@@ -108,12 +109,12 @@ scripts! {
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// `update.lua` for a blind write, `mutate.lua` for any other.
-pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+/// `update.lua` for a blind write, unless it may not take it; `mutate.lua` for any other.
+pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
     const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
     let partition = space.partition(&mutation.owner);
     let keys = mutation_keys(space, partition, &mutation.owner);
-    let blind = mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
+    let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
     let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
     let mut cmd = script.call(&keys);
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
@@ -242,6 +243,13 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
     cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default());
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
+}
+
+/// `trust.lua`.
+pub(crate) fn trust(space: &Space, partition: Partition, recorded: &str, incarnation: &str) -> Command {
+    let mut cmd = SCRIPTS.trust.call(&[space.keys.part(partition)]);
+    cmd.arg(recorded).arg(incarnation);
+    SCRIPTS.trust.write(space.slot(partition), cmd)
 }
 
 /// `raise_landed.lua`.

@@ -9,5 +9,6 @@ mod loads;
 mod memory_limit;
 mod outages;
 mod refusals;
+mod sentinel;
 mod support;
 mod writes;

@@ -15,7 +15,7 @@ const TRIES_MAX: u32 = 256;
 pub struct Flushed {
     /// The version up to which everything of the owner is in the database.
     pub version: Version,
-    /// How many rows this call committed; 0 if all had landed before.
+    /// How many rows this call committed; 0 if all had landed before, and nothing of it is on probation.
     pub rows: usize,
 }
 
