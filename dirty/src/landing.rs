@@ -110,7 +110,8 @@ pub struct Fault {
 /// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
-    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt.
+    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt, which changes
+    /// nothing if its error mark is gone.
     pub source: Option<Entry>,
     /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
