@@ -9,7 +9,7 @@ use storage_model::{Applied, Bytes, Change, Condition, Field, Mutation, OpId, Ti
 
 use super::bounds::{Bounds, Kind};
 use super::load::{Asked, Loading, Went};
-use super::names::{PARTITION, PRESENT, fields, owner};
+use super::names::{PARTITION, fields, owner};
 use super::search::Step;
 use super::truth::Effect;
 use super::world::World;
@@ -29,7 +29,7 @@ pub(super) enum Client {
 pub(super) struct Sent {
     mutation: Arc<Mutation>,
     /// What a copy of it did whose reply was lost.
-    lost: Option<(Applied, Effect)>,
+    lost: Option<Effect>,
 }
 
 /// Deadlines lie in the future; time stands still.
@@ -167,7 +167,12 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
     if !world.is_ready() {
         return;
     }
-    match mutate::mutate(world.hot(), &PRESENT, PARTITION, &sent.mutation, load) {
+    let (present, before) = (world.present(), Arc::clone(&world.hot));
+    match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
+        Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
+            set(&mut world, at, Client::Idle);
+            take(Step { what: "learns that its write was applied", ..by }, Ok(world));
+        }
         Ok(Mutated::Applied(applied)) => acknowledge(world, at, sent, &applied, by, take),
         Ok(Mutated::Load(_)) => {
             let asked = bounds.partial.then(|| sent.mutation.changes.first().map(|(field, _)| field.clone())).flatten();
@@ -192,8 +197,7 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
 /// A mutation was applied, now or before.
 fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Applied, by: Step, take: Take<'_>) {
     let effect = match &sent.lost {
-        Some((first, _)) if first == applied => Ok(Effect::new()),
-        Some((_, effect)) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
+        Some(effect) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
         _ => world.truth.apply(&sent.mutation, applied),
     };
     let effect = match effect {
@@ -207,7 +211,7 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
     if at.is_some() && sent.lost.is_none() && !effect.is_empty() && world.left.replies > 0 {
         let mut next = world.clone();
         next.left.replies -= 1;
-        let mut sent = Sent { lost: Some((applied.clone(), effect)), ..sent.clone() };
+        let mut sent = Sent { lost: Some(effect), ..sent.clone() };
         if broken("R11-new-id") {
             Arc::make_mut(&mut sent.mutation).id = OpId([u8::MAX; 16]);
         }
@@ -220,7 +224,7 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
 
 /// What is wrong with a refusal.
 fn wrongly(world: &World, sent: &Sent, refusal: &Refusal) -> Option<String> {
-    let there = sent.lost.as_ref().is_some_and(|(_, effect)| world.truth.holds(effect));
+    let there = sent.lost.as_ref().is_some_and(|effect| world.truth.holds(effect));
     match refusal {
         Refusal::Version(_) if there => Some("a write was said not to be applied, and is there".to_owned()),
         Refusal::Version(version) => match (sent.mutation.condition, world.truth.version()) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use storage_dirty::memory::landing;
 use storage_dirty::{Collected, HotRead, Settle};
 use storage_model::sabotage::broken;
-use storage_model::{Field, Row, Version};
+use storage_model::{Field, Owner, Row, Version};
 
 use super::bounds::Bounds;
+use super::land::{self, commit, fence, is_suspect};
 use super::load::{Loading, Went};
-use super::names::{PARTITION, PRESENT, lock, owner};
-use super::worker::{commit, fence, whole};
+use super::names::{PARTITION, fields, lock, owner};
+use super::settle;
 use super::world::World;
 use super::{Take, step};
 
@@ -19,8 +20,10 @@ use super::{Take, step};
 pub(super) enum Flush {
     Idle,
     Collect(Asked),
+    Check(Asked, Arc<Collected>),
     Heal(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
+    Fenced(Asked),
     Settle(Arc<Settle>),
 }
 
@@ -36,18 +39,31 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
             to("begins", next, Flush::Collect(world.truth.places()), take);
         }
         Flush::Idle => {}
-        Flush::Collect(asked) => collect(world, asked, take),
+        Flush::Collect(asked) => {
+            if let Some(read) = land::read(world, &wanted()) {
+                to("reads values", world.clone(), Flush::Check(asked.clone(), Arc::new(read)), take);
+            }
+        }
+        Flush::Check(asked, read) => check(world, asked, read, take),
+        Flush::Fenced(asked) if world.is_prepared(bounds) => {
+            to("finds the partition prepared", world.clone(), Flush::Collect(asked.clone()), take);
+        }
+        Flush::Fenced(_) => {}
         Flush::Heal(asked, at) => heal(world, asked, at, take),
         Flush::Commit(asked, batch) => {
             commit_but(bounds, world, asked, batch, None, take);
-            for field in super::names::fields(bounds.fields).iter().filter(|_| world.left.refusals > 0) {
+            for field in fields(bounds.fields).iter().filter(|_| world.left.refusals > 0) {
                 commit_but(bounds, world, asked, batch, Some(field), take);
             }
         }
         Flush::Settle(settle) => {
             let mut next = world.clone();
-            let settle = if broken("R5-flush") { whole(world, settle.landed) } else { (**settle).clone() };
-            let allowed = landing::settle(next.hot(), &PRESENT, &settle).is_ok();
+            let mut settle = (**settle).clone();
+            if broken("R5-flush") {
+                settle.marks = settle::snapshot(world);
+            }
+            let present = next.present();
+            let allowed = landing::settle(next.hot(), &present, &settle).is_ok();
             to(if allowed { "settles" } else { "may not settle" }, next, Flush::Idle, take);
         }
     }
@@ -58,17 +74,22 @@ fn to(what: &'static str, mut world: World, flush: Flush, take: Take<'_>) {
     take(step("flush", 0, what), Ok(world));
 }
 
-fn collect(world: &World, asked: &Asked, take: Take<'_>) {
-    let Ok(collected) = landing::collect(&world.hot, PARTITION, &[(owner(), Vec::new())]) else { return };
-    let read = collected.reads.first().cloned().unwrap_or_default();
-    if read.header.is_some_and(|header| header.suspect) {
+fn wanted() -> Vec<(Owner, Vec<Field>)> {
+    vec![(owner(), Vec::new())]
+}
+
+fn check(world: &World, asked: &Asked, read: &Collected, take: Take<'_>) {
+    let Some(collected) = land::checked(world, &wanted(), read) else {
+        return to("may not collect", world.clone(), Flush::Fenced(asked.clone()), take);
+    };
+    if is_suspect(&collected) {
         return to("meets a suspect hash", world.clone(), Flush::Heal(asked.clone(), Loading::Observe), take);
     }
-    let rows = unlanded(&read);
+    let rows = collected.reads.first().map(unlanded).unwrap_or_default();
     if rows.is_empty() {
         return end(world.clone(), asked, "finds all landed", Flush::Idle, take);
     }
-    to("collects", world.clone(), Flush::Commit(asked.clone(), Arc::new((collected, rows))), take);
+    to("reads the record", world.clone(), Flush::Commit(asked.clone(), Arc::new((collected, rows))), take);
 }
 
 fn unlanded(read: &HotRead) -> Vec<Row> {
@@ -108,7 +129,7 @@ fn commit_but(
     let fence = fence(collected, rows);
     match commit(&mut next, &fence, &fine) {
         Err(wrong) => take(step("flush", 0, "commits"), Err(wrong)),
-        Ok(false) => to("is fenced", next, Flush::Collect(asked.clone()), take),
+        Ok(false) => to("is fenced", next, Flush::Fenced(asked.clone()), take),
         Ok(true) => {
             next.left.refusals -= u8::from(refused.is_some());
             let landed = if fine.is_empty() { collected.landed } else { fence.reaches };

@@ -7,7 +7,7 @@ use storage_dirty::{Filled, Load, Marker, Observed};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Row};
 
-use super::names::{PARTITION, PRESENT, owner};
+use super::names::{PARTITION, owner};
 use super::world::World;
 
 /// How far a load is.
@@ -80,7 +80,8 @@ fn look(world: &World, observed: Observed) -> Went {
 }
 
 fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, String> {
-    Ok(match fill::fill(world.hot(), &PRESENT, PARTITION, load) {
+    let present = world.present();
+    Ok(match fill::fill(world.hot(), &present, PARTITION, load) {
         Ok(Filled::Accepted(read)) => match world.wrong(&read, asked) {
             Some(wrong) => return Err(format!("a load was believed and {wrong}")),
             None => Went::Brought(Arc::clone(load)),

@@ -11,7 +11,9 @@
 //! | [`cases`] | the searches |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
-//! | `worker`, `flush` | landing |
+//! | `worker`, `settle`, `probation` | landing workers |
+//! | `flush` | landing one owner at once |
+//! | `land` | what both have in common |
 //! | `prepare` | failovers, and how a partition gets over them |
 //! | `cold`, `truth` | the database, and the oracle |
 //! | `check` | what must hold in every state |
@@ -22,10 +24,13 @@ mod check;
 mod client;
 mod cold;
 mod flush;
+mod land;
 mod load;
 mod names;
 mod prepare;
+mod probation;
 pub mod search;
+mod settle;
 mod truth;
 mod worker;
 mod world;

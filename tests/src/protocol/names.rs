@@ -8,7 +8,7 @@ use storage_model::{Field, Owner, Partition, Timestamp};
 
 pub(super) const PARTITION: Partition = Partition(0);
 
-/// Time stands still: versions then rise by two with each write, and are few.
+/// What transitions know of the outside, at first.
 pub(super) const PRESENT: Present =
     Present { now: Timestamp(0), hash_ttl: Duration::from_secs(20), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX };
 

@@ -11,7 +11,8 @@ use storage_sql::PartitionRecord;
 use super::bounds::Bounds;
 use super::cold::Cold;
 use super::flush::Flush;
-use super::names::{PARTITION, PRESENT};
+use super::names::{PARTITION, fields};
+use super::worker::Worker;
 use super::world::{World, held};
 use super::{Take, step};
 
@@ -27,15 +28,16 @@ pub(super) enum Preparer {
 
 /// What can happen next to the partition's record.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
-    let mut next = world.clone();
+    let (mut next, present) = (world.clone(), world.present());
     let by = |what| step("preparer", 0, what);
     let what = match &world.preparer {
         Preparer::Idle => {
-            let state = record::partition_state(&world.hot);
-            if need(&state, world.cold.record, bounds.probation) == Need::Nothing {
+            let fenced = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
+            let asked = world.workers.iter().any(fenced) || matches!(world.flush, Flush::Fenced(_));
+            if world.is_prepared(bounds) || !(asked || !world.is_ready()) {
                 return;
             }
-            next.preparer = Preparer::Compare(Arc::new(state));
+            next.preparer = Preparer::Compare(Arc::new(record::partition_state(&world.hot)));
             "looks at the hot tier"
         }
         Preparer::Compare(state) => {
@@ -54,7 +56,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
             "raises the epoch"
         }
         Preparer::Adopt(adopt) => {
-            record::adopt(next.hot(), &PRESENT, adopt);
+            record::adopt(next.hot(), &present, adopt);
             next.preparer = Preparer::Idle;
             "adopts"
         }
@@ -94,21 +96,26 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
 
 /// The world with another hot tier. What nobody has any more is forgotten.
 fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
-    let number = bounds.failovers - world.left.failovers + 1;
     let mut next = world.clone();
     let mut hot = hot.clone();
-    hot.move_to(number.to_string().into());
+    next.replaced += 1;
+    hot.move_to(next.replaced.to_string().into());
     next.hot = Arc::new(hot);
     next.copy = None;
     next.left.failovers -= 1;
     next.truth.forget();
     let read = next.read();
-    for field in super::names::fields(bounds.fields) {
+    for field in fields(bounds.fields) {
         next.truth.reaches(&field, next.cold.cell(&field));
         next.truth.reaches(&field, held(&read, &field));
     }
     let left = next.truth.places();
-    if let Flush::Collect(asked) | Flush::Heal(asked, _) | Flush::Commit(asked, _) = &mut next.flush {
+    if let Flush::Collect(asked)
+    | Flush::Heal(asked, _)
+    | Flush::Check(asked, _)
+    | Flush::Commit(asked, _)
+    | Flush::Fenced(asked) = &mut next.flush
+    {
         asked.iter_mut().zip(left).for_each(|(asked, left)| *asked = left.min(*asked));
     }
     next

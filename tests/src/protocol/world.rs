@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, read, record};
+use storage_dirty::memory::{PartState, Present, read, record};
 use storage_dirty::{Fields, HotRead};
+use storage_landing::tiers::{Need, need};
 use storage_model::{Cell, Epoch, Field, Timestamp};
 
 use super::bounds::Bounds;
@@ -29,8 +30,10 @@ pub struct World {
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparer: Preparer,
-    /// How many windows of probation have ended: the only time that passes.
-    pub(super) windows: Timestamp,
+    /// How many servers have held the hot tier before this one.
+    pub(super) replaced: u8,
+    /// How many windows of probation have ended.
+    pub(super) windows: u64,
     pub(super) left: Left,
 }
 
@@ -66,7 +69,8 @@ impl World {
             workers: vec![Worker::Idle; bounds.workers],
             flush: Flush::Idle,
             preparer: Preparer::Idle,
-            windows: Timestamp(0),
+            replaced: 0,
+            windows: 0,
             left: bounds.left(),
         }
     }
@@ -74,6 +78,16 @@ impl World {
     /// The hot tier, to be changed by a transition.
     pub(super) fn hot(&mut self) -> &mut PartState {
         Arc::make_mut(&mut self.hot)
+    }
+
+    /// Time stands still but for a failover, so that versions rise by two with each write and are few, and none comes again.
+    pub(super) fn present(&self) -> Present {
+        Present { now: Timestamp(100 * u64::from(self.replaced)), ..PRESENT }
+    }
+
+    /// Whether both tiers' records agree.
+    pub(super) fn is_prepared(&self, bounds: &Bounds) -> bool {
+        need(&record::partition_state(&self.hot), self.cold.record, bounds.probation) == Need::Nothing
     }
 
     /// Whether the partition's record belongs to the server that holds it. Nobody reads or writes before it does.
