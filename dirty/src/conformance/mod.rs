@@ -210,6 +210,7 @@ macro_rules! hot_conformance {
                     park_moves_a_mark_to_the_error_map_field_by_field,
                     attempts_are_counted_and_delays_double,
                     the_greater_version_stays_in_the_error_map,
+                    a_field_that_was_landed_meanwhile_is_not_parked_again,
                     an_entry_that_another_worker_settled_is_not_parked,
                     a_newer_landing_clears_an_error_mark_and_an_older_does_not,
                     a_flush_clears_error_marks_without_the_lock,

@@ -8,7 +8,7 @@ use super::state::{PartState, Present};
 use crate::{HotError, HotKind, Lock};
 
 /// A lock that was taken, and when it runs out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     lock: Lock,
     end: Timestamp,
