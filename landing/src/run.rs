@@ -46,6 +46,7 @@ impl LandingWorker {
             metrics: Metrics::default(),
             rows_at_once,
             replayed: Mutex::default(),
+            looked: Mutex::default(),
         };
         Self { worker: Arc::new(worker) }
     }

@@ -7,7 +7,7 @@
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
 
-/// Every switch. Each begins with the rule that it breaks.
+/// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
 #[cfg(feature = "sabotage")]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
@@ -71,6 +71,12 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
+    "H33-off",
+    "H33-forgotten",
+    "H33-moved",
+    "H33-unasked",
+    "H33-kept",
+    "H33-lowered",
 ];
 
 /// Whether this switch is on: never, since the feature `sabotage` is off.

@@ -86,7 +86,9 @@ impl StorageBuilder {
         cold.fix_partition_count(hot.partition_count()).await?;
 
         let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
-            .serve_unverified(settings.redis.unverified == Unverified::Serve);
+            .serve_unverified(settings.redis.unverified == Unverified::Serve)
+            .on_probation(settings.landing.probation);
+        tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
         let touches = Touches::new(settings.hot.touch_interval);

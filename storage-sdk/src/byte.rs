@@ -151,7 +151,7 @@ impl ByteOwner {
     }
 
     /// Gives up the last values of removed fields for ever. Does nothing to other fields. Refused as `NotLanded` while the owner
-    /// has changes that have not landed; flush it first.
+    /// has changes that have not landed or are still on probation (`landing.probation`); flush it first.
     pub fn purge<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
         self.write(changes(fields, &Change::Purge), plain)
     }
@@ -243,7 +243,7 @@ impl ByteOwner {
         flushed.map_err(|error| error.of(&self.owner))
     }
 
-    /// Drops the owner's cached data if all of it has landed, else as soon as it has. Nothing is lost; the next read loads it.
+    /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the next read loads it.
     ///
     /// # Errors
     /// The hot tier is away.

@@ -25,7 +25,7 @@ pub enum Kind {
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
-    /// A purge of an owner whose changes have not all landed; flush it first.
+    /// A purge of an owner whose changes have not all landed, or are still on probation (`landing.probation`); flush it first.
     NotLanded,
     /// The hot tier is away.
     HotUnavailable,

@@ -10,6 +10,7 @@ mod lost_replies;
 mod minute;
 mod objects;
 mod one_bad_partition;
+mod probation;
 mod programs;
 mod redis_lost;
 mod round_trips;

@@ -16,6 +16,7 @@ pub mod locks;
 pub mod names;
 pub mod once;
 pub mod partitions;
+pub mod probation;
 pub mod removal;
 pub mod sizes;
 pub mod writes;
@@ -181,6 +182,19 @@ macro_rules! hot_conformance {
                     a_settle_twice_is_harmless,
                     a_snapshot_needs_the_lock,
                     peek_tells_sizes_age_and_holder,
+                ];
+                probation: [
+                    a_landed_mark_on_probation_keeps_its_hash,
+                    a_mark_that_lands_again_on_probation_keeps_the_greater_version,
+                    probation_ends_a_period_after_its_window_and_the_hash_may_expire,
+                    a_window_is_never_overwritten_by_the_next,
+                    acquit_needs_the_lock_the_epoch_and_the_window,
+                    a_change_of_the_epoch_makes_marks_on_probation_live_again,
+                    a_mark_that_becomes_live_again_never_lowers_a_newer_one,
+                    an_error_mark_whose_row_was_committed_goes_on_probation,
+                    eviction_and_purge_wait_for_the_end_of_the_probation,
+                    the_record_names_the_database_that_is_landed_to,
+                    thousands_of_marks_go_on_and_off_probation,
                 ];
                 sizes: [
                     a_scan_finds_one_mark,

@@ -11,7 +11,7 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
     let load = all_rows(owner, Observed { marker: Marker::Unknown, epoch }, vec![]);
-    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![] };
+    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![], probation: false };
     let (retry_min, retry_max) = Default::default();
     let park = Park { partition, lock, epoch, retry_min, retry_max, parked: vec![] };
     let errors = [
@@ -59,6 +59,7 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         seen,
         epoch: Epoch(5),
         last_version: Version::MAX,
+        database: None,
     });
     assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
     assert_eq!(h.store().partition_states(&[partition]).await.remove(0).unwrap(), now);

@@ -1,14 +1,18 @@
 #!lua flags=allow-oom
 -- Makes or replaces the partition's record after the database's epoch was raised (R14).
 -- KEYS[1] partition record
+-- KEYS[2] marks on probation
+-- KEYS[3] marks whose probation ends
 -- ARGV[1] incarnation of the record that was seen; empty if there was none
 -- ARGV[2] incarnation of the server that was seen
 -- ARGV[3] epoch, raised
 -- ARGV[4] highest version that landed
+-- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
--- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect.
-expect(#KEYS == 1 and #ARGV == 4)
+-- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect; what was committed in an
+--   earlier epoch and is on probation is landed again (H33).
+expect(#KEYS == 3 and #ARGV == 5)
 local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
 local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed')
 local now_at = incarnation()
@@ -23,4 +27,6 @@ else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
     'src', digits(math.max(time(), last)), 'landed', digits(last))
 end
+if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
+if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end
 return 1

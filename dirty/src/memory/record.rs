@@ -70,6 +70,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 source: old.source.max(adopt.last_version),
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
+                database: adopt.database.or(old.database),
             }
         }
         None => PartitionRecord {
@@ -78,9 +79,11 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             generation: adopt.epoch,
             source: adopt.last_version.max(Version::new(present.now.0).unwrap_or_default()),
             landed: adopt.last_version,
+            database: adopt.database,
         },
     };
     state.record = Some(record);
+    state.marks.lose();
     true
 }
 

@@ -4,65 +4,21 @@
 //! or answers that the server's role has changed is *retired*: the next call opens another, which loads the scripts and reads the
 //! server's version, policy and incarnation before anything else is sent on it.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
 use tokio::time::{Instant, timeout};
 
+use super::common::{Common, locked};
 use super::error::Failure;
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Gate, Under};
-use super::{RedisOptions, address, reply};
-
-/// What all nodes of one engine share.
-pub(crate) struct Common {
-    connections: usize,
-    connect_timeout: Duration,
-    response_timeout: Duration,
-    wait_timeout: Duration,
-    gate: Option<Arc<dyn Gate>>,
-    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
-    incarnations: Mutex<HashMap<String, u64>>,
-    serials: AtomicU64,
-}
-
-impl Common {
-    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
-        Arc::new(Self {
-            connections: options.connections.max(1),
-            connect_timeout: options.connect_timeout,
-            response_timeout: options.response_timeout,
-            wait_timeout: options.wait_timeout,
-            gate: options.gate.clone(),
-            incarnations: Mutex::new(HashMap::new()),
-            serials: AtomicU64::new(0),
-        })
-    }
-
-    /// The number that stands for an incarnation; never 0.
-    pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
-        let mut numbers = locked(&self.incarnations);
-        let next = u64::try_from(numbers.len()).unwrap_or(u64::MAX).saturating_add(1);
-        *numbers.entry(incarnation.to_owned()).or_insert(next)
-    }
-
-    /// A number above all that were given before: the order in which connections are opened and used.
-    fn next_serial(&self) -> u64 {
-        self.serials.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The longest that a call with one answer takes.
-    pub(crate) fn patience(&self) -> Duration {
-        self.wait_timeout.saturating_add(self.connect_timeout).saturating_add(self.response_timeout)
-    }
-}
+use super::transport::{Answer, Command, Under};
+use super::{address, reply};
 
 /// One server.
 pub(crate) struct Node {
@@ -200,10 +156,8 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let names = || commands.iter().map(|command| command.name).collect::<Vec<_>>();
-        if let Some(gate) = &self.common.gate {
-            gate.before(&names()).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))?;
-        }
+        let names = if self.common.is_gated() { commands.iter().map(|command| command.name).collect() } else { Vec::new() };
+        self.common.pass(&names).await?;
         let values = match commands {
             [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
             _ => {
@@ -219,9 +173,7 @@ impl Node {
                 if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
             }
         };
-        if let Some(gate) = &self.common.gate {
-            gate.after(&names()).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))?;
-        }
+        self.common.passed(&names).await?;
         Ok(values)
     }
 
@@ -354,9 +306,4 @@ impl fmt::Debug for Node {
 /// Errors after which the server may be another than it was, or have forgotten the scripts.
 fn changes_role(code: &str) -> bool {
     matches!(code, "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT")
-}
-
-/// A poisoned lock is taken as it is: what it guards is replaced whole, never half.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

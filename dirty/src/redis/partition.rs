@@ -36,7 +36,7 @@ impl RedisStore {
     }
 
     pub(super) async fn peek_all(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
-        const COMMANDS: usize = 5;
+        const COMMANDS: usize = 7;
         let commands: Vec<Command> = partitions.iter().flat_map(|partition| self.peek_commands(*partition)).collect();
         let mut answers = self.router.send(&commands, false).await.into_iter();
         let one = |partition: &Partition| {
@@ -46,7 +46,7 @@ impl RedisStore {
         partitions.iter().map(one).collect()
     }
 
-    fn peek_commands(&self, partition: Partition) -> [Command; 5] {
+    fn peek_commands(&self, partition: Partition) -> [Command; 7] {
         let (keys, slot) = (&self.space.keys, self.space.slot(partition));
         let command = |name: &str, key: String, fields: &[&str]| {
             let mut cmd = redis::cmd(name);
@@ -57,7 +57,9 @@ impl RedisStore {
             command("HLEN", keys.dirty(partition), &[]),
             command("HLEN", keys.saving(partition), &[]),
             command("HLEN", keys.error(partition), &[]),
-            command("HMGET", keys.part(partition), &["first", "first_saving"]),
+            command("HLEN", keys.landed(partition), &[]),
+            command("HLEN", keys.leaving(partition), &[]),
+            command("HMGET", keys.part(partition), &["first", "first_saving", "relive"]),
             command("GET", keys.lock(partition), &[]),
         ]
     }
@@ -117,7 +119,7 @@ impl RedisStore {
 
 /// The answer of `part_state.lua`.
 pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
-    let [incarnation, recorded, epoch, generation, source, landed] = reply::array(value)?;
+    let [incarnation, recorded, epoch, generation, source, landed, database] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
         Value::Nil => None,
@@ -127,6 +129,7 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
             generation: reply::epoch(&reply::bytes(generation)?)?,
             source: reply::version(&reply::bytes(source)?)?,
             landed: reply::version(&reply::bytes(landed)?)?,
+            database: reply::database(database)?,
         }),
     };
     Ok(PartitionState { incarnation, record })
@@ -134,14 +137,16 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
 
 fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
     let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let [live, snapshot, errors, firsts, lock] = reply::array(Value::Array(values))?;
-    let [live_since, snapshot_since] = reply::array(firsts)?;
+    let [live, snapshot, errors, landed, leaving, record, lock] = reply::array(Value::Array(values))?;
+    let [live_since, snapshot_since, relive] = reply::array(record)?;
     let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,
         snapshot: reply::number(snapshot)?,
         errors: reply::number(errors)?,
+        probation: reply::number::<u64>(landed)?.saturating_add(reply::number(leaving)?),
+        relive: reply::maybe(relive)?.is_some(),
         live_since: since(live_since)?,
         snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| script::holder_of(&value).to_owned()),

@@ -71,6 +71,9 @@ const BREAKS: &[Break] = &[
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
+    // Marks on probation are not landed again; one that is takes the place of a newer one.
+    ("H33-kept", "adopt", "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then", "if false then"),
+    ("H33-lowered", "relive", "held[name] = math.max(held[name] or 0, version)", "held[name] = version"),
 ];
 
 /// The script's text, with what the chosen switch changes in it.

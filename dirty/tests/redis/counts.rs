@@ -121,7 +121,15 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let entry = snapshot().await.remove(0);
     apply(&store, &ann, &[("bag", set("sword"))]).await;
     let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
-    let settle = Settle { partition: PARTITION, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows };
+    let settle = Settle {
+        partition: PARTITION,
+        lock: Some(held.clone()),
+        epoch: Epoch(1),
+        landed: version,
+        marks,
+        rows,
+        probation: false,
+    };
     let settled = store.settle(&settle).await.unwrap();
     assert_eq!((settled.cleared, settled.errors_cleared), (1, 1));
     assert_eq!(server.call(&["HGET", data, ":n"]).await.unwrap(), Reply::Bytes(b"1".to_vec()));

@@ -11,6 +11,7 @@ mod loads;
 mod memory_limit;
 mod outages;
 mod refusals;
+mod sentinel;
 mod spoilt;
 mod support;
 mod writes;

@@ -5,16 +5,17 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, MySqlConnection, Row};
 
 use super::exec::fault;
+use super::server;
 use crate::fault::Fault;
-use crate::session::Record;
+use crate::session::{Record, Server};
 
 /// Seconds; well above what the pool trusts an idle connection without asking it.
 const IDLE_MIN: u64 = 3;
 /// Below this a list of names may not fit into one statement.
 const PACKET_BYTES_MIN: u64 = 1 << 20;
 
-/// Sets the session up and checks that the server agreed; returns the most bytes of one statement.
-pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duration, limit: Duration) -> Result<usize, Fault> {
+/// Sets the session up and checks that the server agreed; returns what the server says of itself.
+pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duration, limit: Duration) -> Result<Server, Fault> {
     let seen = "SELECT CAST(VERSION() AS CHAR), @@max_allowed_packet";
     let row = sqlx::raw_sql(seen).fetch_one(&mut *connection).await.map_err(fault)?;
     let version: String = row.try_get(0).map_err(fault)?;
@@ -30,7 +31,9 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
         set(connection, "SESSION wsrep_sync_wait = 1").await?;
     }
     strict(connection).await?;
-    usize::try_from(packet).map_err(|_| Fault::operator(format!("max_allowed_packet is {packet} bytes")))
+    let packet_bytes_max =
+        usize::try_from(packet).map_err(|_| Fault::operator(format!("max_allowed_packet is {packet} bytes")))?;
+    server::read(connection, &version, packet_bytes_max).await
 }
 
 /// The session variables, by the server's kind. Without a strict mode the server cuts what is too long, silently.

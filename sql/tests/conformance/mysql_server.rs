@@ -52,6 +52,25 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("2", 2), "a store opened meanwhile works too");
 }
 
+/// H33: after a restart commits may be missing, so the server counts as another one.
+#[tokio::test]
+async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
+    let flush = |flush_log_at_trx_commit| MariaDbOptions { flush_log_at_trx_commit, ..MariaDbOptions::default() };
+    let server = MariaDbServer::start(flush(1)).await.unwrap();
+    let store = open(&options(&server)).await.unwrap();
+    let database = async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
+    let before = database(&*store).await;
+    assert_eq!(store.forgets().await.unwrap(), None);
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0").await.unwrap();
+    let warned = open(&options(&server)).await.unwrap().forgets().await.unwrap();
+    assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
+    server.kill().unwrap();
+    server.restart().await.unwrap();
+    let after = database(&*open(&options(&server)).await.unwrap()).await;
+    assert_ne!(after, before);
+    assert_eq!(database(&*store).await, after, "a store that was open learns it with its next connection");
+}
+
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;
@@ -128,6 +147,23 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
     server.sql("RENAME TABLE storage.away TO storage.landing_rows").await.unwrap();
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
+}
+
+/// H38: what no row gets past is no row's fault, or an operator's mistake would park everything.
+#[tokio::test]
+async fn a_database_that_refuses_every_row_blames_none() {
+    let backend = mysql().await;
+    let store = open(&backend.options()).await.unwrap();
+    init(&*store).await;
+    backend.sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)").await;
+    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
+    backend.sql("ALTER TABLE landing_rows DROP CONSTRAINT mistake").await;
+    backend.poison().await;
+    let poison = vec![live(&owner("ann"), "poison", "1", 1)];
+    assert!(matches!(land_on(&*store, 0, poison).await, Err(LandError::Refused(_))));
+    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    let owners = store.all_owners(None, 9).await.unwrap();
+    assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
 }
 
 /// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and nothing is blamed on a row.

@@ -175,7 +175,7 @@ impl fmt::Debug for RedisServer {
     }
 }
 
-fn socket(folder: &Path) -> PathBuf {
+pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
 }
 
@@ -231,7 +231,7 @@ fn cluster_config(node_timeout: Duration, bus_port: u16) -> [String; 5] {
 }
 
 /// A word of the configuration file.
-fn quote(word: impl AsRef<std::ffi::OsStr>) -> String {
+pub(crate) fn quote(word: impl AsRef<std::ffi::OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

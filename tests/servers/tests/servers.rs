@@ -11,7 +11,8 @@ use std::{
 };
 
 use storage_servers::{
-    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions, RedisServer, Reply, SlotMove,
+    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions, RedisSentinel, RedisServer, Reply,
+    SentinelOptions, SlotMove,
 };
 use tokio::time::{sleep, timeout};
 
@@ -185,6 +186,24 @@ async fn a_cluster_agrees_fails_over_and_takes_the_old_master_back() {
     cluster.node(0).unwrap().restart().await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(cluster.owner_of(0).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn sentinels_replace_a_master_that_died_and_take_the_old_one_back_as_a_replica() {
+    let password = Some("secret".to_owned());
+    let redis = RedisOptions { password: password.clone(), appendonly: true, ..RedisOptions::default() };
+    let options = SentinelOptions { redis, sentinel_password: Some("other".to_owned()), ..SentinelOptions::default() };
+    let sentinel = RedisSentinel::start(options).await.unwrap();
+    let url = sentinel.url();
+    assert!(url.starts_with("redis-sentinel://:secret@127.0.0.1:") && url.ends_with("/main?sentinel-pass=other"), "{url}");
+    assert_eq!((url.split(',').count(), sentinel.servers().len(), sentinel.master().await.unwrap()), (3, 3, 0));
+
+    sentinel.server(0).unwrap().kill().unwrap();
+    let master = sentinel.failed_over(0).await.unwrap();
+    assert_ne!(master, 0);
+    sentinel.server(0).unwrap().restart().await.unwrap();
+    sentinel.settled().await.unwrap();
+    assert_eq!(sentinel.master().await.unwrap(), master);
 }
 
 #[tokio::test]
