@@ -36,6 +36,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
     ///
     /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
+    ///
+    /// A mutation that asks for more than `Cached` is answered as applied only when it is so safe, whoever applied it: if that
+    /// can't be had, it is refused before anything is written (`Durability`), and if it takes too long, it fails as applied
+    /// (`NotReached`).
     async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>>;
 
     /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.
@@ -76,13 +80,16 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
     /// Goes on with a partition whose record belongs to another incarnation, in this process, until the server is replaced once
-    /// more or the partition is verified: reads and writes work as they are, fills and landing are refused all the same. For a
-    /// caller that would rather serve than wait for the database.
-    fn trust(&self, partition: Partition, seen: &PartitionState);
+    /// more or the partition is adopted: reads and writes work as they are, fills and landing are refused all the same, and so is
+    /// a purge. For a caller that would rather serve than wait for the database. What is written meanwhile is told apart: when the
+    /// partition is adopted, every hash becomes suspect, and these fields are kept where all others give way to rows that are
+    /// newer than the owner was before. Answers whether it did; not if record or incarnation are no longer those seen, or there is
+    /// no record.
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError>;
 
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
     /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
-    /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Marks on probation are to become live
+    /// (the hot tier was rewound), the partition was served unverified, or there was no record, the generation becomes the epoch. Marks on probation are to become live
     /// again. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 

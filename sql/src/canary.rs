@@ -2,11 +2,11 @@
 
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
+use crate::Statement;
 use crate::exec::Exec;
 use crate::fault::Fault;
 use crate::land::row_args;
 use crate::session::Session;
-use crate::Statement;
 
 /// Puts a trivial row into the table and takes it back.
 ///

@@ -4,6 +4,7 @@ mod bad_input;
 mod cluster;
 mod cold;
 mod defects;
+mod durability;
 mod hazards;
 mod landing;
 mod lost_replies;

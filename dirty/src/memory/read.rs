@@ -69,8 +69,8 @@ pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
 pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
     let [live, snapshot, errors] = state.marks.sizes().map(|size| u64::try_from(size).unwrap_or(u64::MAX));
     let holder = holder(state, present.now).map(|lock| lock.holder.clone());
-    let [live_since, snapshot_since] = state.marks.since();
     let probation = state.marks.sizes_on_probation().iter().sum::<usize>();
+    let [live_since, snapshot_since] = state.marks.since();
     PartitionPeek {
         live,
         snapshot,

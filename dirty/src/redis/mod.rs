@@ -5,6 +5,7 @@
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes |
 //! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
@@ -16,6 +17,7 @@
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;
+mod barrier;
 mod cluster;
 mod common;
 mod connect;
@@ -85,7 +87,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
             router,
             space: Space::new(&options.prefix, options.partitions),
@@ -215,8 +218,8 @@ impl HotStore for RedisStore {
         self.states(partitions).await
     }
 
-    fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.verified(partition, seen);
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.trust_as_it_is(partition, seen).await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

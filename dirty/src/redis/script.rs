@@ -7,6 +7,7 @@ use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 
+use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
 use crate::{Adopt, Load, Lock, Marker, Park, Settle, key, mark};
@@ -90,6 +91,7 @@ scripts! {
     evict [PRELUDE];
     part_state [PRELUDE];
     adopt [PRELUDE];
+    trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
     partition_count [PRELUDE];
@@ -100,6 +102,7 @@ scripts! {
     snapshot [PRELUDE];
     settle [PRELUDE, MARKS];
     park [PRELUDE, MARKS];
+    sync [PRELUDE];
     probation [PRELUDE];
     acquit [PRELUDE, MARKS];
     relive [PRELUDE, MARKS];
@@ -108,12 +111,12 @@ scripts! {
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// `update.lua` for a blind write, `mutate.lua` for any other.
-pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+/// `update.lua` for a blind write, unless it may not take it; `mutate.lua` for any other.
+pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
     const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
     let partition = space.partition(&mutation.owner);
     let keys = mutation_keys(space, partition, &mutation.owner);
-    let blind = mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
+    let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
     let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
     let mut cmd = script.call(&keys);
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
@@ -123,7 +126,8 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) 
     } else {
         mutate_args(&mut cmd, mutation, load);
     }
-    Command { needs_policy: true, ..script.write(space.slot(partition), cmd) }
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
 }
 
 fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
@@ -242,6 +246,13 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
     cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default());
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
+}
+
+/// `trust.lua`.
+pub(crate) fn trust(space: &Space, partition: Partition, recorded: &str, incarnation: &str) -> Command {
+    let mut cmd = SCRIPTS.trust.call(&[space.keys.part(partition)]);
+    cmd.arg(recorded).arg(incarnation);
+    SCRIPTS.trust.write(space.slot(partition), cmd)
 }
 
 /// `raise_landed.lua`.
@@ -408,6 +419,11 @@ impl<'a> Owners<'a> {
     fn keys<const N: usize>(&self, space: &Space, partition: Partition, fixed: [String; N]) -> Vec<String> {
         fixed.into_iter().chain(self.order.iter().map(|owner| space.keys.data(partition, owner))).collect()
     }
+}
+
+/// `sync.lua`.
+pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
 }
 
 /// The error mark of a field.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
 mod aof;
+mod barriers;
 mod clocks;
 mod cluster;
 mod conformance;

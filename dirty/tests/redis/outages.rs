@@ -120,7 +120,7 @@ async fn a_partition_may_be_trusted_though_it_was_not_adopted() {
     while !matches!(send(&store, next.clone()).await, Err(HotError { kind: HotKind::Unprepared(_), .. })) {}
     let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
     assert!(!seen.is_current());
-    store.trust(partition, &seen);
+    assert!(store.trust(partition, &seen).await.unwrap());
     apply(&store, &ann, &[("gold", set("2"))]).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }

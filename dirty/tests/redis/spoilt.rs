@@ -82,7 +82,11 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "part_state" => store.partition_states(&[PARTITION]).await.remove(0).map(drop),
         "adopt" => {
             let seen = store.partition_states(&[PARTITION]).await.remove(0)?;
-            store.adopt(&[Adopt { partition: PARTITION, seen, epoch: Epoch(9), last_version: version, database: None }]).await.remove(0).map(drop)
+            store
+                .adopt(&[Adopt { partition: PARTITION, seen, epoch: Epoch(9), last_version: version, database: None }])
+                .await
+                .remove(0)
+                .map(drop)
         }
         "raise_landed" => store.raise_landed(PARTITION, Epoch(1), Version::MAX).await,
         "collect" => store.collect(PARTITION, &[(ann, vec![field("gold")])]).await.map(drop),
@@ -97,13 +101,26 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
             let rows = vec![(ann, field("gold"), version)];
             let marks = vec![(entry.clone(), version)];
             store
-                .settle(&Settle { partition: PARTITION, lock: Some(held), epoch: Epoch(1), landed: version, marks, rows, probation: true })
+                .settle(&Settle {
+                    partition: PARTITION,
+                    lock: Some(held),
+                    epoch: Epoch(1),
+                    landed: version,
+                    marks,
+                    rows,
+                    probation: false,
+                })
                 .await
                 .map(drop)
         }
         "probation" => store.probation(PARTITION, &held, TTL).await.map(drop),
         "acquit" => {
-            let acquit = Acquit { partition: PARTITION, lock: held, window: Window { epoch: Epoch(1), end: Timestamp(1) }, entries: vec![entry] };
+            let acquit = Acquit {
+                partition: PARTITION,
+                lock: held,
+                window: Window { epoch: Epoch(1), end: Timestamp(1) },
+                entries: vec![entry],
+            };
             store.acquit(&acquit).await.map(drop)
         }
         "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
