@@ -1,5 +1,6 @@
 //! What waits to be landed, and waiting until it has been.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore, PartitionPeek};
@@ -53,16 +54,10 @@ impl Backlog {
         self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min().map(|oldest| self.now.since(oldest))
     }
 
-    /// The partitions that hold something that this earlier look found too, or something refused.
-    #[must_use]
-    pub fn left_of(&self, earlier: &Self) -> Vec<(Partition, PartitionPeek)> {
-        let left = self.partitions.iter().zip(&earlier.partitions);
-        left.filter(|((_, peek), (_, then))| waits(peek, then) || peek.errors > 0).map(|(one, _)| one.clone()).collect()
-    }
-
-    /// Whether nothing waits any more that this earlier look found.
-    fn has_landed(&self, earlier: &Self) -> bool {
-        !self.partitions.iter().zip(&earlier.partitions).any(|((_, peek), (_, then))| waits(peek, then))
+    /// The partitions that hold something of what was found, or something refused.
+    fn left_of(&self, found: &[Found]) -> Vec<(Partition, PartitionPeek)> {
+        let left = self.partitions.iter().zip(found).filter(|((_, peek), found)| found.waits(peek) || peek.errors > 0);
+        left.map(|(partition, _)| partition.clone()).collect()
     }
 }
 
@@ -70,13 +65,28 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
     peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
-/// Whether a dirty map or snapshot is one that was there then. They are told apart by when their first entry was marked, which is
-/// compared for equality alone: the clock may have been set back meanwhile (H8). Marks that are to be live again wait always.
-fn waits(peek: &PartitionPeek, then: &PartitionPeek) -> bool {
-    let was_there = |since: Option<Timestamp>| since.is_none() || since == then.live_since || since == then.snapshot_since;
-    (peek.relive && peek.probation > 0)
-        || (peek.live > 0 && was_there(peek.live_since))
-        || (peek.snapshot > 0 && was_there(peek.snapshot_since))
+/// The maps of a partition that a drain waits for. They are told from later ones by when their first entry was marked, which is
+/// compared for equality alone: the clock may be set back meanwhile (H8).
+#[derive(Debug, Clone)]
+struct Found {
+    maps: BTreeSet<Timestamp>,
+    /// Whether the maps of the next look belong to them too: at first, and while marks on probation become live again.
+    grows: bool,
+}
+
+impl Found {
+    fn look(&mut self, peek: &PartitionPeek) {
+        if self.grows {
+            self.maps.extend(peek.live_since.into_iter().chain(peek.snapshot_since));
+        }
+        self.grows = peek.relive;
+    }
+
+    fn waits(&self, peek: &PartitionPeek) -> bool {
+        let was_found = |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
+        let maps = [(peek.live, peek.live_since), (peek.snapshot, peek.snapshot_since)];
+        (peek.relive && peek.probation > 0) || maps.iter().any(|(marks, since)| *marks > 0 && was_found(*since))
+    }
 }
 
 /// How often the backlog is looked at.
@@ -96,14 +106,16 @@ pub async fn drained(
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
-    let mut start = None;
+    let nothing = || Found { maps: BTreeSet::new(), grows: true };
+    let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();
     loop {
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {
                 progress(&backlog);
-                let start = start.get_or_insert_with(|| backlog.clone());
-                if backlog.has_landed(start) || Instant::now() >= deadline {
-                    return Ok(backlog.left_of(start));
+                backlog.partitions.iter().zip(&mut found).for_each(|((_, peek), found)| found.look(peek));
+                let waits = backlog.partitions.iter().zip(&found).any(|((_, peek), found)| found.waits(peek));
+                if !waits || Instant::now() >= deadline {
+                    return Ok(backlog.left_of(&found));
                 }
                 None
             }

@@ -13,11 +13,13 @@ const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
 
 /// The keys that scripts take, those that are hashes first.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 14] = [
     "slug-data:{0}:game:eu:player:ann",
     "slug-dirty:{0}",
     "slug-dirty:{0}:saving",
     "slug-dirty:{0}:error",
+    "slug-dirty:{0}:landed",
+    "slug-dirty:{0}:leaving",
     "slug-part:{0}",
     "slug-ops:{0}:0",
     "slug-ops:{0}:1",
@@ -27,10 +29,10 @@ const KEYS: [&str; 12] = [
     "slug-lease:{0}:game:eu:player:ann",
     "slug-workers",
 ];
-const HASHES: usize = 8;
+const HASHES: usize = 10;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 20] = [
+const CALLS: [&str; 23] = [
     "update",
     "mutate",
     "mutate and load",
@@ -51,6 +53,9 @@ const CALLS: [&str; 20] = [
     "snapshot",
     "settle",
     "park",
+    "probation",
+    "acquit",
+    "relive",
 ];
 
 /// Makes one call; answers its failure.
@@ -108,6 +113,17 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                 .await
                 .map(drop)
         }
+        "probation" => store.probation(PARTITION, &held, TTL).await.map(drop),
+        "acquit" => {
+            let acquit = Acquit {
+                partition: PARTITION,
+                lock: held,
+                window: Window { epoch: Epoch(1), end: Timestamp(1) },
+                entries: vec![entry],
+            };
+            store.acquit(&acquit).await.map(drop)
+        }
+        "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
         "park" => {
             let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
             let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];

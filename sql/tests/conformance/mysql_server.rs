@@ -149,6 +149,23 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
 }
 
+/// H38: what no row gets past is no row's fault, or an operator's mistake would park everything.
+#[tokio::test]
+async fn a_database_that_refuses_every_row_blames_none() {
+    let backend = mysql().await;
+    let store = open(&backend.options()).await.unwrap();
+    init(&*store).await;
+    backend.sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)").await;
+    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
+    backend.sql("ALTER TABLE landing_rows DROP CONSTRAINT mistake").await;
+    backend.poison().await;
+    let poison = vec![live(&owner("ann"), "poison", "1", 1)];
+    assert!(matches!(land_on(&*store, 0, poison).await, Err(LandError::Refused(_))));
+    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    let owners = store.all_owners(None, 9).await.unwrap();
+    assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
+}
+
 /// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and nothing is blamed on a row.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
