@@ -99,7 +99,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Sizes, ages and lock holders, without reading marks.
     async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
 
-    /// Takes locks that nobody holds; answers which it got. Works at the memory limit, as all that a worker calls.
+    /// Takes locks that nobody else holds; answers which it has now. Repeated under one token, it answers the same: a lost answer
+    /// does not lock its own worker out. Works at the memory limit, as all that a worker calls.
     async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>>;
 
     /// Prolongs locks that are still held; answers which are.

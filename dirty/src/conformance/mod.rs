@@ -228,6 +228,7 @@ macro_rules! hot_conformance {
                 ];
                 locks: [
                     a_lock_excludes_others_until_it_is_given_back,
+                    a_lock_is_taken_again_by_its_own_token,
                     a_lock_is_only_given_back_and_renewed_by_its_token,
                     a_lock_runs_out,
                     a_renewed_lock_lasts_on,
