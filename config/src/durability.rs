@@ -32,7 +32,8 @@ fn are_possible(durabilities: &BTreeMap<String, Durability>) -> bool {
 }
 
 impl Value for Durability {
-    const KIND: &'static str = "\"cached\", or \"replicated 2 200ms\", \"fsynced 200ms\" or \"landed 2s\" with other numbers, from 1 ms to 1 min";
+    const KIND: &'static str =
+        "\"cached\", or \"replicated 2 200ms\", \"fsynced 200ms\" or \"landed 2s\" with other numbers, from 1 ms to 1 min";
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
         raw.text().and_then(parse).ok_or(Unread::Other)

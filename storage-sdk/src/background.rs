@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
+use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
@@ -30,7 +31,7 @@ impl Background {
         tasks.spawn(async move {
             tokio::select! {
                 () = ended => {}
-                () = maintain(&held, check_every) => {}
+                _ = futures::future::join(maintain(&held, check_every), watch(&held)) => {}
             }
         });
         if let Some(worker) = worker.clone() {

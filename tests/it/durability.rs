@@ -19,7 +19,11 @@ async fn on(redis: &RedisServer) -> Result<Stack> {
 }
 
 /// Counts each of some players up, all at once, until one of them is told that it can't; answers what each was told last.
-async fn count_until_it_breaks(stack: &Stack, durability: Durability, breaks: impl AsyncFnOnce() -> Result<()>) -> Result<Vec<i64>> {
+async fn count_until_it_breaks(
+    stack: &Stack,
+    durability: Durability,
+    breaks: impl AsyncFnOnce() -> Result<()>,
+) -> Result<Vec<i64>> {
     let count = (0..20).map(|id| async move {
         let player = stack.player(&id.to_string());
         let mut told = 0;
@@ -111,7 +115,8 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_breaks_before_the_wait_never_passes_for_a_replica() -> Result<()> {
-    let (master, replica) = (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let (master, replica) =
+        (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
     replica.follow(&master).await?;
     let proxy = Proxy::start(master.port()).await?;
     let url = format!("redis://127.0.0.1:{}", proxy.port());
@@ -142,7 +147,8 @@ fn refused(told: Result<Ack, Error>) -> Result<Error> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_too_slow_leaves_the_write_applied() -> Result<()> {
-    let (master, replica) = (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let (master, replica) =
+        (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
     replica.follow(&master).await?;
     let stack = on(&master).await?;
     let ann = stack.player("ann");
@@ -213,5 +219,31 @@ async fn the_embedded_mode_refuses_what_it_can_not_give() -> Result<()> {
     assert_eq!(ann.update([("gold", "1")]).durability(Durability::Landed { timeout: LONG }).await?.durability(), Safety::Landed);
     let never = Durability::Fsynced { timeout: Duration::ZERO };
     assert_eq!(ann.update([("gold", "1")]).durability(never).await.unwrap_err().kind(), Kind::Invalid);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
+    let world = World::fresh().await?;
+    let asked = [("cached", Durability::Cached), ("fsynced", FSYNCED), ("landed", Durability::Landed { timeout: LONG })];
+    let there = world.clone();
+    let died = std::thread::spawn(move || -> Result<()> {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(async {
+            let stack = Stack::with(there).await?;
+            for (name, durability) in asked {
+                stack.player(name).update([("gold", "1")]).durability(durability).await?;
+            }
+            anyhow::Ok(std::mem::forget(stack))
+        })?;
+        // As a process that is killed: nothing of it runs on, and nothing is closed.
+        runtime.shutdown_background();
+        Ok(())
+    });
+    died.join().map_err(|_| anyhow::anyhow!("the game server panicked"))??;
+    let stack = Stack::with(world).await?;
+    for (name, _) in asked {
+        assert_eq!(stack.player(name).get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "{name}");
+    }
     Ok(())
 }
