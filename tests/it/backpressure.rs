@@ -76,7 +76,10 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
     world.settings.sql.statement_timeout = Duration::from_secs(1);
     let stack = braked(world).await?;
     let worker = stack.worker();
-    stack.player("first").update([("v", "1")]).await?;
+    // Each partition is prepared, which needs the database.
+    for number in 0..40 {
+        stack.player(&format!("first{number}")).update([("v", "1")]).await?;
+    }
     stack.landed().await?;
     mariadb.pause()?;
     let (acknowledged, error) = fill(&stack, "p", b"1").await?;
@@ -91,7 +94,7 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
     accepted_again(&stack).await?;
     stack.landed().await?;
     worker.stop().await?;
-    assert_eq!(rows(&stack.database).await?.len(), acknowledged + 2);
+    assert_eq!(rows(&stack.database).await?.len(), 40 + acknowledged + 1);
     Ok(())
 }
 

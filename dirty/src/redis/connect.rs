@@ -189,7 +189,7 @@ impl Node {
     }
 
     /// Why a command must not be sent on this connection.
-    fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+    pub(super) fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
         match command.under {
             Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
             _ => {}
