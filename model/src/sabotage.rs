@@ -86,6 +86,7 @@ pub const SWITCHES: &[&str] = &[
     "R16-cut",
     "R16-halves",
     "H19-elsewhere",
+    "H45-unbraked",
     "H33-off",
     "H33-forgotten",
     "H33-moved",

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
+use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
@@ -32,7 +33,7 @@ impl Background {
         tasks.spawn(async move {
             tokio::select! {
                 () = ended => {}
-                () = maintain_always(&held, check_every) => {}
+                _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
             }
         });
         if let Some(worker) = worker.clone() {

@@ -1,5 +1,6 @@
 //! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
 
+mod backpressure;
 mod bad_input;
 mod cluster;
 mod cold;

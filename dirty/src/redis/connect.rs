@@ -167,6 +167,12 @@ impl Node {
 
     /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
+        self.info().await?;
+        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
         let ready = self.ready().await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
@@ -177,12 +183,13 @@ impl Node {
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
             self.retire(began);
         }
-        self.judge(&info?);
-        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+        let info = info?;
+        self.judge(&info);
+        Ok(info)
     }
 
     /// Why a command must not be sent on this connection.
-    fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+    pub(super) fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
         match command.under {
             Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
             _ => {}

@@ -60,8 +60,8 @@ use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, MemoryUse,
+    Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
@@ -212,6 +212,10 @@ impl HotStore for RedisStore {
         const OPERATION: &str = "check";
         let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
         self.check_nodes(OPERATION).await.and(asked)
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+        self.memory_use().await
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
