@@ -203,6 +203,14 @@ impl Arena {
         Ok(Backlog::read(self.tiers.hot().as_ref()).await?)
     }
 
+    /// How long the histories are by now, in bytes.
+    #[must_use]
+    pub fn played(&self) -> u64 {
+        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        let histories = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "history"));
+        histories.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
     /// Remembers that the hot tier came back older.
     pub fn rewound(&self, rewind: Rewind) {
         self.rewinds.lock().unwrap_or_else(PoisonError::into_inner).push(rewind);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rand::RngExt as _;
-use storage_sdk::{Ack, ByteOwner, Counters, Durability, Record, Version};
+use storage_sdk::{Ack, ByteOwner, Counters, Durability, Evicted, Record, Version};
+use tokio::time::sleep;
 
 use super::{OWN, Player, TASKS};
 use crate::torture::history::{Call, Effect, End};
@@ -12,6 +13,8 @@ use crate::torture::value::{token_of, value_of};
 
 /// How long a flush, or a write that asks to be landed, waits for the database.
 const FLUSH: Duration = Duration::from_secs(2);
+/// How often an eviction looks whether the owner is gone.
+const CHURN_TRIES: u32 = 30;
 
 fn acked(ack: &Ack) -> End {
     End::Acked { version: ack.version().get(), changed: ack.changed(), counted: Vec::new() }
@@ -66,6 +69,29 @@ impl Player {
         if let (Some(version), Some(seen)) = (version, self.seen.get_mut(usize::try_from(at)?)) {
             *seen = version;
         }
+        Ok(())
+    }
+
+    /// Writes an owner, has it dropped from the hot tier as soon as it has landed, and mostly writes another field then. A load that
+    /// was under way all the while brings what is old by now.
+    pub(super) async fn churn(&mut self) -> Result<()> {
+        let at = self.own();
+        let name = format!("player/p{}-{at}", self.args.server);
+        let owner = self.owner(&name)?;
+        self.update(&name, &owner, None, Durability::Cached).await?;
+        for _ in 0..CHURN_TRIES {
+            let number = self.log.begin(self.task, &name, &Call::Evict)?;
+            let evicted = owner.evict().await;
+            self.ended(number, End::Done(0))?;
+            if !evicted.is_ok_and(|evicted| evicted == Evicted::WhenLanded) {
+                break;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        match self.rng.random_range(0..3) {
+            0 => self.get_all(&name, &owner).await?,
+            _ => self.update(&name, &owner, None, Durability::Cached).await?,
+        };
         Ok(())
     }
 
