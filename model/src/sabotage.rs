@@ -62,6 +62,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-adopted-late",
     "R14-suspect",
     "R14-trusting",
+    "R14-marker",
     "R15-guess",
     "R15-version",
     "R15-fill-epoch",

@@ -56,7 +56,9 @@ impl Game {
         for (name, number) in numbers {
             args.extend([name.to_owned(), number.to_string()]);
         }
-        args.extend([(told.poison, "--poison"), (told.large, "--large")].iter().filter(|(on, _)| *on).map(|(_, arg)| (*arg).to_owned()));
+        args.extend(
+            [(told.poison, "--poison"), (told.large, "--large")].iter().filter(|(on, _)| *on).map(|(_, arg)| (*arg).to_owned()),
+        );
         Running::start(program, &args, &[], &format!("game-{number}-{generation}.log"))
     }
 

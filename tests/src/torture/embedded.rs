@@ -43,7 +43,7 @@ impl Arena {
     fn start(args: &Args, exe: &Path) -> Result<Self> {
         let folder = TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
         let database = format!("sqlite:{}", folder.path().join("game.db").display());
-        let text = settings("memory:", &database);
+        let text = settings("memory:", &database, false);
         let config = folder.path().join("game.toml");
         std::fs::write(&config, &text)?;
         let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };
@@ -118,7 +118,9 @@ fn closings(operations: &[Operation]) -> Vec<Flaw> {
         (Call::Close, End::Done(left)) if *left > 0 => Some((operation, left)),
         _ => None,
     });
-    closed.map(|(operation, left)| Flaw::new("V8", "", format!("generation {} closed with {left} left", operation.process.1))).collect()
+    closed
+        .map(|(operation, left)| Flaw::new("V8", "", format!("generation {} closed with {left} left", operation.process.1)))
+        .collect()
 }
 
 /// One run of the embedded mode.

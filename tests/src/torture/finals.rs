@@ -32,7 +32,11 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
             Err(error) => error.to_string(),
         };
         if begun.elapsed() > DRAIN {
-            return Err(Flaw::new("V8", "", format!("not everything has landed after {DRAIN:?}: {left}{}", refused(arena).await)));
+            return Err(Flaw::new(
+                "V8",
+                "",
+                format!("not everything has landed after {DRAIN:?}: {left}{}", refused(arena).await),
+            ));
         }
         sleep(Duration::from_millis(20)).await;
     }
@@ -64,7 +68,11 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
         owner(&storage, name)?.evict().await?;
     }
     if let Some(left) = keys(arena, "torture-data:*").await?.first() {
-        flaws.push(Flaw::new("V8", &String::from_utf8_lossy(left), "still cached after its eviction, though nothing waits to be landed"));
+        flaws.push(Flaw::new(
+            "V8",
+            &String::from_utf8_lossy(left),
+            "still cached after its eviction, though nothing waits to be landed",
+        ));
     }
     finals.cold = read_all(&storage, owners).await?;
     storage.close(Duration::from_secs(10)).await;

@@ -178,6 +178,7 @@ pub fn missed(plan: &[Planned], injections: &[Injection]) -> Vec<String> {
             phase => injection.phase.is(phase),
         })
     };
-    let text = |planned: &Planned| format!("{} was planned for the phase {:?} and never hit it", planned.fault.name(), planned.phase);
+    let text =
+        |planned: &Planned| format!("{} was planned for the phase {:?} and never hit it", planned.fault.name(), planned.phase);
     plan.iter().filter(|planned| !hit(planned)).map(text).collect()
 }

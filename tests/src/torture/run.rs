@@ -158,4 +158,3 @@ pub(super) fn keep(args: &Args, folder: &Path) -> Result<()> {
     }
     Ok(())
 }
-

@@ -36,7 +36,11 @@ pub fn token_of(value: &[u8]) -> String {
     let end = value.iter().position(|byte| *byte == END).unwrap_or(value.len());
     let token = String::from_utf8_lossy(value.get(..end).unwrap_or_default()).into_owned();
     let whole = if end == value.len() { token.parse::<i64>().is_ok() } else { value_of(&token) == value };
-    if whole { token } else { format!("damaged value of {} bytes: {:?}", value.len(), token.chars().take(60).collect::<String>()) }
+    if whole {
+        token
+    } else {
+        format!("damaged value of {} bytes: {:?}", value.len(), token.chars().take(60).collect::<String>())
+    }
 }
 
 #[cfg(test)]

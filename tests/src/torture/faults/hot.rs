@@ -45,7 +45,8 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
 async fn squeeze(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     for node in arena.hot.nodes() {
         let info = node.call(&["INFO", "memory"]).await?;
-        let used = info.text()?.lines().find_map(|line| line.strip_prefix("used_memory:")).context("INFO names no used_memory")?;
+        let used =
+            info.text()?.lines().find_map(|line| line.strip_prefix("used_memory:")).context("INFO names no used_memory")?;
         let limit = used.trim().parse::<u64>()? * rng.random_range(70..100) / 100;
         node.call(&["CONFIG", "SET", "maxmemory", &limit.to_string()]).await?;
     }

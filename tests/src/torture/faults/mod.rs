@@ -22,8 +22,8 @@ use anyhow::Result;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use super::args::Topology;
 use super::arena::Arena;
+use super::args::Topology;
 use Topology::{Cluster, Embedded, Single};
 pub use phase::Phase;
 

@@ -76,7 +76,8 @@ pub async fn reach(arena: &Arena, wanted: Phase) -> Option<Phase> {
     let mut phase = None;
     while Instant::now() < deadline {
         phase = arena.backlog().await.ok().map(|backlog| watcher.phase(&backlog, |_| true));
-        let reached = if wanted == Phase::Writing { arena.played() > played } else { phase.is_some_and(|phase| phase.is(wanted)) };
+        let reached =
+            if wanted == Phase::Writing { arena.played() > played } else { phase.is_some_and(|phase| phase.is(wanted)) };
         if reached {
             return phase;
         }

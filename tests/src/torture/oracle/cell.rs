@@ -29,9 +29,7 @@ impl Cell {
     fn after(&self, effect: &Effect) -> Self {
         match (effect, self) {
             (Effect::Set(token), _) => Self::Live(token.clone()),
-            (Effect::Incr(by), Self::Live(token)) => {
-                Self::Live((token.parse::<i64>().unwrap_or_default() + by).to_string())
-            }
+            (Effect::Incr(by), Self::Live(token)) => Self::Live((token.parse::<i64>().unwrap_or_default() + by).to_string()),
             (Effect::Incr(by), _) => Self::Live(by.to_string()),
             (Effect::Remove, Self::Live(token)) => Self::Removed(token.clone()),
             (Effect::Restore, Self::Removed(token)) => Self::Live(token.clone()),
@@ -102,7 +100,8 @@ impl States {
 
     /// Forgets the writes that can't be applied any more.
     pub fn expire(&mut self, now: Micros) {
-        let kept: Vec<usize> = (0..self.pending.len()).filter(|at| self.pending.get(*at).is_some_and(|p| p.expires >= now)).collect();
+        let kept: Vec<usize> =
+            (0..self.pending.len()).filter(|at| self.pending.get(*at).is_some_and(|p| p.expires >= now)).collect();
         if kept.len() == self.pending.len() {
             return;
         }

@@ -62,12 +62,17 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
                     let gap = usize::try_from(link.number - before.number - 1).unwrap_or(usize::MAX);
                     gap <= unknown.len() && unknown.contains(link.behind)
                 }
-                None if era == 0 => (link.number == 1) == link.behind.is_empty() && (link.number == 1 || unknown.contains(link.behind)),
+                None if era == 0 => {
+                    (link.number == 1) == link.behind.is_empty() && (link.number == 1 || unknown.contains(link.behind))
+                }
                 None => link.number > floor,
             };
             if !fits {
                 let seen = before.map(|before| (before.number, before.token));
-                return flaw(format!("{} became link {} behind {:?}; known before it: {seen:?}, landed: {floor}", link.token, link.number, link.behind));
+                return flaw(format!(
+                    "{} became link {} behind {:?}; known before it: {seen:?}, landed: {floor}",
+                    link.token, link.number, link.behind
+                ));
             }
             if let Some(before) = before.filter(|before| before.begun > link.ended) {
                 return flaw(format!("link {} was put there after link {}", before.number, link.number));
@@ -76,7 +81,9 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
         }
         if era == rewinds.len() {
             let newest = before.map_or((floor, ""), |link| (link.number, link.token));
-            let fits = if last.number == newest.0 { newest.1.is_empty() || newest.1 == last.token } else {
+            let fits = if last.number == newest.0 {
+                newest.1.is_empty() || newest.1 == last.token
+            } else {
                 last.number > newest.0 && unknown.contains(last.token.as_str())
             };
             // After a rewind without a link since, the chain may end with any link from before.

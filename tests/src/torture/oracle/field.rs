@@ -152,10 +152,12 @@ impl Timeline {
         self.states.expire(rewind.down);
         let row = rewind.rows.get(name);
         let landed = row.map(|row| row.version).unwrap_or_default();
-        let promised = |step: &&Step| step.era == era && step.wrote && step.version.is_some_and(|version| version <= self.flushed);
+        let promised =
+            |step: &&Step| step.era == era && step.wrote && step.version.is_some_and(|version| version <= self.flushed);
         if let Some(step) = self.steps.iter().rev().find(promised).filter(|step| step.version > Some(landed)) {
             let (version, flushed) = (step.version.unwrap_or_default(), self.flushed);
-            let detail = format!("a flush said that {flushed} is in the database; a write of {version} is not, the row has {landed}");
+            let detail =
+                format!("a flush said that {flushed} is in the database; a write of {version} is not, the row has {landed}");
             return Err(NoTimeline::Flawed(Flaw::new("V2", name, detail)));
         }
         self.flushed = 0;
@@ -194,7 +196,10 @@ impl Timeline {
         }
         let may: BTreeSet<_> = steps.iter().flat_map(|step| &step.cells).collect();
         let who = format!("game {}.{} task {}", read.process.0, read.process.1, read.task);
-        let detail = format!("a read of {who} from {} to {} found {found:?} at version {version}; possible were {may:?}", read.begun, read.ended);
+        let detail = format!(
+            "a read of {who} from {} to {} found {found:?} at version {version}; possible were {may:?}",
+            read.begun, read.ended
+        );
         Err(Flaw::new("V4", name, detail))
     }
 

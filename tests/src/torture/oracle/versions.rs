@@ -66,7 +66,8 @@ pub fn check_conflicts(name: &str, operations: &[&Operation], rewinds: &[Rewind]
             (Call::Write { if_version: Some(version), .. }, End::Conflict)
                 if era.is_some() && known == Some((*version, era)) && operation.begun > unknown_until =>
             {
-                let detail = format!("a write on version {version} at {} met a conflict, and nothing came between", operation.begun);
+                let detail =
+                    format!("a write on version {version} at {} met a conflict, and nothing came between", operation.begun);
                 return Some(Flaw::new("V9", name, detail));
             }
             (Call::Write { .. }, End::Acked { version, .. }) | (Call::Read(_), End::Found { version, .. }) => {

@@ -29,6 +29,8 @@ pub const OWN: u32 = 240;
 pub const TASKS: u32 = 16;
 /// How often a write whose outcome is unknown is repeated under its id.
 const REPEATS: u32 = 4;
+/// Tasks that write one owner each again and again as soon as it is cold.
+const CHURNERS: u32 = 3;
 /// How long a key stays the hottest, in milliseconds.
 const DRIFT_MS: u128 = 1_200;
 /// The longest pause after an operation, in microseconds.
@@ -137,8 +139,8 @@ impl Player {
     async fn play(mut self) -> Result<()> {
         while !*self.stop.borrow() {
             match self.rng.random_range(0..100) {
-                0..68 => self.play_own().await?,
-                68..70 => self.churn().await?,
+                0..30 if self.task < CHURNERS => self.churn().await?,
+                0..70 => self.play_own().await?,
                 70..86 => self.look_at_others().await?,
                 86..94 => self.count().await?,
                 _ => self.append().await?,

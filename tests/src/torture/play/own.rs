@@ -7,7 +7,7 @@ use rand::RngExt as _;
 use storage_sdk::{Ack, ByteOwner, Counters, Durability, Evicted, Record, Version};
 use tokio::time::sleep;
 
-use super::{OWN, Player, TASKS};
+use super::{CHURNERS, OWN, Player, TASKS};
 use crate::torture::history::{Call, Effect, End};
 use crate::torture::value::{token_of, value_of};
 
@@ -72,35 +72,43 @@ impl Player {
         Ok(())
     }
 
-    /// Writes an owner, has it dropped from the hot tier as soon as it has landed, and mostly writes another field then. A load that
-    /// was under way all the while brings what is old by now.
+    /// Writes an owner and has it dropped from the hot tier as soon as it has landed, some times. A load that was under way all the
+    /// while brings what is old by now.
     pub(super) async fn churn(&mut self) -> Result<()> {
-        let at = self.own();
-        let name = format!("player/p{}-{at}", self.args.server);
+        let name = format!("player/p{}-{}", self.args.server, self.task);
         let owner = self.owner(&name)?;
-        self.update(&name, &owner, None, Durability::Cached).await?;
-        for _ in 0..CHURN_TRIES {
-            let number = self.log.begin(self.task, &name, &Call::Evict)?;
-            let evicted = owner.evict().await;
-            self.ended(number, End::Done(0))?;
-            if !evicted.is_ok_and(|evicted| evicted == Evicted::WhenLanded) {
-                break;
+        for _ in 0..self.rng.random_range(1..4) {
+            self.update(&name, &owner, None, Durability::Cached).await?;
+            for _ in 0..CHURN_TRIES {
+                let number = self.log.begin(self.task, &name, &Call::Evict)?;
+                let evicted = owner.evict().await;
+                self.ended(number, End::Done(0))?;
+                if !evicted.is_ok_and(|evicted| evicted == Evicted::WhenLanded) {
+                    break;
+                }
+                sleep(Duration::from_millis(10)).await;
             }
-            sleep(Duration::from_millis(10)).await;
         }
-        match self.rng.random_range(0..3) {
-            0 => self.get_all(&name, &owner).await?,
-            _ => self.update(&name, &owner, None, Durability::Cached).await?,
-        };
+        if self.rng.random_range(0..3) > 0 {
+            self.update(&name, &owner, None, Durability::Cached).await?;
+        }
         Ok(())
     }
 
     /// Reads an owner that another task writes.
     pub(super) async fn look_at_others(&mut self) -> Result<()> {
         let server = self.rng.random_range(0..self.args.servers);
-        let name = format!("player/p{server}-{}", self.hot(OWN / TASKS) * TASKS + self.rng.random_range(0..TASKS));
+        let at = match self.rng.random_range(0..3) {
+            0 => self.rng.random_range(0..CHURNERS),
+            _ => self.hot(OWN / TASKS) * TASKS + self.rng.random_range(0..TASKS),
+        };
+        let name = format!("player/p{server}-{at}");
         let owner = self.owner(&name)?;
-        if self.rng.random_range(0..3) == 0 { self.get(&name, &owner).await? } else { self.get_all(&name, &owner).await? };
+        if self.rng.random_range(0..3) == 0 {
+            self.get(&name, &owner).await?
+        } else {
+            self.get_all(&name, &owner).await?
+        };
         Ok(())
     }
 
@@ -119,7 +127,8 @@ impl Player {
         let changes = tokens.iter().map(|(field, token)| (field.clone(), Effect::Set(token.clone()))).collect();
         let call = Call::Write { changes, if_version: seen.map(Version::get) };
         let write = || {
-            let write = owner.update(tokens.iter().map(|(field, token)| (field.as_str(), value_of(token)))).durability(durability);
+            let write =
+                owner.update(tokens.iter().map(|(field, token)| (field.as_str(), value_of(token)))).durability(durability);
             if let Some(version) = seen { write.if_version(version) } else { write }
         };
         self.write(name, call, write, |ack| acked(&ack)).await

@@ -12,7 +12,11 @@ fn refused(case: Case, check: &str, reason: &str) {
 
 #[test]
 fn the_last_acknowledged_write_is_not_in_the_database() {
-    refused(Case::default().set(10, "f0", "a", 1).set(20, "f0", "b", 2).holds("f0", "a", 1), "V2", "the database holds Live(\"a\")");
+    refused(
+        Case::default().set(10, "f0", "a", 1).set(20, "f0", "b", 2).holds("f0", "a", 1),
+        "V2",
+        "the database holds Live(\"a\")",
+    );
     refused(Case::default().set(10, "f0", "a", 1), "V2", "the database holds Absent");
 }
 
@@ -57,7 +61,14 @@ fn a_read_finds_nothing_where_something_was_acknowledged() {
 fn a_record_is_no_one_moment_of_its_owner() {
     // The read began before the second write, but its version says that it came after it.
     let case = Case::default().set(10, "f0", "a", 1).own(20, 90, sets(&[("f0", "b")]), acked(2)).set(95, "f1", "c", 3);
-    let case = case.by(1, OWN, 15, 99, Call::Read(Some(vec!["f0".to_owned()])), End::Found { version: 3, fields: vec![("f0".to_owned(), "a".to_owned())] });
+    let case = case.by(
+        1,
+        OWN,
+        15,
+        99,
+        Call::Read(Some(vec!["f0".to_owned()])),
+        End::Found { version: 3, fields: vec![("f0".to_owned(), "a".to_owned())] },
+    );
     refused(case.holds("f0", "b", 2).holds("f1", "c", 3), "V4", "found Some(\"a\") at version 3");
 }
 
@@ -127,7 +138,11 @@ fn a_counter_of_one_writer_skips_an_increment() {
 #[test]
 fn a_shared_counter_lost_an_acknowledged_increment() {
     refused(Case::default().incr(0, 10, 5, 5, 1).incr(1, 20, 7, 12, 2).holds_gold(5), "V3", "5 is stored");
-    refused(Case::default().incr(0, 10, 5, 5, 1).incr(1, 20, 7, 7, 2).holds_gold(7), "V3", "an increment by 7 from 5 was answered 7");
+    refused(
+        Case::default().incr(0, 10, 5, 5, 1).incr(1, 20, 7, 7, 2).holds_gold(7),
+        "V3",
+        "an increment by 7 from 5 was answered 7",
+    );
 }
 
 #[test]

@@ -38,7 +38,8 @@ fn shared_counters_and_chains_with_unknown_outcomes() {
 #[test]
 fn what_had_not_landed_may_be_gone_after_the_hot_tier_came_back_older() {
     let landed = || row("player/p0-0/f0", &value_of("b"), 2, 0);
-    let case = || Case::default().set(10, "f0", "a", 1).set(20, "f0", "b", 2).set(30, "f0", "c", 3).rewound(50, 60, vec![landed()]);
+    let case =
+        || Case::default().set(10, "f0", "a", 1).set(20, "f0", "b", 2).set(30, "f0", "c", 3).rewound(50, 60, vec![landed()]);
     passes(case().read(70, "f0", Some("b"), 2).set(80, "f0", "d", 4).holds("f0", "d", 4));
     passes(case().read(70, "f0", Some("c"), 3).holds("f0", "c", 3));
     let landed = || row("guild/g0/gold", b"5", 1, 0);
