@@ -21,8 +21,13 @@ pub enum Weather {
     Fair,
     /// All arrives later.
     Delayed(Duration),
+    /// Replies arrive later, requests in time.
+    LateReplies(Duration),
     /// Nothing arrives and nothing is closed. When that ends, what was held back arrives, late.
     Silent,
+    /// The connections that there are fall silent, new ones do not. When that ends, what was held back arrives, behind what newer
+    /// connections brought.
+    Stuck,
     /// Every n-th reply is lost with its connection, though the server carried the request out.
     Losing(u64),
     /// So many bytes at a time, with a pause behind each piece.
@@ -36,6 +41,14 @@ struct State {
     weather: Weather,
     /// How often all connections were cut.
     cuts: u64,
+    /// Connections of a lower number are stuck, while connections are.
+    stuck_below: u64,
+}
+
+impl State {
+    fn holds_back(&self, connection: u64) -> bool {
+        self.weather == Weather::Silent || (self.weather == Weather::Stuck && connection < self.stuck_below)
+    }
 }
 
 /// A proxy to one server. It ends with this value; connections under way are cut.
@@ -43,8 +56,14 @@ struct State {
 pub struct Link {
     address: SocketAddr,
     state: watch::Sender<State>,
-    replies: Arc<AtomicU64>,
+    counts: Arc<Counts>,
     accepting: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    connections: AtomicU64,
+    replies: AtomicU64,
 }
 
 impl Drop for Link {
@@ -62,14 +81,14 @@ impl Link {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (state, seen) = watch::channel(State::default());
-        let replies = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&replies);
+        let counts = Arc::new(Counts::default());
+        let counted = Arc::clone(&counts);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(connection(client, port, seen.clone(), Arc::clone(&counted)));
             }
         });
-        Ok(Self { address, state, replies, accepting })
+        Ok(Self { address, state, counts, accepting })
     }
 
     /// Where to connect to.
@@ -80,22 +99,18 @@ impl Link {
 
     /// Changes the weather for connections old and new.
     pub fn set(&self, weather: Weather) {
-        self.state.send_modify(|state| state.weather = weather);
+        let stuck_below = self.counts.connections.load(Ordering::SeqCst);
+        self.state.send_modify(|state| (state.weather, state.stuck_below) = (weather, stuck_below));
     }
 
     /// Cuts all connections; new ones are let through.
     pub fn cut(&self) {
         self.state.send_modify(|state| state.cuts += 1);
     }
-
-    /// How many replies were passed on or lost.
-    #[must_use]
-    pub fn replies(&self) -> u64 {
-        self.replies.load(Ordering::Relaxed)
-    }
 }
 
-async fn connection(client: TcpStream, port: u16, seen: watch::Receiver<State>, replies: Arc<AtomicU64>) {
+async fn connection(client: TcpStream, port: u16, seen: watch::Receiver<State>, counts: Arc<Counts>) {
+    let number = counts.connections.fetch_add(1, Ordering::SeqCst);
     let cuts = seen.borrow().cuts;
     if seen.borrow().weather == Weather::Down {
         return;
@@ -107,8 +122,8 @@ async fn connection(client: TcpStream, port: u16, seen: watch::Receiver<State>, 
     let mut ended = seen.clone();
     // Both ways end together, and with a cut.
     tokio::select! {
-        () = pump(from_client, to_server, seen.clone(), None) => {}
-        () = pump(from_server, to_client, seen, Some(replies)) => {}
+        () = pump(from_client, to_server, seen.clone(), number, None) => {}
+        () = pump(from_server, to_client, seen, number, Some(&counts.replies)) => {}
         _ = ended.wait_for(|state| state.cuts > cuts || state.weather == Weather::Down) => {}
     }
 }
@@ -118,21 +133,21 @@ async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut seen: watch::Receiver<State>,
-    replies: Option<Arc<AtomicU64>>,
+    connection: u64,
+    replies: Option<&AtomicU64>,
 ) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        let number = replies.as_ref().map(|replies| replies.fetch_add(1, Ordering::Relaxed));
-        let Ok(weather) = seen.wait_for(|state| state.weather != Weather::Silent).await.map(|state| state.weather) else {
-            return;
-        };
+        let reply = replies.map(|replies| replies.fetch_add(1, Ordering::Relaxed));
+        let Ok(weather) = seen.wait_for(|state| !state.holds_back(connection)).await.map(|state| state.weather) else { return };
         let bytes = buffer.get(..read).unwrap_or_default();
         let passed = match weather {
-            Weather::Delayed(delay) => {
+            Weather::LateReplies(_) if reply.is_none() => to.write_all(bytes).await,
+            Weather::Delayed(delay) | Weather::LateReplies(delay) => {
                 sleep(delay).await;
                 to.write_all(bytes).await
             }
-            Weather::Losing(every) if number.is_some_and(|number| number % every == every - 1) => return,
+            Weather::Losing(every) if reply.is_some_and(|reply| reply % every == every - 1) => return,
             Weather::Throttled(piece, pause) => in_pieces(&mut to, bytes, piece, pause).await,
             _ => to.write_all(bytes).await,
         };

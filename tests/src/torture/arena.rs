@@ -111,12 +111,13 @@ pub struct Arena {
     pub folder: TempDir,
 }
 
-/// The settings of a run: everything happens soon, in few partitions and small batches.
-pub(super) fn settings(hot: &str, cold: &str) -> String {
+/// The settings of a run: everything happens soon, in few partitions and small batches. Those who only look are patient.
+pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
+    let [connect, response, statement] = if is_patient { ["5s", "5s", "20s"] } else { ["500ms", "400ms", "2s"] };
     format!(
         "[redis]\nurl = {hot:?}\nprefix = \"torture\"\npartitions = 16\n\
-         connect_timeout = \"500ms\"\nresponse_timeout = \"400ms\"\nwait_timeout = \"1s\"\n\
-         [sql]\nurl = {cold:?}\nconnect_timeout = \"500ms\"\nacquire_timeout = \"1s\"\nstatement_timeout = \"2s\"\n\
+         connect_timeout = {connect:?}\nresponse_timeout = {response:?}\nwait_timeout = \"1s\"\n\
+         [sql]\nurl = {cold:?}\nconnect_timeout = {connect:?}\nacquire_timeout = \"1s\"\nstatement_timeout = {statement:?}\n\
          [hot]\nclean_ttl = \"1s\"\nabsent_ttl = \"300ms\"\ntouch_interval = \"300ms\"\noperation_deadline = \"2s\"\n\
          [landing]\ninterval = \"20ms\"\nbatch_rows = 40\nlock_ttl = \"1s\"\nworker_ttl = \"1s\"\n\
          backoff_min = \"20ms\"\nbackoff_max = \"500ms\"\nerror_retry_min = \"200ms\"\nerror_retry_max = \"1s\"\n"
@@ -148,14 +149,14 @@ impl Arena {
             let cold_url = database.replace(&format!(":{}/", cold.port()), &format!(":{}/", link.port()));
             links.cold.push(link);
             let path = folder.path().join(format!("{who}.toml"));
-            std::fs::write(&path, settings(&hot_url, &cold_url))?;
+            std::fs::write(&path, settings(&hot_url, &cold_url, false))?;
             configs.push(path);
         }
         let direct = match &hot {
             Hot::Single(server) => server.url(),
             Hot::Cluster(cluster) => cluster.url(),
         };
-        let settings = Settings::from_toml(&settings(&direct, &database), "torture")?;
+        let settings = Settings::from_toml(&settings(&direct, &database, true), "torture")?;
         let tiers = open(&settings).await?;
         watch(&database).await?;
         let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };
@@ -196,6 +197,14 @@ impl Arena {
     /// The hot tier is away.
     pub async fn backlog(&self) -> Result<Backlog> {
         Ok(Backlog::read(self.tiers.hot().as_ref()).await?)
+    }
+
+    /// How long the histories are by now, in bytes.
+    #[must_use]
+    pub fn played(&self) -> u64 {
+        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        let histories = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "history"));
+        histories.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
     /// Remembers that the hot tier came back older.

@@ -43,7 +43,7 @@ impl Arena {
     fn start(args: &Args, exe: &Path) -> Result<Self> {
         let folder = TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
         let database = format!("sqlite:{}", folder.path().join("game.db").display());
-        let text = settings("memory:", &database);
+        let text = settings("memory:", &database, false);
         let config = folder.path().join("game.toml");
         std::fs::write(&config, &text)?;
         let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };

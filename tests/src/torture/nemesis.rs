@@ -44,8 +44,9 @@ pub struct Planned {
 const EACH: Duration = Duration::from_millis(1_700);
 /// How long a run may go on beyond its time to do all that it planned.
 const LONGER: Duration = Duration::from_secs(90);
-/// The longest pause between two faults.
+/// The longest pause between two faults of a group, and the longest of every fourth: time in which something lands.
 const PAUSE_MAX_MS: u64 = 400;
+const REST_MAX_MS: u64 = 2_000;
 
 /// What each group of faults is to do in this time.
 #[must_use]
@@ -85,7 +86,8 @@ pub async fn torment(
     let possible: Vec<Fault> = faults.iter().copied().filter(|fault| fault.group() == group).collect();
     let mut injections: Vec<Injection> = Vec::new();
     while !possible.is_empty() && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER)) {
-        sleep(Duration::from_millis(rng.random_range(0..PAUSE_MAX_MS))).await;
+        let longest = if rng.random_range(0..4) == 0 { REST_MAX_MS } else { PAUSE_MAX_MS };
+        sleep(Duration::from_millis(rng.random_range(0..longest))).await;
         let next = left.first().copied().unwrap_or_else(|| any(&possible, &mut rng));
         let at = now();
         let hit = inject(next, &mut rng).await;

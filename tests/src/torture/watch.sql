@@ -31,4 +31,8 @@ BEGIN
         INSERT INTO torture_flaw (what, name, held, came)
         VALUES ('a falling version', CONCAT(NEW.logic_type, '/', NEW.owner_id, '/', NEW.field), OLD.up_version, NEW.up_version);
     END IF;
+    IF NEW.up_version = OLD.up_version AND (NEW.value <> OLD.value OR NEW.is_del <> OLD.is_del) THEN
+        INSERT INTO torture_flaw (what, name, held, came)
+        VALUES ('another value', CONCAT(NEW.logic_type, '/', NEW.owner_id, '/', NEW.field), OLD.up_version, NEW.up_version);
+    END IF;
 END

@@ -116,6 +116,8 @@ faults! {
     HotCut "hot-cut" Hot [Single] [Writing, Snapshot];
     /// Connections to Redis fall silent; what they held back arrives later.
     HotSilent "hot-silent" Hot [Single] [Writing, Snapshot];
+    /// Connections to Redis fall silent, new ones do not; what the old ones held back arrives behind what the new ones brought.
+    HotStuck "hot-stuck" Hot [Single] [Writing, Snapshot];
     /// Replies of Redis are lost after the command was carried out.
     HotLost "hot-lost" Hot [Single] [Writing, Snapshot];
     /// Bytes to and from Redis come in pieces.
@@ -144,6 +146,8 @@ faults! {
     ColdCut "cold-cut" Cold [Single, Cluster] [Writing, Snapshot];
     /// Connections to the database fall silent; what they held back arrives later.
     ColdSilent "cold-silent" Cold [Single, Cluster] [Snapshot];
+    /// Connections to the database fall silent, new ones do not; what the old ones held back arrives later.
+    ColdStuck "cold-stuck" Cold [Single, Cluster] [Snapshot];
     /// Replies of the database are lost after the statement was carried out, that of a COMMIT among them.
     ColdLost "cold-lost" Cold [Single, Cluster] [Snapshot];
     /// Bytes to and from the database come in pieces.
@@ -166,10 +170,10 @@ impl Fault {
             Self::RedisKill | Self::RedisPause | Self::ScriptFlush | Self::Memory | Self::Clock => {
                 hot::inject(self, arena, wanted, rng).await
             }
-            Self::HotDelay | Self::HotCut | Self::HotSilent | Self::HotLost | Self::HotThrottle => {
+            Self::HotDelay | Self::HotCut | Self::HotSilent | Self::HotStuck | Self::HotLost | Self::HotThrottle => {
                 link::inject(self, arena, wanted, rng).await
             }
-            Self::ColdDelay | Self::ColdCut | Self::ColdSilent | Self::ColdLost | Self::ColdThrottle => {
+            Self::ColdDelay | Self::ColdCut | Self::ColdSilent | Self::ColdStuck | Self::ColdLost | Self::ColdThrottle => {
                 let _calm = arena.calm.lock().await;
                 link::inject(self, arena, wanted, rng).await
             }

@@ -67,14 +67,18 @@ impl Watcher {
 /// How long a phase is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until landing is in the phase that is wanted, and answers in which it is: the one wanted, or any other after some time.
+/// Waits until landing, or play, is in the phase that is wanted. Answers in which landing is: the one wanted, or any other after
+/// some time.
 pub async fn reach(arena: &Arena, wanted: Phase) -> Option<Phase> {
     let mut watcher = Watcher::default();
     let deadline = Instant::now() + PATIENCE;
+    let played = arena.played();
     let mut phase = None;
     while Instant::now() < deadline {
         phase = arena.backlog().await.ok().map(|backlog| watcher.phase(&backlog, |_| true));
-        if wanted == Phase::Writing || phase.is_some_and(|phase| phase.is(wanted)) {
+        let reached =
+            if wanted == Phase::Writing { arena.played() > played } else { phase.is_some_and(|phase| phase.is(wanted)) };
+        if reached {
             return phase;
         }
         sleep(Duration::from_millis(2)).await;

@@ -125,8 +125,12 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
                 let landed = row.map_or(0, |row| row.version);
                 let number = row.and_then(|row| std::str::from_utf8(&row.value).ok()?.parse().ok()).unwrap_or(0);
                 let later = acked.iter().filter(|one| one.version > landed).map(|one| one.value);
-                // Without an acknowledged increment in this era, what it began with is what it may have ended with.
-                let began = if acked.is_empty() { bases } else { Vec::new() };
+                // What the era began with, unless something that was acknowledged in it has landed.
+                let began = match acked.first() {
+                    None => bases,
+                    Some(first) if first.version > landed => vec![first.value - first.by],
+                    Some(_) => Vec::new(),
+                };
                 std::iter::once(number).chain(later).chain(began).collect()
             }
             (None, Some(value)) => vec![value],

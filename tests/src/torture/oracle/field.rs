@@ -161,7 +161,9 @@ impl Timeline {
             return Err(NoTimeline::Flawed(Flaw::new("V2", name, detail)));
         }
         self.flushed = 0;
-        let first = self.steps.iter().rposition(|step| step.era < era || step.version.is_some_and(|version| version <= landed));
+        let begins = self.steps.iter().position(|step| step.era == era);
+        let known = self.steps.iter().rposition(|step| step.era == era && step.version.is_some_and(|version| version <= landed));
+        let first = known.or(begins);
         let mut cells: BTreeSet<Cell> =
             self.steps.iter().skip(first.unwrap_or_default()).flat_map(|step| step.cells.iter().cloned()).collect();
         cells.insert(row.map_or(Cell::Absent, cell_of));

@@ -19,16 +19,20 @@ use rand::{RngExt as _, SeedableRng as _};
 use storage_config::Settings;
 use storage_sdk::{ByteStorage, Outcome, Storage, Write};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::history::{Call, End, Log};
 
 /// Owners of one game server that it alone writes.
-pub const OWN: u32 = 160;
+pub const OWN: u32 = 240;
 /// Tasks of one game server; each writes its own share of the owners.
 pub const TASKS: u32 = 16;
 /// How often a write whose outcome is unknown is repeated under its id.
 const REPEATS: u32 = 4;
+/// Tasks that write one owner each again and again as soon as it is cold.
+const CHURNERS: u32 = 3;
+/// How long a key stays the hottest, in milliseconds.
+const DRIFT_MS: u128 = 1_200;
 /// The longest pause after an operation, in microseconds.
 const PAUSE_MAX: u64 = 6_000;
 
@@ -112,6 +116,7 @@ pub(super) struct Player {
     sequence: u64,
     /// The last versions seen of owners, by their numbers.
     seen: Vec<storage_sdk::Version>,
+    begun: Instant,
 }
 
 impl Player {
@@ -127,14 +132,16 @@ impl Player {
             rng: StdRng::seed_from_u64(args.seed ^ place),
             sequence: 0,
             seen: vec![storage_sdk::Version::ZERO; usize::try_from(OWN)?],
+            begun: Instant::now(),
         })
     }
 
     async fn play(mut self) -> Result<()> {
         while !*self.stop.borrow() {
             match self.rng.random_range(0..100) {
-                0..76 => self.play_own().await?,
-                76..86 => self.look_at_others().await?,
+                0..30 if self.task < CHURNERS => self.churn().await?,
+                0..70 => self.play_own().await?,
+                70..86 => self.look_at_others().await?,
                 86..94 => self.count().await?,
                 _ => self.append().await?,
             }
@@ -155,11 +162,13 @@ impl Player {
         format!("{kind}{}.{}.{}.{}", self.args.server, self.args.generation, self.task, self.sequence)
     }
 
-    /// A number below `all`, small ones more often: the hot keys.
+    /// A number below `all`, some more often than others: the hot keys. They change over time, so what was hot becomes cold and
+    /// keeps what it has.
     fn hot(&mut self, all: u32) -> u32 {
         let share = self.rng.random_range(0.0..1.0_f64).powi(3);
-        let at = (0..all).find(|at| share < f64::from(at + 1) / f64::from(all));
-        at.unwrap_or(0)
+        let at = (0..all).find(|at| share < f64::from(at + 1) / f64::from(all)).unwrap_or(0);
+        let drift = u32::try_from(self.begun.elapsed().as_millis() / DRIFT_MS).unwrap_or(0);
+        (at + drift) % all
     }
 
     /// Sends a write, mostly until its outcome is known: the recipe that the README gives.

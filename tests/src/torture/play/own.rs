@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rand::RngExt as _;
-use storage_sdk::{Ack, ByteOwner, Counters, Durability, Record, Version};
+use storage_sdk::{Ack, ByteOwner, Counters, Durability, Evicted, Record, Version};
+use tokio::time::sleep;
 
-use super::{OWN, Player, TASKS};
+use super::{CHURNERS, OWN, Player, TASKS};
 use crate::torture::history::{Call, Effect, End};
 use crate::torture::value::{token_of, value_of};
 
 /// How long a flush, or a write that asks to be landed, waits for the database.
 const FLUSH: Duration = Duration::from_secs(2);
+/// How often an eviction looks whether the owner is gone.
+const CHURN_TRIES: u32 = 30;
 
 fn acked(ack: &Ack) -> End {
     End::Acked { version: ack.version().get(), changed: ack.changed(), counted: Vec::new() }
@@ -69,10 +72,37 @@ impl Player {
         Ok(())
     }
 
+    /// Writes an owner and has it dropped from the hot tier as soon as it has landed, some times. A load that was under way all the
+    /// while brings what is old by now.
+    pub(super) async fn churn(&mut self) -> Result<()> {
+        let name = format!("player/p{}-{}", self.args.server, self.task);
+        let owner = self.owner(&name)?;
+        for _ in 0..self.rng.random_range(1..4) {
+            self.update(&name, &owner, None, Durability::Cached).await?;
+            for _ in 0..CHURN_TRIES {
+                let number = self.log.begin(self.task, &name, &Call::Evict)?;
+                let evicted = owner.evict().await;
+                self.ended(number, End::Done(0))?;
+                if !evicted.is_ok_and(|evicted| evicted == Evicted::WhenLanded) {
+                    break;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+        if self.rng.random_range(0..3) > 0 {
+            self.update(&name, &owner, None, Durability::Cached).await?;
+        }
+        Ok(())
+    }
+
     /// Reads an owner that another task writes.
     pub(super) async fn look_at_others(&mut self) -> Result<()> {
         let server = self.rng.random_range(0..self.args.servers);
-        let name = format!("player/p{server}-{}", self.hot(OWN / TASKS) * TASKS + self.rng.random_range(0..TASKS));
+        let at = match self.rng.random_range(0..3) {
+            0 => self.rng.random_range(0..CHURNERS),
+            _ => self.hot(OWN / TASKS) * TASKS + self.rng.random_range(0..TASKS),
+        };
+        let name = format!("player/p{server}-{at}");
         let owner = self.owner(&name)?;
         if self.rng.random_range(0..3) == 0 {
             self.get(&name, &owner).await?

@@ -10,9 +10,9 @@ use crate::torture::history::{Call, Effect, End};
 use crate::torture::value::token_of;
 
 /// How many owners have a shared counter.
-pub const GUILDS: u32 = 6;
+pub const GUILDS: u32 = 12;
 /// How many owners hold a chain.
-pub const ROOMS: u32 = 6;
+pub const ROOMS: u32 = 12;
 /// The field of a shared counter.
 pub const GOLD: &str = "gold";
 

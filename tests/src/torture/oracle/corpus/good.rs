@@ -42,9 +42,12 @@ fn what_had_not_landed_may_be_gone_after_the_hot_tier_came_back_older() {
         || Case::default().set(10, "f0", "a", 1).set(20, "f0", "b", 2).set(30, "f0", "c", 3).rewound(50, 60, vec![landed()]);
     passes(case().read(70, "f0", Some("b"), 2).set(80, "f0", "d", 4).holds("f0", "d", 4));
     passes(case().read(70, "f0", Some("c"), 3).holds("f0", "c", 3));
-    let landed = row("guild/g0/gold", b"5", 1, 0);
-    let case = Case::default().incr(0, 10, 5, 5, 1).incr(0, 20, 7, 12, 2).rewound(50, 60, vec![landed]);
+    let landed = || row("guild/g0/gold", b"5", 1, 0);
+    let case = Case::default().incr(0, 10, 5, 5, 1).incr(0, 20, 7, 12, 2).rewound(50, 60, vec![landed()]);
     passes(case.incr(1, 70, 1, 6, 9).holds_gold(6));
+    // The second copy is from before anything happened since the first came back, and nothing has landed since.
+    let case = Case::default().incr(0, 10, 5, 5, 1).incr(0, 20, 7, 12, 2).rewound(50, 60, vec![landed()]).incr(0, 70, 1, 13, 9);
+    passes(case.rewound(80, 90, vec![landed()]).incr(1, 100, 2, 14, 12).holds_gold(14));
 }
 
 #[test]
