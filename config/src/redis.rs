@@ -51,8 +51,9 @@ pub struct RedisSettings {
 /// What happens to operations while the hot tier's identity has changed and the database can't be asked what has landed (R14).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unverified {
-    /// `serve`: operations go on, warned of and counted. A read may return what is older than what has landed; and if Redis came
-    /// back older, a write hides rows of the owner's other fields that are newer than Redis' values, also later.
+    /// `serve`: operations go on, warned of and counted. If Redis came back older, a read may return what is older than what has
+    /// landed, and an increment counts on from that and replaces what had landed of its field. Once the database answers, owners
+    /// are compared field by field: what was written meanwhile stays, of all other fields the newer of both.
     Serve,
     /// `refuse`: operations fail with an error of their own until the database answers. Nothing that landed can be lost.
     #[default]

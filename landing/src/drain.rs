@@ -10,10 +10,12 @@ use tokio::time::{Instant, sleep};
 /// What waits in each partition at one moment, or about it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backlog {
-    /// The hot tier's time.
+    /// The hot tier's time; 0 if nobody could be asked for it.
     pub now: Timestamp,
-    /// All partitions, in order.
+    /// All partitions that could be looked at, in order.
     pub partitions: Vec<(Partition, PartitionPeek)>,
+    /// The others, and why. Only [`Backlog::reachable`] leaves any.
+    pub away: Vec<(Partition, HotError)>,
 }
 
 impl Backlog {
@@ -25,9 +27,36 @@ impl Backlog {
     /// # Cancel safety
     /// Only reads.
     pub async fn read(hot: &dyn HotStore) -> Result<Self, HotError> {
+        let mut backlog = Self::reachable(hot).await?;
+        match backlog.away.pop() {
+            Some((_, error)) => Err(error),
+            None => Ok(Self { now: hot.time().await?, ..backlog }),
+        }
+    }
+
+    /// Looks at the partitions that can be reached, of a cluster that lacks a master for instance. Reads no mark.
+    ///
+    /// # Errors
+    /// None can be reached.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn reachable(hot: &dyn HotStore) -> Result<Self, HotError> {
         let all: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
-        let peeks = hot.peek(&all).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { now: hot.time().await?, partitions: all.into_iter().zip(peeks).collect() })
+        let mut backlog = Self::default();
+        for (partition, peek) in all.iter().zip(hot.peek(&all).await) {
+            match peek {
+                Ok(peek) => backlog.partitions.push((*partition, peek)),
+                Err(error) => backlog.away.push((*partition, error)),
+            }
+        }
+        match (hot.time().await, backlog.partitions.is_empty()) {
+            (Ok(now), _) => backlog.now = now,
+            (Err(error), true) => return Err(error),
+            // The server that tells the time is away, too: there are no ages then.
+            (Err(_), false) => {}
+        }
+        Ok(backlog)
     }
 
     /// Marks that wait to be landed: dirty maps and snapshots, and marks on probation that are to become live again.
@@ -51,7 +80,8 @@ impl Backlog {
     /// The age of the oldest unlanded mark.
     #[must_use]
     pub fn oldest(&self) -> Option<Duration> {
-        self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min().map(|oldest| self.now.since(oldest))
+        let oldest = self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min();
+        oldest.filter(|_| self.now > Timestamp::default()).map(|oldest| self.now.since(oldest))
     }
 
     /// The partitions that hold something of what was found, or something refused.

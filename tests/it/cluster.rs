@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use futures::future::join_all;
-use storage_servers::RedisCluster;
+use storage_landing::Backlog;
+use storage_servers::{ClusterOptions, RedisCluster, RedisOptions};
 use storage_tests::{Stack, World, rows, stack, until};
+use tokio::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_serves_lands_and_hot_loads_while_a_slot_moves_and_a_master_is_killed() -> Result<()> {
@@ -39,6 +41,34 @@ async fn a_cluster_serves_lands_and_hot_loads_while_a_slot_moves_and_a_master_is
         player.evict().await?;
         assert_eq!(player.get(["round"]).await?["round"].as_deref(), Some(&b"3"[..]));
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_shows_what_it_can_reach_of_a_cluster_that_lacks_a_master_and_names_the_rest() -> Result<()> {
+    let args = ["--cluster-require-full-coverage", "no"].map(str::to_owned).to_vec();
+    let redis = RedisOptions { args, ..RedisOptions::default() };
+    let cluster = RedisCluster::start_with(ClusterOptions { redis, ..ClusterOptions::default() }).await?;
+    let world = World::on(&cluster.url(), stack::mariadb().await?).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, &world.text)?;
+    let stack = Stack::with(world).await?;
+    for id in 0..60 {
+        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+    }
+    assert_eq!(stack.backlog().await?.marks(), 60);
+    cluster.node(cluster.owner_of(slot_of("{0}")).await?)?.kill()?;
+
+    let hot = stack.storage.tiers().hot();
+    let backlog = Backlog::reachable(hot.as_ref()).await?;
+    assert!(backlog.away.iter().any(|(partition, _)| partition.0 == 0), "{backlog:?}");
+    assert!((1..60).contains(&backlog.marks()) && backlog.partitions.len() + backlog.away.len() == 8, "{backlog:?}");
+    assert!(Backlog::read(hot.as_ref()).await.is_err(), "it is not all of it");
+    let output = Command::new(env!("CARGO_BIN_EXE_worker")).args(["status", "--config"]).arg(&config).output().await?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(printed.contains("        0  away: peek: ") && printed.contains("total"), "{printed}");
     Ok(())
 }
 

@@ -74,7 +74,8 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Connects, loads the scripts and looks at the server.
+    /// Connects, loads the scripts and looks at the server; of a cluster, at the masters that can be reached. The others are looked
+    /// at when they can.
     ///
     /// # Errors
     /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Policy`: its
@@ -96,14 +97,20 @@ impl RedisStore {
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };
-        store.check_nodes(OPERATION).await?;
+        let checked = store.recheck().await;
+        let is_away = |checked: &Result<(), Failure>| matches!(checked, Err(Failure::NoConnection(_)));
+        let some = checked.iter().any(Result::is_ok);
+        checked.into_iter().filter(|checked| !(some && is_away(checked))).collect::<Result<(), _>>().map_err(failed)?;
         Ok(store)
     }
 
-    async fn check_nodes(&self, operation: &'static str) -> Result<(), HotError> {
+    async fn recheck(&self) -> Vec<Result<(), Failure>> {
         let nodes = self.router.nodes();
-        let checks = futures::future::join_all(nodes.iter().map(|node| node.recheck())).await;
-        let checked: Result<(), Failure> = checks.into_iter().collect();
+        futures::future::join_all(nodes.iter().map(|node| node.recheck())).await
+    }
+
+    async fn check_nodes(&self, operation: &'static str) -> Result<(), HotError> {
+        let checked: Result<(), Failure> = self.recheck().await.into_iter().collect();
         checked.map_err(|failure| hot_error(failure, operation, false, None))
     }
 

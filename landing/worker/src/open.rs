@@ -35,6 +35,19 @@ pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     Ok(hot)
 }
 
+/// The hot tier, open, though not all of its servers may answer; for looking only.
+///
+/// # Errors
+/// None of it can be reached, or it must not be used.
+pub async fn hot_in_part(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
+    refuse_memory(settings)?;
+    let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    match hot.fix_partition_count().await {
+        Err(error) if !matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted) => Err(error).context("the hot tier"),
+        _ => Ok(hot),
+    }
+}
+
 /// The memory engine is alone in its process, so no other process can land or look at it.
 fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
     anyhow::ensure!(

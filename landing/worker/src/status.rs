@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
+use storage_dirty::HotError;
 use storage_landing::{Backlog, Pressure};
+use storage_model::Partition;
 
 use crate::cli::ConfigArgs;
 use crate::open;
@@ -43,6 +45,9 @@ struct Line {
     oldest_unlanded_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<String>,
+    /// Why the partition could not be looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    away: Option<String>,
 }
 
 fn status(backlog: &Backlog, pressure: Pressure) -> Status {
@@ -61,8 +66,16 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
             probation: peek.probation,
             oldest_unlanded_seconds: peek.oldest().map(|oldest| backlog.now.since(oldest).as_secs_f64()),
             holder: peek.holder.clone(),
+            away: None,
         });
     }
+    let away = |(partition, error): &(Partition, HotError)| Line {
+        partition: Some(partition.0),
+        away: Some(error.to_string()),
+        ..Line::default()
+    };
+    partitions.extend(backlog.away.iter().map(away));
+    partitions.sort_by_key(|line| line.partition);
     Status { pressure_percent: pressure.percent, pressure: pressure.reason, total, partitions }
 }
 
@@ -77,7 +90,9 @@ fn print(status: &Status) {
         println!("{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", age(line));
     };
     for line in &status.partitions {
-        if line.live + line.snapshot + line.errors + line.probation > 0 || line.holder.is_some() {
+        if let Some(why) = &line.away {
+            println!("{:>9}  away: {why}", line.partition.unwrap_or_default());
+        } else if line.live + line.snapshot + line.errors + line.probation > 0 || line.holder.is_some() {
             row(&line.partition.unwrap_or_default().to_string(), line);
         }
     }
@@ -89,20 +104,24 @@ fn print(status: &Status) {
     }
 }
 
-/// Prints what waits.
+/// Prints what waits, as far as it can be reached; ends with 1 if some of it can't.
 ///
 /// # Errors
-/// The hot tier can't be reached.
+/// Nothing of the hot tier can be reached.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
-    let hot = open::hot(&settings).await?;
-    let backlog = Backlog::read(hot.as_ref()).await?;
-    let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
+    let hot = open::hot_in_part(&settings).await?;
+    let backlog = Backlog::reachable(hot.as_ref()).await?;
+    let memory = match hot.memory().await {
+        Err(_) if !backlog.away.is_empty() => None,
+        memory => memory?,
+    };
+    let pressure = Pressure::of(&settings.backpressure, &backlog, memory);
     let status = status(&backlog, pressure);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&status)?);
     } else {
         print(&status);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if backlog.away.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

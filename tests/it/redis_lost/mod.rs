@@ -1,5 +1,9 @@
 //! R14: a Redis that forgot is noticed, and what has landed survives.
 
+mod damage;
+mod failover;
+mod load;
+mod two_masters;
 mod unverified;
 
 use anyhow::Result;

@@ -1,0 +1,128 @@
+//! Counters that count all the time, and an eye on the database: what had landed is never lost, read older, or built on older.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use storage_sdk::ByteOwner;
+use storage_tests::{Stack, rows, until};
+use tokio::task::JoinSet;
+
+const PLAYERS: usize = 12;
+
+/// What was seen in the database of a player's counter: at least this much had landed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Landed {
+    version: u64,
+    gold: i64,
+}
+
+/// Players that play on whatever happens, and somebody who watches their rows.
+pub(super) struct Load {
+    database: String,
+    players: Vec<ByteOwner>,
+    landed: Arc<Mutex<Vec<Landed>>>,
+    stop: Arc<AtomicBool>,
+    tasks: JoinSet<Result<()>>,
+}
+
+impl Load {
+    pub(super) async fn start(stack: &Stack) -> Result<Self> {
+        let players: Vec<_> = (0..PLAYERS).map(|id| stack.player(&id.to_string())).collect();
+        let mut load = Self {
+            database: stack.database.clone(),
+            players,
+            landed: Arc::new(Mutex::new(vec![Landed::default(); PLAYERS])),
+            stop: Arc::default(),
+            tasks: JoinSet::new(),
+        };
+        for (id, player) in load.players.iter().enumerate() {
+            let (player, landed, stop) = (player.clone(), load.landed.clone(), load.stop.clone());
+            load.tasks.spawn(async move { play(id, &player, &landed, &stop).await });
+        }
+        let (database, landed, stop) = (load.database.clone(), load.landed.clone(), load.stop.clone());
+        load.tasks.spawn(async move { watch(&database, &landed, &stop).await });
+        load.advance().await?;
+        Ok(load)
+    }
+
+    /// Waits until something newer of every player has landed.
+    pub(super) async fn advance(&mut self) -> Result<()> {
+        let before = locked(&self.landed).clone();
+        until("something newer of every player lands", async || {
+            if let Some(ended) = self.tasks.try_join_next() {
+                ended??;
+                anyhow::bail!("a player stopped");
+            }
+            Ok(locked(&self.landed).iter().zip(&before).all(|(now, before)| now.gold >= before.gold + 2))
+        })
+        .await
+    }
+
+    /// Stops, lands the rest, and compares both tiers.
+    pub(super) async fn finish(mut self, stack: &Stack) -> Result<()> {
+        self.stop.store(true, Ordering::SeqCst);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended??;
+        }
+        stack.landed().await?;
+        see(&self.database, &self.landed).await?;
+        for (player, landed) in self.players.iter().zip(locked(&self.landed).clone()) {
+            let last = player.incr("gold", 1).await?;
+            ensure!(last.value() == landed.gold + 1, "{player:?} counts {} after {landed:?}", last.value());
+            ensure!(last.version().get() > landed.version, "{player:?} is at {} after {landed:?}", last.version());
+        }
+        let owners: Vec<_> = self.players.iter().map(|player| player.owner().clone()).collect();
+        stack.landed().await?;
+        let compared = stack.storage.tiers().compare(&owners).await?;
+        ensure!(compared.conflicts.is_empty(), "{compared:?}");
+        Ok(())
+    }
+}
+
+async fn play(id: usize, player: &ByteOwner, landed: &Mutex<Vec<Landed>>, stop: &AtomicBool) -> Result<()> {
+    let least = || locked(landed).get(id).copied().unwrap_or_default();
+    while !stop.load(Ordering::SeqCst) {
+        let before = least();
+        // A call that fails while servers are replaced says so; what it says when it succeeds has to be right.
+        if let Ok(done) = player.incr("gold", 1).await {
+            ensure!(done.value() > before.gold, "{player:?} counts {} after {before:?} had landed", done.value());
+            ensure!(done.version().get() > before.version, "{player:?} is at {} after {before:?} had landed", done.version());
+        }
+        let before = least();
+        if let Ok(read) = player.get(["gold"]).await {
+            let gold = read["gold"].as_ref().with_context(|| format!("{player:?} has no gold after {before:?}"))?;
+            let gold: i64 = std::str::from_utf8(gold)?.parse()?;
+            ensure!(gold >= before.gold, "{player:?} reads {gold} after {before:?} had landed");
+        }
+        // Others need the processor, too.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+async fn watch(database: &str, landed: &Mutex<Vec<Landed>>, stop: &AtomicBool) -> Result<()> {
+    while !stop.load(Ordering::SeqCst) {
+        see(database, landed).await?;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// Looks at the rows: none has gone back.
+async fn see(database: &str, landed: &Mutex<Vec<Landed>>) -> Result<()> {
+    for row in rows(database).await? {
+        let id: usize = row.name.split('/').nth(1).unwrap_or_default().parse()?;
+        let now = Landed { version: row.version, gold: std::str::from_utf8(&row.value)?.parse()? };
+        let mut landed = locked(landed);
+        let before = landed.get_mut(id).with_context(|| format!("{} is nobody's", row.name))?;
+        ensure!(now.gold >= before.gold && now.version >= before.version, "{} went from {before:?} to {now:?}", row.name);
+        *before = now;
+    }
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,52 @@
+//! A master that goes on after another has taken over, without knowing it (H52).
+
+use anyhow::{Context as _, Result};
+use storage_sdk::ByteOwner;
+use storage_servers::{RedisOptions, RedisServer};
+use storage_tests::{Stack, World, stack, until};
+
+async fn gold(player: &ByteOwner) -> Result<String> {
+    let read = player.get(["gold"]).await?;
+    Ok(String::from_utf8_lossy(read["gold"].as_ref().context("no gold")?).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_replaced_master_lands_is_seen_by_the_one_that_took_over() -> Result<()> {
+    let old = RedisServer::start(RedisOptions::default()).await?;
+    let new = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&old.url(), stack::mariadb().await?).await?;
+    let taken_over = World::with_urls(&new.url(), &world.database, &world.settings.redis.prefix)?;
+    let before = Stack::with(world).await?;
+    // Two players of one partition.
+    let ann = before.player("ann");
+    let partition = ann.owner().partition(8);
+    let other = (0..).map(|id| before.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
+    let eve = other.context("some id is of the same partition")?;
+    let worker = before.worker();
+    for player in [&ann, &eve] {
+        player.update([("gold", "10")]).await?;
+    }
+    before.landed().await?;
+    new.call(&["REPLICAOF", "127.0.0.1", &old.port().to_string()]).await?;
+    let linked = async || Ok(new.call(&["INFO", "replication"]).await?.text()?.contains("master_link_status:up"));
+    until("the replica is in sync", linked).await?;
+    new.call(&["REPLICAOF", "NO", "ONE"]).await?;
+
+    let after = Stack::with(taken_over).await?;
+    let successor = after.worker();
+    let (new_ann, new_eve) = (after.player("ann"), after.player(eve.owner().id()));
+    new_ann.update([("gold", "20")]).await?;
+    after.landed().await?;
+    assert_eq!(gold(&new_eve).await?, "10");
+
+    eve.update([("gold", "30")]).await?;
+    before.landed().await?;
+    worker.stop().await?;
+    // The next landing finds out.
+    new_ann.update([("gold", "21")]).await?;
+    after.landed().await?;
+    assert_eq!(gold(&new_eve).await?, "30", "it has landed");
+    assert_eq!(new_eve.incr("gold", 1).await?.value(), 31);
+    after.landed().await?;
+    successor.stop().await
+}
