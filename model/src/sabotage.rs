@@ -77,6 +77,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-stamped-ever",
     "R14-uncompared",
     "R14-purged",
+    "R14-shared",
     "R14-marker",
     "R15-guess",
     "R15-version",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
 use storage_model::sabotage::broken;
-use storage_model::{DatabaseId, Partition};
+use storage_model::{DatabaseId, Epoch, Partition};
 use storage_sql::{PartitionRecord, Raise};
 
 use super::{TierError, Tiers};
@@ -28,11 +28,13 @@ pub enum Need {
 #[must_use]
 pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
     let recorded = state.record.as_ref().map(|record| record.epoch).unwrap_or_default();
-    let raise = Need::Raise(Raise { partition: cold.partition, seen: cold.epoch, above: recorded });
+    let of_partition = Raise { partition: cold.partition, seen: cold.epoch, above: recorded };
+    let raise = Need::Raise(of_partition);
     let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else { return raise };
     match cold.epoch.cmp(&record.epoch) {
         // Whoever raised it was lost before the record followed; or lands from another hot tier, such as the one that has taken
         // over while this one goes on without knowing it. With an epoch of its own for each, what one lands is seen by the other.
+        std::cmp::Ordering::Greater if broken("R14-shared") => Need::Raise(Raise { seen: Epoch(0), ..of_partition }),
         std::cmp::Ordering::Greater => raise,
         // The database is an older copy of itself: it has to overtake what the hot tier has seen.
         std::cmp::Ordering::Less => raise,
