@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use storage_dirty::{Entry, ErrorEntry, Map, Mark, Snapshot};
-use storage_model::{Partition, Timestamp};
+use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     pub(crate) rows_at_once: AtomicUsize,
     /// When error maps were last looked through. Only the pass under way touches it.
     pub(crate) replayed: Mutex<Option<Instant>>,
+    /// What the jitter of waits is drawn from.
+    pub(crate) jitter: OpId,
 }
 
 /// A partition that has work, and how far its snapshot was read.

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::error::Failure;
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Gate, Under};
+use super::transport::{Answer, Command, Dial, Gate, Under};
 use super::{RedisOptions, address, reply};
 
 /// What all nodes of one engine share.
@@ -28,6 +28,7 @@ pub(crate) struct Common {
     response_timeout: Duration,
     wait_timeout: Duration,
     gate: Option<Arc<dyn Gate>>,
+    dial: Option<Arc<dyn Dial>>,
     /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
     incarnations: Mutex<HashMap<String, u64>>,
     serials: AtomicU64,
@@ -41,6 +42,7 @@ impl Common {
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,
             gate: options.gate.clone(),
+            dial: options.dial.clone(),
             incarnations: Mutex::new(HashMap::new()),
             serials: AtomicU64::new(0),
         })
@@ -56,6 +58,12 @@ impl Common {
     /// A number above all that were given before: the order in which connections are opened and used.
     fn next_serial(&self) -> u64 {
         self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn connection_config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(self.response_timeout))
     }
 
     /// The longest that a call with one answer takes.
@@ -89,6 +97,7 @@ struct Lane {
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
 struct Line {
+    /// None for a connection that was dialled.
     pooled: Option<Connection>,
     ready: Ready,
 }
@@ -112,10 +121,7 @@ impl Drop for Line {
 impl Node {
     /// A node without connections; the first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(common.connect_timeout))
-            .set_response_timeout(Some(common.response_timeout));
-        let manager = Manager::new_with_config(info.clone(), config).map_err(Failure::from)?;
+        let manager = Manager::new_with_config(info.clone(), common.connection_config()).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
             .max_size(common.connections)
             .wait_timeout(Some(common.wait_timeout))
@@ -289,10 +295,16 @@ impl Node {
 
     /// Opens a connection, loads the scripts, and looks at the server.
     async fn open(&self) -> Result<Line, Failure> {
-        let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
-        let connection = MultiplexedConnection::clone(&pooled);
+        let (pooled, connection) = match &self.common.dial {
+            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
+            None => {
+                let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
+                let connection = MultiplexedConnection::clone(&pooled);
+                (Some(pooled), connection)
+            }
+        };
         let serial = self.common.next_serial();
-        let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
+        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial } };
         let mut pipeline = Pipeline::new();
         for script in SCRIPTS.all() {
             pipeline.cmd("SCRIPT").arg("LOAD").arg(script.source());
@@ -311,6 +323,16 @@ impl Node {
         line.ready.incarnation = self.common.number_of(&info.incarnation);
         self.judge(&info);
         Ok(line)
+    }
+
+    /// A connection over a stream that a test provides.
+    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
+        let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
+        let config = self.common.connection_config();
+        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
+        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
+        tokio::spawn(driver);
+        Ok(connection)
     }
 
     fn judge(&self, info: &ServerInfo) {
