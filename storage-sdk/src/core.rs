@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::touch::Touches;
+use crate::write::DEADLINE_MAX;
 use crate::{Error, Kind, Result};
 
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
@@ -180,8 +181,14 @@ impl Core {
                     None
                 }
                 // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
-                // will be, since neither time nor versions go back.
-                Ok(Mutated::Refused(refusal @ (Refusal::Expired | Refusal::Version(_)))) => return Err(Error::refused(&refusal)),
+                // will be, since versions do not go back.
+                Ok(Mutated::Refused(refusal @ Refusal::Version(_))) => return Err(Error::refused(&refusal)),
+                // The same, as long as ids of that time are remembered: not if the hot tier's clock was set far ahead meanwhile.
+                Ok(Mutated::Refused(Refusal::Expired)) => {
+                    let remembered = |now: Timestamp| now.since(mutation.deadline) < DEADLINE_MAX;
+                    let forgotten = unknown && !self.tiers.hot().time().await.is_ok_and(remembered);
+                    return Err(self.given_up(&mutation, forgotten, Error::refused(&Refusal::Expired)));
+                }
                 Ok(Mutated::Refused(refusal)) => return Err(self.given_up(&mutation, unknown, Error::refused(&refusal))),
                 Ok(Mutated::Load(_)) if loads < LOADS_MAX => {
                     loads += 1;

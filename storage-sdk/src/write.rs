@@ -109,7 +109,7 @@ impl<T> Write<T> {
 }
 
 /// The longest deadline: ids are remembered for twice as long.
-const DEADLINE_MAX: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE_MAX: Duration = Duration::from_secs(30);
 
 fn check_deadline(deadline: Duration) -> Result<()> {
     if deadline.is_zero() || deadline > DEADLINE_MAX {

@@ -3,6 +3,7 @@
 pub mod game;
 pub mod proxy;
 pub mod rows;
+pub mod sim;
 pub mod stack;
 
 pub use proxy::Proxy;
