@@ -44,8 +44,8 @@ pub enum HotUrl {
         /// The number of the database.
         database: u32,
     },
-    /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB]`, with TLS `rediss-sentinel://`.
-    /// The server that Sentinels call the master. The login is the server's; the Sentinels are asked without one.
+    /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB][?sentinel-user=USER&sentinel-pass=PASSWORD]`, with TLS
+    /// `rediss-sentinel://`. The server that Sentinels call the master.
     Sentinel {
         /// The Sentinels.
         sentinels: Vec<Node>,
@@ -55,6 +55,8 @@ pub enum HotUrl {
         tls: bool,
         /// Who logs in at the server.
         login: Login,
+        /// Who logs in at the Sentinels; nobody, if they ask for no password.
+        sentinel_login: Login,
         /// The number of the database.
         database: u32,
     },
@@ -136,14 +138,19 @@ fn unix(rest: &str) -> Result<HotUrl, UrlError> {
 }
 
 fn sentinel(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
-    let parts = Parts::parse(rest, 26379)?;
+    let mut parts = Parts::parse(rest, 26379)?;
+    let (user, password) = (parts.take("sentinel-user"), parts.take("sentinel-pass"));
     parts.no_query()?;
     let (master, number) = parts.path.split_once('/').unwrap_or((&parts.path, ""));
     if parts.nodes.is_empty() || master.is_empty() {
         return Err(expected("redis-sentinel://HOST,HOST/MASTER/DB with at least one host and the master's name"));
     }
+    if !master.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        return Err(expected("a master's name of letters, digits, '-', '.' and '_', which are all that Sentinels take"));
+    }
     let (master, database) = (master.to_owned(), database(number)?);
-    Ok(HotUrl::Sentinel { sentinels: parts.nodes, master, tls, login: parts.login, database })
+    let sentinel_login = Login { user: user.and_then(filled), password: password.and_then(filled).map(crate::Secret::new) };
+    Ok(HotUrl::Sentinel { sentinels: parts.nodes, master, tls, login: parts.login, sentinel_login, database })
 }
 
 fn cluster(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
@@ -165,14 +172,11 @@ impl fmt::Display for HotUrl {
             Self::Memory => f.write_str("memory:"),
             Self::Server { node, login, database, .. } => write!(f, "redis{s}://{login}{node}/{database}"),
             Self::Unix { path, login, database } => {
-                write!(f, "redis+unix://{}?db={database}", escaped(path))?;
-                if let Some(user) = &login.user {
-                    write!(f, "&user={}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))?;
-                }
-                login.password.as_ref().map_or(Ok(()), |_| write!(f, "&pass={HIDDEN}"))
+                write!(f, "redis+unix://{}?db={database}{}", escaped(path), parameters(login, "&user", "&pass"))
             }
-            Self::Sentinel { sentinels, master, login, database, .. } => {
-                write!(f, "redis{s}-sentinel://{login}{}/{}/{database}", list(sentinels), escaped(master))
+            Self::Sentinel { sentinels, master, login, sentinel_login, database, .. } => {
+                let parameters = parameters(sentinel_login, "&sentinel-user", "&sentinel-pass").replacen('&', "?", 1);
+                write!(f, "redis{s}-sentinel://{login}{}/{master}/{database}{parameters}", list(sentinels))
             }
             Self::Cluster { seeds, login, .. } => write!(f, "redis{s}-cluster://{login}{}", list(seeds)),
         }
@@ -183,6 +187,14 @@ impl fmt::Debug for HotUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// A login as parameters of these names, the password hidden.
+fn parameters(login: &Login, user: &str, password: &str) -> String {
+    let escaped = |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
+    let user = login.user.as_ref().map(|text| format!("{user}={}", escaped(text))).unwrap_or_default();
+    let password = login.password.as_ref().map(|_| format!("{password}={HIDDEN}")).unwrap_or_default();
+    user + &password
 }
 
 fn list(nodes: &[Node]) -> String {

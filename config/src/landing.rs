@@ -34,6 +34,10 @@ pub struct LandingSettings {
     pub error_retry_min: Duration,
     /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer write of the field is tried at once.
     pub error_retry_max: Duration,
+    /// How long landed marks stay on probation at least, and their owners in Redis: 0 to 1 day. Default: 0, off. If the database is
+    /// replaced or restarted meanwhile, they are landed again (H33). Choose more than the database may forget: what it commits between
+    /// two flushes, or what a replica lags behind. Costs memory for all that lands in twice this time. All processes need the same.
+    pub probation: Duration,
     /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. Past it, it fails and says what is left;
     /// nothing is lost.
     pub drain_deadline: Duration,
@@ -53,6 +57,7 @@ impl Default for LandingSettings {
             backoff_max: Duration::from_secs(10),
             error_retry_min: Duration::from_secs(10),
             error_retry_max: Duration::from_hours(1),
+            probation: Duration::ZERO,
             drain_deadline: Duration::from_mins(5),
         }
     }
@@ -75,6 +80,7 @@ impl Section for LandingSettings {
             Entry::new("backoff_max", &mut self.backoff_max, between(instant, while_)),
             Entry::new("error_retry_min", &mut self.error_retry_min, between(tenth, week)),
             Entry::new("error_retry_max", &mut self.error_retry_max, between(tenth, week)),
+            Entry::new("probation", &mut self.probation, between(Duration::ZERO, day)),
             Entry::new("drain_deadline", &mut self.drain_deadline, between(second, day)),
         ]
     }

@@ -26,11 +26,13 @@
 //! | [`SqlSettings`], [`ColdUrl`] | how to reach the cold tier |
 //! | [`HotSettings`] | how the hot tier is used as a cache |
 //! | [`LandingSettings`] | how changes become durable |
+//! | [`DurabilitySettings`] | what writes wait for |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | what was refused, where, and what is allowed |
 
 mod cold_url;
 mod draft;
+mod durability;
 mod entry;
 mod error;
 mod hot;
@@ -46,6 +48,7 @@ mod url;
 mod value;
 
 pub use cold_url::{ColdUrl, MysqlAddress};
+pub use durability::DurabilitySettings;
 pub use error::{ConfigError, Place};
 pub use hot::HotSettings;
 pub use hot_url::HotUrl;

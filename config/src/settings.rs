@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use storage_model::Limits;
+use storage_model::{Durability, Limits};
 
 use crate::cold_url::ColdUrl;
 use crate::draft::Draft;
+use crate::durability::DurabilitySettings;
 use crate::entry::{Entry, Section};
 use crate::error::{ConfigError, Place};
 use crate::hot::HotSettings;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub hot: HotSettings,
     /// How changes become durable.
     pub landing: LandingSettings,
+    /// What writes wait for.
+    pub durability: DurabilitySettings,
     /// The largest values and calls.
     pub limits: Limits,
 }
@@ -42,6 +45,7 @@ impl Settings {
             sql: SqlSettings::new(cold),
             hot: HotSettings::default(),
             landing: LandingSettings::default(),
+            durability: DurabilitySettings::default(),
             limits: Limits::default(),
         }
     }
@@ -99,12 +103,13 @@ impl Settings {
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 5] {
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 6] {
         [
             ("redis", self.redis.entries()),
             ("sql", self.sql.entries()),
             ("hot", self.hot.entries()),
             ("landing", self.landing.entries()),
+            ("durability", self.durability.entries()),
             ("limits", self.limits.entries()),
         ]
     }
@@ -135,6 +140,13 @@ impl Settings {
         ensure(!on_cluster || redis.database_number() == 0, "redis.database", &redis.database.show(), || {
             "0 or \"\", since a cluster has database 0 alone".to_owned()
         })?;
+        let asked = std::iter::once(&self.durability.default).chain(self.durability.logic_types.values());
+        let beyond = asked.into_iter().find(|asked| matches!(asked, Durability::Replicated { .. } | Durability::Fsynced { .. }));
+        if let (HotUrl::Memory, Some(beyond)) = (&redis.url, beyond) {
+            ensure(false, "durability", &beyond.show(), || {
+                "cached or landed, since redis.url is memory:, which has neither replicas nor a disk".to_owned()
+            })?;
+        }
         ensure(redis.tls_ca_file.is_none() || redis.url.tls(), "redis.tls_ca_file", &redis.tls_ca_file.show(), || {
             "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://".to_owned()
         })?;

@@ -49,6 +49,16 @@ impl Keys {
         format!("{}-dirty:{{{partition}}}:error", self.prefix)
     }
 
+    /// Marks on probation.
+    pub(crate) fn landed(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}:landed", self.prefix)
+    }
+
+    /// Marks whose probation ends together.
+    pub(crate) fn leaving(&self, partition: Partition) -> String {
+        format!("{}-dirty:{{{partition}}}:leaving", self.prefix)
+    }
+
     /// The lock.
     pub(crate) fn lock(&self, partition: Partition) -> String {
         format!("{}-dirty:{{{partition}}}:lock", self.prefix)
@@ -62,6 +72,11 @@ impl Keys {
     /// The operation ids of even (0) or odd (1) windows.
     pub(crate) fn ops(&self, partition: Partition, parity: u8) -> String {
         format!("{}-ops:{{{partition}}}:{parity}", self.prefix)
+    }
+
+    /// What is written so that a WAIT behind it covers all before it.
+    pub(crate) fn sync(&self, partition: Partition) -> String {
+        format!("{}-sync:{{{partition}}}", self.prefix)
     }
 
     /// What holds for all partitions.
@@ -183,6 +198,8 @@ mod tests {
         assert_eq!(keys.data(Partition(3), &owner), "slug-data:{3}:a%3Ab:eu:player:50%25");
         assert_eq!(keys.exist(Partition(3), &owner), "slug-exist:{3}:a%3Ab:eu:player:50%25");
         assert_eq!(keys.saving(Partition(3)), "slug-dirty:{3}:saving");
+        assert_eq!(keys.landed(Partition(3)), "slug-dirty:{3}:landed");
+        assert_eq!(keys.leaving(Partition(3)), "slug-dirty:{3}:leaving");
         assert_eq!(keys.ops(Partition(3), 1), "slug-ops:{3}:1");
     }
 }

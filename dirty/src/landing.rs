@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use storage_model::{Epoch, Field, Owner, Partition, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
 use crate::{HotRead, Lock, Mark};
 
@@ -27,6 +27,10 @@ pub enum Map {
     Snapshot,
     /// What the database refused.
     Error,
+    /// What landed a short while ago, on probation.
+    Landed,
+    /// What landed in the window before; its probation ends together.
+    Leaving,
 }
 
 /// One entry of a map of marks.
@@ -56,6 +60,8 @@ pub struct Collected {
     pub epoch: Epoch,
     /// The highest version that is known to have landed.
     pub landed: Version,
+    /// The database that the partition is landed to in this epoch; none if it is not watched.
+    pub database: Option<DatabaseId>,
     /// One read for each owner asked, in order; value and version of one owner belong together (R3).
     pub reads: Vec<HotRead>,
 }
@@ -75,6 +81,8 @@ pub struct Settle {
     pub marks: Vec<(Entry, Version)>,
     /// The rows that were committed. Error marks of these fields at or below these versions are cleared.
     pub rows: Vec<(Owner, Field, Version)>,
+    /// Whether what is cleared goes on probation, and keeps its owner until that ends.
+    pub probation: bool,
 }
 
 /// What settling did.

@@ -5,6 +5,7 @@
 //! | [`store`] | [`HotStore`]: what every engine promises |
 //! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data, read, filled and changed |
 //! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
+//! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
@@ -23,6 +24,7 @@ pub mod memory;
 pub mod open;
 pub mod owner;
 pub mod partition;
+pub mod probation;
 pub mod redis;
 pub mod store;
 
@@ -33,5 +35,6 @@ pub use memory::{MemorySettings, MemoryStore};
 pub use open::open;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
+pub use probation::{Acquit, Probation, Window};
 pub use redis::{RedisOptions, RedisStore};
 pub use store::HotStore;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use storage_config::{HotUrl, RedisSettings, Settings};
+use storage_config::{HotUrl, Login, Node, RedisSettings, Secret, Settings};
 use storage_model::Clock;
 
 use crate::redis::{RedisOptions, RedisStore};
-use crate::{HotError, HotKind, HotStore, MemorySettings, MemoryStore};
+use crate::{HotError, HotStore, MemorySettings, MemoryStore};
 
 /// Opens the engine that `redis.url` names. `clock` is the memory engine's; Redis has its own.
 ///
@@ -17,7 +17,7 @@ use crate::{HotError, HotKind, HotStore, MemorySettings, MemoryStore};
 /// Dropped, nothing is open.
 pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn HotStore>, HotError> {
     let RedisSettings { partitions, .. } = settings.redis;
-    let Some(url) = url(&settings.redis)? else {
+    let Some(url) = url(&settings.redis) else {
         let memory = MemorySettings {
             partitions,
             hash_ttl: settings.hot.clean_ttl,
@@ -28,9 +28,16 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
     };
     let redis = &settings.redis;
     let login = redis.login();
+    let sentinel_login = match &redis.url {
+        HotUrl::Sentinel { sentinel_login, .. } => sentinel_login.clone(),
+        _ => Login::default(),
+    };
+    let exposed = |password: Option<Secret>| password.map(|password| password.expose().to_owned());
     let options = RedisOptions {
         user: login.user,
-        password: login.password.map(|password| password.expose().to_owned()),
+        password: exposed(login.password),
+        sentinel_user: sentinel_login.user,
+        sentinel_password: exposed(sentinel_login.password),
         database: Some(redis.database_number().into()),
         ca_file: redis.tls_ca_file.clone(),
         connections: usize::try_from(redis.connections).unwrap_or(usize::MAX),
@@ -48,18 +55,20 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
 }
 
 /// The URL as the engine reads it, without a login; none for the memory engine.
-fn url(settings: &RedisSettings) -> Result<Option<String>, HotError> {
-    Ok(Some(match &settings.url {
-        HotUrl::Memory => return Ok(None),
+fn url(settings: &RedisSettings) -> Option<String> {
+    Some(match &settings.url {
+        HotUrl::Memory => return None,
         HotUrl::Server { node, tls, .. } => format!("{}://{node}", if *tls { "rediss" } else { "redis" }),
         HotUrl::Unix { path, .. } => format!("redis+unix://{path}"),
         HotUrl::Cluster { seeds, tls, .. } => {
-            let nodes: Vec<String> = seeds.iter().map(ToString::to_string).collect();
-            format!("{}://{}", if *tls { "rediss-cluster" } else { "redis-cluster" }, nodes.join(","))
+            format!("{}://{}", if *tls { "rediss-cluster" } else { "redis-cluster" }, list(seeds))
         }
-        HotUrl::Sentinel { .. } => {
-            let message = "redis.url: redis-sentinel:// is not supported yet; name the server, or a cluster";
-            return Err(HotError::not_applied(HotKind::Settings, "open", message));
+        HotUrl::Sentinel { sentinels, master, tls, .. } => {
+            format!("{}://{}/{master}", if *tls { "rediss-sentinel" } else { "redis-sentinel" }, list(sentinels))
         }
-    }))
+    })
+}
+
+fn list(nodes: &[Node]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

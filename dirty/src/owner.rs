@@ -35,7 +35,7 @@ pub struct Header {
     pub generation: Epoch,
     /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
     pub suspect: bool,
-    /// How many marks name the owner: entries of the dirty map, the snapshot and the error map.
+    /// How many marks name the owner: entries of the dirty map, the snapshot, the error map and the maps of those on probation.
     pub marks: u32,
 }
 
@@ -127,7 +127,7 @@ pub enum Refusal {
     NotInteger(Field),
     /// The sum does not fit in 64 bits.
     Overflow(Field),
-    /// A purge of an owner whose changes have not all landed.
+    /// A purge of an owner whose changes have not all landed, or are still on probation.
     NotLanded,
 }
 
@@ -136,6 +136,6 @@ pub enum Refusal {
 pub enum Evicted {
     /// The hash is gone, or was not there.
     Gone,
-    /// The hash has unlanded marks and stays; it goes when the last of them is settled.
+    /// The hash has unlanded marks, or marks on probation, and stays; it goes with the last of them.
     WhenLanded,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use storage_model::{Epoch, Partition, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 /// What the hot tier remembers of a partition (R14).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct PartitionRecord {
     pub source: Version,
     /// The highest version known to have landed.
     pub landed: Version,
+    /// The database that the partition is landed to in this epoch; none if it is not watched.
+    pub database: Option<DatabaseId>,
 }
 
 /// A partition's record beside the incarnation of the server that holds it.
@@ -47,6 +49,8 @@ pub struct Adopt {
     pub epoch: Epoch,
     /// The database's highest landed version.
     pub last_version: Version,
+    /// The database that answered; none leaves what is recorded.
+    pub database: Option<DatabaseId>,
 }
 
 /// The right to land a partition, until it runs out.
@@ -73,8 +77,23 @@ pub struct PartitionPeek {
     pub snapshot: u64,
     /// Entries of the error map.
     pub errors: u64,
-    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
-    pub oldest: Option<Timestamp>,
+    /// Landed marks on probation.
+    pub probation: u64,
+    /// Whether these are to become live again.
+    pub relive: bool,
+    /// When the oldest entry of the dirty map was marked, in the hot tier's time, or earlier. It tells this dirty map from others,
+    /// whatever the clock did.
+    pub live_since: Option<Timestamp>,
+    /// As `live_since`, of the snapshot, which takes it over from the dirty map that it was.
+    pub snapshot_since: Option<Timestamp>,
     /// Who holds the lock.
     pub holder: Option<String>,
+}
+
+impl PartitionPeek {
+    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        self.live_since.into_iter().chain(self.snapshot_since).min()
+    }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, Mutated, Observed, Page, Park,
-    PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, Mutated, Observed, Page,
+    Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// Owner hashes, exist markers, dirty maps, snapshots, error maps, locks and partition records.
@@ -36,6 +36,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
     ///
     /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
+    ///
+    /// A mutation that asks for more than `Cached` is answered as applied only when it is so safe, whoever applied it: if that
+    /// can't be had, it is refused before anything is written (`Durability`), and if it takes too long, it fails as applied
+    /// (`NotReached`).
     async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>>;
 
     /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.
@@ -76,13 +80,17 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
     /// Goes on with a partition whose record belongs to another incarnation, in this process, until the server is replaced once
-    /// more or the partition is verified: reads and writes work as they are, fills and landing are refused all the same. For a
-    /// caller that would rather serve than wait for the database.
-    fn trust(&self, partition: Partition, seen: &PartitionState);
+    /// more or the partition is adopted: reads and writes work as they are, fills and landing are refused all the same, and so is
+    /// a purge. For a caller that would rather serve than wait for the database. What is written meanwhile is told apart: when the
+    /// partition is adopted, every hash becomes suspect, and these fields are kept where all others give way to rows that are
+    /// newer than the owner was before. Answers whether it did; not if record or incarnation are no longer those seen, or there is
+    /// no record.
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError>;
 
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
     /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
-    /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Answers whether it did.
+    /// (the hot tier was rewound), the partition was served unverified, or there was no record, the generation becomes the epoch. Marks on probation are to become live
+    /// again. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 
     /// Raises `landed` (never lowers it), after a fence found that a commit was not settled. Refused under another epoch or incarnation.
@@ -114,12 +122,26 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError>;
 
     /// Clears marks after their rows were committed, each only if it still has its version (R5), and error marks of committed
-    /// fields at or below the committed versions; raises `landed`. The owner that loses its last mark gets the time to live of
+    /// fields at or below the committed versions, or puts both on probation; raises `landed`. The owner that loses its last mark gets the time to live of
     /// landed data, or is evicted if that was asked for. Refused whole under another epoch or incarnation, or without the lock.
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
 
     /// Moves entries to the error map, and counts attempts. Refused whole under another epoch or incarnation, or without the lock.
     async fn park(&self, park: &Park) -> Result<(), HotError>;
+
+    /// Says how far the probation of a partition's landed marks is. Ends the present window if it has lasted `period` and no marks
+    /// of an earlier one are left. Refused under another incarnation or without the lock.
+    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError>;
+
+    /// Ends the probation of leaving marks, each only if it still has its version; answers how many went. The owner that loses its
+    /// last mark gets the time to live of landed data, or is evicted if that was asked for. Refused under another epoch or
+    /// incarnation, or without the lock; nothing happens to marks of another window.
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError>;
+
+    /// Makes marks on probation live again, after a change of the epoch; answers how many. Where the dirty map has a mark of the
+    /// same name, the greater version stays. Refused under another incarnation or without the lock; does nothing if there was no
+    /// change of the epoch, or all marks from before it are live again.
+    async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError>;
 
     /// Announces a worker for `ttl` and answers the names of all announced workers, sorted.
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError>;

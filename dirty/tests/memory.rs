@@ -84,7 +84,8 @@ mod random {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     use storage_dirty::{
-        Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Mutated, Observed, Park, Parked, Read, Refusal,
+        Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Mutated, Observed, Park, Parked, Probation, Read,
+        Refusal, Window,
     };
     use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle};
     use storage_model::{
@@ -105,6 +106,9 @@ mod random {
         rows: Vec<(Owner, Field, Cell, Version)>,
     }
 
+    /// Rows by owner and field.
+    type Rows = BTreeMap<(Owner, Field), (Cell, Version)>;
+
     struct World {
         random: StdRng,
         ids: SeededIds,
@@ -113,7 +117,12 @@ mod random {
         /// What was acknowledged.
         truth: BTreeMap<(Owner, Field), Cell>,
         /// The cold tier.
-        rows: BTreeMap<(Owner, Field), (Cell, Version)>,
+        rows: Rows,
+        /// What of it outlives a crash, and after how many steps it was flushed.
+        flushed: (usize, Rows),
+        /// Windows that were found to have ended, and after how many steps.
+        ended: Vec<(usize, Partition, Window)>,
+        steps: usize,
         loads: Vec<Load>,
         batches: Vec<Batch>,
         epoch: u64,
@@ -121,6 +130,9 @@ mod random {
         landed: usize,
         refused_fills: usize,
         parked: usize,
+        forgotten: usize,
+        relived: usize,
+        acquitted: usize,
     }
 
     #[tokio::test]
@@ -130,6 +142,7 @@ mod random {
         let mut world = World::new(seed);
         world.adopt().await;
         for step in 0..STEPS {
+            world.steps = step;
             world.step().await;
             assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, step {step}");
         }
@@ -137,7 +150,8 @@ mod random {
         assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, drained");
         let cold: BTreeMap<_, _> = world.rows.iter().map(|(name, (cell, _))| (name.clone(), cell.clone())).collect();
         assert_eq!(cold, world.truth, "SEED={seed}: what was acknowledged has landed");
-        let seen = [world.applied, world.landed, world.refused_fills, world.parked];
+        let on_probation = [world.forgotten, world.relived, world.acquitted];
+        let seen = [&[world.applied, world.landed, world.refused_fills, world.parked], &on_probation[..]].concat();
         assert!(seen.iter().all(|count| *count > 5), "SEED={seed}: the history did too little: {seen:?}");
     }
 
@@ -152,6 +166,9 @@ mod random {
                 clock,
                 truth: BTreeMap::new(),
                 rows: BTreeMap::new(),
+                flushed: (0, BTreeMap::new()),
+                ended: Vec::new(),
+                steps: 0,
                 loads: Vec::new(),
                 batches: Vec::new(),
                 epoch: 0,
@@ -159,11 +176,14 @@ mod random {
                 landed: 0,
                 refused_fills: 0,
                 parked: 0,
+                forgotten: 0,
+                relived: 0,
+                acquitted: 0,
             }
         }
 
         async fn step(&mut self) {
-            match self.random.random_range(0..100) {
+            match self.random.random_range(0..120) {
                 0..35 => self.write().await,
                 35..50 => self.read().await,
                 50..55 => self.observe().await,
@@ -190,7 +210,11 @@ mod random {
                     let at = self.random.random_range(0..=self.batches.len());
                     self.commit(at);
                 }
-                _ => self.settle().await,
+                96..100 => self.settle().await,
+                100..106 => self.flushed = (self.steps, self.rows.clone()),
+                106 => self.crash().await,
+                107..113 => self.look().await,
+                _ => self.acquit().await,
             }
         }
 
@@ -219,7 +243,7 @@ mod random {
                 let seen = self.store.partition_states(&[partition]).await.remove(0).unwrap();
                 let versions = self.rows.iter().filter(|((owner, _), _)| owner.partition(2) == partition);
                 let last_version = versions.map(|(_, (_, version))| *version).max().unwrap_or_default();
-                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version };
+                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version, database: None };
                 assert_eq!(self.store.adopt(&[adopt]).await, vec![Ok(true)]);
             }
         }
@@ -315,10 +339,7 @@ mod random {
         /// A worker that may stop anywhere: whoever comes next takes the lock over.
         async fn collect(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
-            let lock = Lock { holder: "worker".into(), token: self.ids.next().to_string() };
-            if self.store.lock(&[partition], &lock, Duration::from_secs(2)).await.remove(0) != Ok(true) {
-                return;
-            }
+            let Some(lock) = self.lock(partition).await else { return };
             self.store.snapshot(partition, &lock).await.unwrap();
             let count = self.random.random_range(1..6);
             let entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, count).await.unwrap().entries;
@@ -374,9 +395,60 @@ mod random {
             let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
             let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
             let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
-            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows };
+            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows, probation: true };
             self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
             drop(self.store.unlock(&[partition], &lock).await);
+        }
+
+        /// The database comes back with what it had flushed.
+        async fn crash(&mut self) {
+            let flushed = &self.flushed.1;
+            self.forgotten += self.rows.iter().filter(|(name, row)| flushed.get(*name) != Some(*row)).count();
+            self.rows = flushed.clone();
+            self.adopt().await;
+        }
+
+        /// Some worker takes a partition's lock.
+        async fn lock(&mut self, partition: Partition) -> Option<Lock> {
+            let lock = Lock { holder: "worker".into(), token: self.ids.next().to_string() };
+            let got = self.store.lock(&[partition], &lock, Duration::from_secs(2)).await.remove(0);
+            (got == Ok(true)).then_some(lock)
+        }
+
+        /// A worker that makes lost marks live again, or remembers a window that has ended.
+        async fn look(&mut self) {
+            let partition = Partition(self.random.random_range(0..2));
+            let Some(lock) = self.lock(partition).await else { return };
+            match self.store.probation(partition, &lock, Duration::ZERO).await.unwrap() {
+                Probation::Ended(window) => self.ended.push((self.steps, partition, window)),
+                Probation::Lost => self.relive(partition, &lock).await,
+                Probation::Empty | Probation::Waits => {}
+            }
+            self.store.unlock(&[partition], &lock).await.remove(0).unwrap();
+        }
+
+        /// Some of the lost marks become live again.
+        async fn relive(&mut self, partition: Partition, lock: &Lock) {
+            for map in [Map::Leaving, Map::Landed] {
+                let count = self.random.random_range(1..6);
+                let entries = self.store.scan(partition, map, 0, count).await.unwrap().entries;
+                self.relived += usize::try_from(self.store.relive(partition, lock, &entries).await.unwrap()).unwrap();
+            }
+        }
+
+        /// Some marks go from probation whose window had ended, then or long ago, before the database was flushed.
+        async fn acquit(&mut self) {
+            let flushed: Vec<_> = self.ended.iter().filter(|(step, ..)| *step < self.flushed.0).cloned().collect();
+            if flushed.is_empty() {
+                return;
+            }
+            let (_, partition, window) = flushed[flushed.len() - self.random.random_range(1..=flushed.len().min(3))];
+            let Some(lock) = self.lock(partition).await else { return };
+            let count = self.random.random_range(1..6);
+            let entries = self.store.scan(partition, Map::Leaving, 0, count).await.unwrap().entries;
+            let acquit = Acquit { partition, lock: lock.clone(), window, entries };
+            self.acquitted += self.store.acquit(&acquit).await.map_or(0, |gone| usize::try_from(gone).unwrap());
+            self.store.unlock(&[partition], &lock).await.remove(0).unwrap();
         }
 
         /// Lands all that is left.
@@ -384,10 +456,12 @@ mod random {
             self.store.limit(0);
             for _ in 0..10_000 {
                 let peeks = self.store.peek(&[Partition(0), Partition(1)]).await;
-                if peeks.iter().flatten().all(|peek| peek.live + peek.snapshot + peek.errors == 0) {
+                if peeks.iter().flatten().all(|peek| peek.live + peek.snapshot + peek.errors == 0 && !peek.relive) {
                     return;
                 }
                 self.batches.clear();
+                self.clock.advance(Duration::from_secs(3));
+                self.look().await;
                 self.clock.advance(Duration::from_secs(3));
                 self.collect().await;
                 self.settle().await;

@@ -29,10 +29,10 @@ impl Backlog {
         Ok(Self { now: hot.time().await?, partitions: all.into_iter().zip(peeks).collect() })
     }
 
-    /// Marks that wait to be landed: dirty maps and snapshots.
+    /// Marks that wait to be landed: dirty maps and snapshots, and marks on probation that are to become live again.
     #[must_use]
     pub fn marks(&self) -> u64 {
-        self.partitions.iter().map(|(_, peek)| peek.live + peek.snapshot).sum()
+        self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
     }
 
     /// Marks whose rows the database refused.
@@ -41,21 +41,42 @@ impl Backlog {
         self.partitions.iter().map(|(_, peek)| peek.errors).sum()
     }
 
+    /// Landed marks on probation: their rows are in the database, which may still forget them.
+    #[must_use]
+    pub fn probation(&self) -> u64 {
+        self.partitions.iter().filter(|(_, peek)| !peek.relive).map(|(_, peek)| peek.probation).sum()
+    }
+
     /// The age of the oldest unlanded mark.
     #[must_use]
     pub fn oldest(&self) -> Option<Duration> {
-        self.partitions.iter().filter_map(|(_, peek)| peek.oldest).min().map(|oldest| self.now.since(oldest))
+        self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min().map(|oldest| self.now.since(oldest))
     }
 
-    /// The partitions that hold something marked at or before `start`, or refused.
+    /// The partitions that hold something that this earlier look found too, or something refused.
     #[must_use]
-    pub fn older_than(&self, start: Timestamp) -> Vec<(Partition, PartitionPeek)> {
-        self.partitions.iter().filter(|(_, peek)| waits(peek, start) || peek.errors > 0).cloned().collect()
+    pub fn left_of(&self, earlier: &Self) -> Vec<(Partition, PartitionPeek)> {
+        let left = self.partitions.iter().zip(&earlier.partitions);
+        left.filter(|((_, peek), (_, then))| waits(peek, then) || peek.errors > 0).map(|(one, _)| one.clone()).collect()
+    }
+
+    /// Whether nothing waits any more that this earlier look found.
+    fn has_landed(&self, earlier: &Self) -> bool {
+        !self.partitions.iter().zip(&earlier.partitions).any(|((_, peek), (_, then))| waits(peek, then))
     }
 }
 
-fn waits(peek: &PartitionPeek, start: Timestamp) -> bool {
-    peek.live + peek.snapshot > 0 && peek.oldest.is_none_or(|oldest| oldest <= start)
+fn unlanded(peek: &PartitionPeek) -> u64 {
+    peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
+}
+
+/// Whether a dirty map or snapshot is one that was there then. They are told apart by when their first entry was marked, which is
+/// compared for equality alone: the clock may have been set back meanwhile (H8). Marks that are to be live again wait always.
+fn waits(peek: &PartitionPeek, then: &PartitionPeek) -> bool {
+    let was_there = |since: Option<Timestamp>| since.is_none() || since == then.live_since || since == then.snapshot_since;
+    (peek.relive && peek.probation > 0)
+        || (peek.live > 0 && was_there(peek.live_since))
+        || (peek.snapshot > 0 && was_there(peek.snapshot_since))
 }
 
 /// How often the backlog is looked at.
@@ -63,7 +84,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits until everything that was marked before the call has been landed or refused, by whatever workers run; or until
 /// `deadline`. `progress` is told the backlog each time it was looked at. Answers the partitions that still hold something:
-/// error marks count.
+/// error marks count, marks on probation do not.
 ///
 /// # Errors
 /// The hot tier is away at the deadline. Until then failures are waited out.
@@ -80,10 +101,9 @@ pub async fn drained(
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {
                 progress(&backlog);
-                let start = *start.get_or_insert(backlog.now);
-                let ended = backlog.partitions.iter().all(|(_, peek)| !waits(peek, start));
-                if ended || Instant::now() >= deadline {
-                    return Ok(backlog.older_than(start));
+                let start = start.get_or_insert_with(|| backlog.clone());
+                if backlog.has_landed(start) || Instant::now() >= deadline {
+                    return Ok(backlog.left_of(start));
                 }
                 None
             }

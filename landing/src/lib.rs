@@ -6,6 +6,7 @@
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
 //! | `pass` | one pass over a worker's partitions, in lanes |
+//! | `probation` | landed marks that stay until the database has kept them for a while |
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
@@ -13,12 +14,14 @@
 
 pub mod backoff;
 pub mod batch;
+mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;
 pub mod metrics;
 pub mod options;
 mod pass;
+mod probation;
 pub mod run;
 #[cfg(feature = "sabotage")]
 mod sabotage;

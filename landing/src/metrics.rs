@@ -10,6 +10,8 @@ pub struct Metrics {
     transactions: AtomicU64,
     parked: AtomicU64,
     fenced: AtomicU64,
+    relived: AtomicU64,
+    acquitted: AtomicU64,
     failures: AtomicU64,
 }
 
@@ -26,6 +28,10 @@ pub struct Counts {
     pub parked: u64,
     /// Transactions that the fence refused.
     pub fenced: u64,
+    /// Marks on probation that became live again.
+    pub relived: u64,
+    /// Marks whose probation ended.
+    pub acquitted: u64,
     /// Passes that a failure of either tier ended.
     pub failures: u64,
 }
@@ -52,6 +58,14 @@ impl Metrics {
         Self::add(&self.fenced, 1);
     }
 
+    pub(crate) fn relived(&self, marks: u32) {
+        self.relived.fetch_add(marks.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn acquitted(&self, marks: u32) {
+        self.acquitted.fetch_add(marks.into(), Ordering::Relaxed);
+    }
+
     pub(crate) fn failed(&self) {
         Self::add(&self.failures, 1);
     }
@@ -66,6 +80,8 @@ impl Metrics {
             transactions: get(&self.transactions),
             parked: get(&self.parked),
             fenced: get(&self.fenced),
+            relived: get(&self.relived),
+            acquitted: get(&self.acquitted),
             failures: get(&self.failures),
         }
     }

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
-use storage_dirty::{Entry, ErrorEntry, Map, Mark, Snapshot};
+use storage_dirty::{Entry, ErrorEntry, Map, Mark, PartitionPeek, Snapshot};
 use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
+use crate::caught::caught;
 use crate::claim::{Busy, Claims};
 use crate::metrics::Metrics;
 use crate::step::{self, Size};
@@ -26,6 +27,8 @@ pub(crate) struct Worker {
     pub(crate) rows_at_once: AtomicUsize,
     /// When error maps were last looked through. Only the pass under way touches it.
     pub(crate) replayed: Mutex<Option<Instant>>,
+    /// When the database was last compared with the one that marks on probation were landed to. As above.
+    pub(crate) looked: Mutex<Option<Instant>>,
     /// What the jitter of waits is drawn from.
     pub(crate) jitter: OpId,
 }
@@ -36,9 +39,31 @@ struct Open<'a> {
     cursor: u64,
 }
 
+/// The partitions that have something to be done.
+#[derive(Default)]
+struct Work {
+    /// Marks to be landed, or that are to become live again.
+    marked: VecDeque<Partition>,
+    /// Error marks.
+    parked: VecDeque<Partition>,
+    /// Landed marks on probation.
+    on_probation: Vec<Partition>,
+    /// Such marks from before a change of the epoch.
+    lost: Vec<Partition>,
+}
+
+impl Work {
+    fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
+        self.marked.extend((peek.live + peek.snapshot > 0 || peek.relive).then_some(partition));
+        self.parked.extend((peek.errors > 0).then_some(partition));
+        self.on_probation.extend((peek.probation > 0).then_some(partition));
+        self.lost.extend(peek.relive.then_some(partition));
+    }
+}
+
 /// What the lanes of one pass share.
 #[derive(Default)]
-struct Round {
+pub(crate) struct Round {
     /// Partitions that wait for a lane.
     queue: Mutex<VecDeque<Partition>>,
     /// The first failure of a partition that the others went on without.
@@ -51,7 +76,7 @@ impl Round {
     }
 
     /// Goes on without the partitions that failed, if the failure is theirs alone.
-    fn pass_over<T: Default>(&self, result: Result<T, TierError>) -> Result<T, TierError> {
+    pub(crate) fn pass_over<T: Default>(&self, result: Result<T, TierError>) -> Result<T, TierError> {
         match result {
             Err(error) if step::is_confined(&error) => {
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -74,21 +99,24 @@ impl Worker {
     pub(crate) async fn pass(&self) -> Result<bool, TierError> {
         let before = self.metrics.counts();
         let held = self.claims.held();
-        let (mut marked, mut parked, mut away) = (VecDeque::new(), VecDeque::new(), None);
+        let (mut work, mut away) = (Work::default(), None);
         for (partition, peek) in held.iter().zip(self.tiers.hot().peek(&held).await) {
             match peek {
-                Ok(peek) => {
-                    marked.extend((peek.live + peek.snapshot > 0).then_some(*partition));
-                    parked.extend((peek.errors > 0).then_some(*partition));
-                }
+                Ok(peek) => work.note(*partition, &peek),
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
-        let round = Round { queue: Mutex::new(marked), ..Round::default() };
+        let round = Round { queue: Mutex::new(work.marked), ..Round::default() };
+        for partition in work.lost {
+            round.pass_over(self.relive(partition).await)?;
+        }
         let lanes = (0..self.options.lanes.max(1)).map(|_| self.lane(&round));
         join_all(lanes).await.into_iter().collect::<Result<(), TierError>>()?;
         if self.replay_is_due() {
-            self.replay(&round, parked).await?;
+            self.replay(&round, work.parked).await?;
+        }
+        if !work.on_probation.is_empty() && self.probation_is_due() {
+            self.end_probation(&round, &work.on_probation).await?;
         }
         round.end()?;
         away.map_or(Ok(()), Err)?;
@@ -131,7 +159,7 @@ impl Worker {
     }
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await;
+        let landed = caught(step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts)).await;
         match landed {
             Ok(size) => self.learn(size),
             // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.

@@ -138,8 +138,9 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(LandedRows, Fault
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
-    let Collected { epoch, landed, .. } = ready.collected;
-    Fence { partition: ready.part.partition, epoch, landed, reaches: degrade::reaches(ready.rows.rows.iter()).max(landed) }
+    let Collected { epoch, landed, database, .. } = ready.collected;
+    let reaches = degrade::reaches(ready.rows.rows.iter()).max(landed);
+    Fence { partition: ready.part.partition, epoch, landed, reaches, database }
 }
 
 /// Clears what landed and parks what was refused.
@@ -182,8 +183,15 @@ async fn finish_part(
     let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
         // ORDER: marks are cleared after the commit; a crash before it leaves them for the next worker.
-        let settle =
-            Settle { partition, lock: Some(lock.clone()), epoch, landed: reached, marks: verdict.settle, rows: verdict.rows };
+        let settle = Settle {
+            partition,
+            lock: Some(lock.clone()),
+            epoch,
+            landed: reached,
+            marks: verdict.settle,
+            rows: verdict.rows,
+            probation: tiers.has_probation(),
+        };
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
@@ -217,7 +225,7 @@ fn report(partition: Partition, parked: &[storage_dirty::Parked]) {
 pub(crate) fn is_confined(error: &TierError) -> bool {
     match error {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
-        TierError::Contended { .. } => true,
+        TierError::Contended { .. } | TierError::Panicked { .. } => true,
         _ => false,
     }
 }

@@ -4,9 +4,11 @@
 //! | --- | --- |
 //! | [`name`] | [`Owner`], [`Scope`], [`Field`], [`Partition`]: who data belongs to |
 //! | [`version`] | [`Version`], [`Epoch`], [`Timestamp`]: numbers that order things |
+//! | [`database`] | [`DatabaseId`]: which database server a commit was made on |
 //! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: what a write asks for and what it did |
 //! | [`cell`] | [`Cell`], [`Row`]: what a field holds, hot and cold |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: what a caller can do about an error |
+//! | [`durability`] | [`Durability`]: how safe a write is to be before it is acknowledged |
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
@@ -14,6 +16,8 @@
 
 pub mod cell;
 pub mod clock;
+pub mod database;
+pub mod durability;
 pub mod ids;
 pub mod limits;
 pub mod mutation;
@@ -25,6 +29,8 @@ pub mod version;
 pub use bytes::Bytes;
 pub use cell::{Cell, Row};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use database::DatabaseId;
+pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use limits::{LimitError, Limits};
 pub use mutation::{Applied, Change, Condition, Mutation};

@@ -7,7 +7,7 @@
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
 
-/// Every switch. Each begins with the rule that it breaks.
+/// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
 #[cfg(feature = "sabotage")]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
@@ -45,6 +45,7 @@ pub const SWITCHES: &[&str] = &[
     "R10-rounded",
     "R11-ids",
     "R11-window",
+    "R11-leap",
     "R11-deadline",
     "R11-new-id",
     "R12-alone",
@@ -62,6 +63,14 @@ pub const SWITCHES: &[&str] = &[
     "R14-adopted-late",
     "R14-suspect",
     "R14-trusting",
+    "R14-unstamped",
+    "R14-hidden",
+    "R14-outdone",
+    "R14-below",
+    "R14-restamped",
+    "R14-stamped-ever",
+    "R14-uncompared",
+    "R14-purged",
     "R15-guess",
     "R15-version",
     "R15-fill-epoch",
@@ -70,6 +79,13 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
+    "H19-elsewhere",
+    "H33-off",
+    "H33-forgotten",
+    "H33-moved",
+    "H33-unasked",
+    "H33-kept",
+    "H33-lowered",
 ];
 
 /// Whether this switch is on: never, since the feature `sabotage` is off.

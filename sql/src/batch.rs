@@ -1,6 +1,6 @@
 //! What goes into the cold tier and comes out of it.
 
-use storage_model::{Epoch, Partition, Row, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Row, Version};
 
 /// The proof that a landing transaction carries for one partition: it commits only if the database's record still has this
 /// epoch and this highest landed version. Otherwise the hot tier was replaced, or another worker landed in between.
@@ -14,6 +14,8 @@ pub struct Fence {
     pub landed: Version,
     /// The highest version among the batch's rows of this partition; the record keeps the greater of this and `landed`.
     pub reaches: Version,
+    /// The database that the hot tier has landed to so far, read with the rows; another one does not match. None: any matches.
+    pub database: Option<DatabaseId>,
 }
 
 /// One landing transaction: all of it commits, or none.
@@ -43,4 +45,6 @@ pub struct PartitionRecord {
     pub epoch: Epoch,
     /// The highest version that a landing transaction of this partition committed.
     pub last_version: Version,
+    /// The database server that answered, the same for all records of one answer.
+    pub database: DatabaseId,
 }

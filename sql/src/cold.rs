@@ -167,6 +167,10 @@ impl<E: Engine> ColdStore for Cold<E> {
         self.work(Role::Write, "raise", async |exec| partition::raise(exec, seen).await).await
     }
 
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.work(Role::Write, "forgets", async |exec| Ok(exec.server().forgets.clone())).await
+    }
+
     async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
         let fix = async |exec: &mut Exec<E::Session>| partition::fix_count(exec, count).await;
         let stored = self.work(Role::Write, "fix_partition_count", fix).await?;

@@ -10,7 +10,7 @@ use sqlx::migrate::Migration;
 
 use crate::classify::Class;
 use crate::fault::Fault;
-use crate::session::{Arg, Record, Session, Visit};
+use crate::session::{Arg, Record, Server, Session, Visit};
 use crate::statement::{Names, Texts};
 use crate::{ColdError, Seam, Statement};
 
@@ -52,9 +52,14 @@ impl<S: Session> Exec<S> {
         self.lost
     }
 
+    /// What is known of the server.
+    pub(crate) fn server(&self) -> &Server {
+        self.session.server()
+    }
+
     /// The most bytes that one statement may have.
     pub(crate) fn packet_bytes_max(&self) -> usize {
-        self.session.packet_bytes_max()
+        self.server().packet_bytes_max
     }
 
     /// Runs a statement that takes `size` rows; returns the number of rows it matched.

@@ -1,7 +1,7 @@
 //! The landing transaction: fences first, then the rows.
 
 use storage_model::sabotage::broken;
-use storage_model::{Partition, Row};
+use storage_model::{DatabaseId, Partition, Row};
 
 use crate::exec::Exec;
 use crate::fault::Fault;
@@ -34,6 +34,10 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
     let rows = ordered(&batch.rows);
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
     let fences = ascending(&batch.fences);
+    let elsewhere = elsewhere(&fences, exec.server().id);
+    if !elsewhere.is_empty() {
+        return Err(LandError::Fenced(elsewhere));
+    }
     exec.begin().await.map_err(Fault::into_land)?;
     let work = write(exec, &fences, &rows).await;
     match exec.end(work).await {
@@ -64,6 +68,13 @@ async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) 
         exec.execute(Statement::Upsert, rows.len(), &args).await?;
     }
     Ok(())
+}
+
+/// The partitions that were landed to another database so far. This one may lack what that one committed, so nothing may be added
+/// to it before the hot tier knows (H33).
+fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
+    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here) && !broken("H33-moved");
+    fences.iter().filter(other).map(|fence| fence.partition).collect()
 }
 
 /// Whether the partition's record is the one that was read with the batch. If so, it holds the batch's highest version from now on.
@@ -125,6 +136,7 @@ mod tests {
             epoch: Epoch(epoch),
             landed: Version::new(landed).unwrap(),
             reaches: Version::new(reaches).unwrap(),
+            database: None,
         };
         let got = ascending(&[fence(7, 1, 5, 9), fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);
         assert_eq!(got, [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use storage_model::{Epoch, Partition, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Version};
 
 use crate::exec::Exec;
 use crate::fault::Fault;
@@ -16,14 +16,16 @@ const COUNT: &str = "partitions";
 
 /// The records of these partitions, in the order asked.
 pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, Fault> {
+    let database = exec.server().id;
     let mut found = HashMap::new();
     for chunk in partitions.chunks(MANY_MAX) {
         let ids = padded(chunk);
         let args: Vec<_> = ids.iter().copied().map(id).collect();
-        let records = exec.fetch(Statement::Partitions, ids.len(), &args, record).await?;
+        let read = |row: &dyn Record| record(row, database);
+        let records = exec.fetch(Statement::Partitions, ids.len(), &args, read).await?;
         found.extend(records.into_iter().map(|record| (record.partition, record)));
     }
-    let none = |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO };
+    let none = |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO, database };
     Ok(partitions.iter().map(|&partition| found.get(&partition).copied().unwrap_or_else(|| none(partition))).collect())
 }
 
@@ -87,11 +89,12 @@ fn id(partition: Partition) -> Arg<'static> {
     Arg::Number(u64::from(partition.0))
 }
 
-fn record(record: &dyn Record) -> Result<PartitionRecord, Fault> {
+fn record(record: &dyn Record, database: DatabaseId) -> Result<PartitionRecord, Fault> {
     let number = u32::try_from(record.number(0)?).map_err(|_| Fault::operator("a partition's number is too large"))?;
     Ok(PartitionRecord {
         partition: Partition(number),
         epoch: Epoch(record.number(1)?),
         last_version: version(record.number(2)?)?,
+        database,
     })
 }

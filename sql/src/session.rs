@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use sqlx::migrate::Migration;
+use storage_model::DatabaseId;
 
 use crate::Statement;
 use crate::fault::Fault;
@@ -68,6 +69,17 @@ pub(crate) enum Share {
     OneWriter { readers: u32 },
 }
 
+/// What a connection knows of its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// The most bytes that one statement may have.
+    pub(crate) packet_bytes_max: usize,
+    /// Which process of which server it is.
+    pub(crate) id: DatabaseId,
+    /// Why it may forget what it committed, in a word that names its setting; none if a commit survives a crash.
+    pub(crate) forgets: Option<String>,
+}
+
 /// One connection. Whatever is cut in the middle of a call leaves it unusable; the caller throws it away.
 pub(crate) trait Session: Send + 'static {
     /// Runs a statement without a result; returns the number of rows it matched.
@@ -79,8 +91,8 @@ pub(crate) trait Session: Send + 'static {
     /// Whether the other side still answers.
     fn ping(&mut self) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// The most bytes that one statement may have.
-    fn packet_bytes_max(&self) -> usize;
+    /// What the server said of itself when the connection was opened.
+    fn server(&self) -> &Server;
 
     /// Applies the migrations that are missing, while no one else does.
     fn migrate(&mut self, migrations: &[Migration], names: &Names) -> impl Future<Output = Result<(), Fault>> + Send;

@@ -28,7 +28,7 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError>;
 
     /// Writes the rows that are newer than what the database holds, all in one transaction that commits only if every fence
-    /// matches. No client ever observes a row's version fall, or a part of a batch. An older or equal row is ignored.
+    /// matches, on the database that it names. No client ever observes a row's version fall, or a part of a batch. An older or equal row is ignored.
     ///
     /// Fences are taken first, by ascending partition, then rows in key order; so overlapping calls do not deadlock. The engine
     /// splits rows into statements by count and by bytes.
@@ -54,6 +54,9 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// way; returns all records as they are after it, in the order given. A record that moved is returned as it is, not raised.
     /// After it no landing transaction of an earlier epoch commits.
     async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError>;
+
+    /// Why this database may forget what it committed when it crashes, naming its setting; none if a commit survives that.
+    async fn forgets(&self) -> Result<Option<String>, ColdError>;
 
     /// Stores the partition count if none is stored; an error of kind `PartitionCount` if another is.
     async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError>;

@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings, Unverified};
 use storage_dirty::HotStore;
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
-use storage_model::{Clock, Ids, Limits, SystemClock};
+use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
 use storage_sql::{ColdOptions, ColdStore};
 
 use crate::background::Background;
@@ -62,6 +62,12 @@ impl StorageBuilder {
         self
     }
 
+    /// What the writes of a logic type wait for, unless they say otherwise; in place of what the settings say of it.
+    pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
+        self.settings.durability.logic_types.insert(logic_type.to_owned(), durability);
+        self
+    }
+
     /// Opens the storage; see [`Storage::open`].
     ///
     /// # Errors
@@ -86,7 +92,9 @@ impl StorageBuilder {
         cold.fix_partition_count(hot.partition_count()).await?;
 
         let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
-            .serve_unverified(settings.redis.unverified == Unverified::Serve);
+            .serve_unverified(settings.redis.unverified == Unverified::Serve)
+            .on_probation(settings.landing.probation);
+        tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
         let touches = Touches::new(settings.hot.touch_interval);
@@ -94,7 +102,8 @@ impl StorageBuilder {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
-        let core = Core::new(tiers, fitting, ids, settings.hot.operation_deadline, settings.hot.trust_absent, touches).await?;
+        let (deadline, durability) = (settings.hot.operation_deadline, settings.durability.into());
+        let core = Core::new(tiers, fitting, ids, deadline, durability, settings.hot.trust_absent, touches).await?;
         let core = Arc::new(core);
         let background = Arc::new(Background::start(&core, settings.hot.policy_check_interval, worker));
         Ok(Storage { core, background })

@@ -12,9 +12,9 @@ use storage_model::{Applied, Field, Ids, Limits, Mutation, OpId, Outcome, Owner,
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::durability::{Defaults, check};
 use crate::touch::Touches;
-use crate::write::DEADLINE_MAX;
-use crate::{Error, Kind, Result};
+use crate::{Ack, Error, Kind, Result};
 
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
@@ -31,6 +31,8 @@ pub(crate) struct Core {
     pub(crate) ids: Arc<dyn Ids>,
     /// Until when a write is repeated, unless it says otherwise.
     pub(crate) deadline: Duration,
+    /// What writes wait for, unless they say otherwise.
+    pub(crate) durability: Defaults,
     /// R8: an owner without an exist marker is taken as absent, without asking the database.
     pub(crate) trust_absent: bool,
     pub(crate) touches: Touches,
@@ -86,6 +88,7 @@ impl Core {
         limits: Limits,
         ids: Arc<dyn Ids>,
         deadline: Duration,
+        durability: Defaults,
         trust_absent: bool,
         touches: Touches,
     ) -> Result<Self> {
@@ -96,6 +99,7 @@ impl Core {
             limits,
             ids,
             deadline,
+            durability,
             trust_absent,
             touches,
             hits: AtomicU64::new(0),
@@ -127,14 +131,14 @@ impl Core {
     }
 
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
-    /// is unknown, until `within` has passed.
-    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Applied> {
+    /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
+    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
         let mut results = self.write_many(vec![mutation], within).await;
         results.pop().unwrap_or_else(no_answer)
     }
 
     /// Applies mutations, sent together; each as [`Core::write`].
-    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Applied>> {
+    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Ack>> {
         let _flight = match self.flight() {
             Ok(flight) => flight,
             Err(error) => return mutations.iter().map(|mutation| Err(error.clone().of(&mutation.owner))).collect(),
@@ -143,15 +147,18 @@ impl Core {
         let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(mutations.len());
         let mut checked: Vec<Result<()>> = Vec::with_capacity(mutations.len());
         for mutation in mutations {
-            checked.push(self.limits.check(&mutation).map_err(|error| Error::from(error).of(&mutation.owner)));
+            let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
+            checked.push(possible.map_err(|error| error.of(&mutation.owner)));
             if let Some(Ok(())) = checked.last() {
                 sent.push((mutation, None));
             }
         }
         let first = self.tiers.hot().mutate(&sent).await;
         let finished = sent.into_iter().zip(first).map(|((mutation, _), first)| async move {
-            let owner = mutation.owner.clone();
-            self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))
+            let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
+            let applied = self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))?;
+            let safety = self.secure(&owner, durability).await?;
+            Ok(Ack { applied, safety, id })
         });
         let mut finished = futures::future::join_all(finished).await.into_iter();
         checked.into_iter().map(|checked| checked.and_then(|()| finished.next().unwrap_or_else(no_answer))).collect()
@@ -181,14 +188,8 @@ impl Core {
                     None
                 }
                 // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
-                // will be, since versions do not go back.
-                Ok(Mutated::Refused(refusal @ Refusal::Version(_))) => return Err(Error::refused(&refusal)),
-                // The same, as long as ids of that time are remembered: not if the hot tier's clock was set far ahead meanwhile.
-                Ok(Mutated::Refused(Refusal::Expired)) => {
-                    let remembered = |now: Timestamp| now.since(mutation.deadline) < DEADLINE_MAX;
-                    let forgotten = unknown && !self.tiers.hot().time().await.is_ok_and(remembered);
-                    return Err(self.given_up(&mutation, forgotten, Error::refused(&Refusal::Expired)));
-                }
+                // will be, since neither time nor versions go back.
+                Ok(Mutated::Refused(refusal @ (Refusal::Expired | Refusal::Version(_)))) => return Err(Error::refused(&refusal)),
                 Ok(Mutated::Refused(refusal)) => return Err(self.given_up(&mutation, unknown, Error::refused(&refusal))),
                 Ok(Mutated::Load(_)) if loads < LOADS_MAX => {
                     loads += 1;
@@ -223,6 +224,7 @@ impl Core {
                         unknown |= error.outcome != Outcome::NotApplied;
                         Some(error)
                     }
+                    HotKind::NotReached => return Err(error.into()),
                     _ => {
                         unknown |= error.outcome != Outcome::NotApplied;
                         return Err(self.given_up(&mutation, unknown, error.into()));

@@ -25,7 +25,7 @@ pub enum Kind {
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
-    /// A purge of an owner whose changes have not all landed; flush it first.
+    /// A purge of an owner whose changes have not all landed, or are still on probation (`landing.probation`); flush it first.
     NotLanded,
     /// The hot tier is away.
     HotUnavailable,
@@ -33,6 +33,9 @@ pub enum Kind {
     OutOfMemory,
     /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
     UnsafeEviction,
+    /// The durability that the write asks for can't be had: too few replicas follow the server, or it has no disk to wait for.
+    /// Nothing was written. One that was not reached in time is a `Timeout` with the outcome `Applied`.
+    Durability,
     /// The cold tier is away, and the call needed it.
     ColdUnavailable,
     /// The database refuses a value; it stays in the hot tier.
@@ -87,9 +90,12 @@ const SOON: Duration = Duration::from_millis(200);
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => {
-                Retry::After(SOON)
-            }
+            Kind::HotUnavailable
+            | Kind::ColdUnavailable
+            | Kind::OutOfMemory
+            | Kind::Durability
+            | Kind::Timeout
+            | Kind::Contended => Retry::After(SOON),
             Kind::UnsafeEviction => Retry::After(Duration::from_secs(60)),
             Kind::Conflict | Kind::NotLanded => Retry::Reread,
             _ => Retry::Never,
@@ -177,7 +183,8 @@ impl From<LimitError> for Error {
 impl From<HotError> for Error {
     fn from(error: HotError) -> Self {
         let kind = match &error.kind {
-            HotKind::Interrupted => Kind::Timeout,
+            HotKind::Interrupted | HotKind::NotReached => Kind::Timeout,
+            HotKind::Durability => Kind::Durability,
             HotKind::OutOfMemory => Kind::OutOfMemory,
             HotKind::Policy => Kind::UnsafeEviction,
             HotKind::PartitionCount | HotKind::Settings => Kind::Invalid,

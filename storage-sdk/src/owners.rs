@@ -37,7 +37,7 @@ impl OwnerPages {
         let mut marked = BTreeSet::new();
         let hot = core.tiers.hot();
         for partition in (0..hot.partition_count()).map(Partition) {
-            for map in [Map::Dirty, Map::Snapshot, Map::Error] {
+            for map in [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving] {
                 let mut cursor = Some(0);
                 while let Some(from) = cursor {
                     let page = hot.scan(partition, map, from, MARKS).await?;

@@ -31,6 +31,8 @@ pub struct Stats {
     pub oldest_unlanded: Option<Duration>,
     /// Marks whose rows the database refused, of all processes.
     pub error_marks: u64,
+    /// Landed marks on probation, of all processes.
+    pub probation_marks: u64,
     /// Partitions that this process serves unverified, since the hot tier was replaced while the database is away.
     pub unverified_partitions: usize,
     /// Reads of this process that the hot tier answered.
@@ -159,6 +161,7 @@ impl Storage {
             marks: backlog.marks(),
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
+            probation_marks: backlog.probation(),
             unverified_partitions: self.core.tiers.trusted(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use storage_sql::conformance::{Backend, Harness, faults, fences, reads, rows};
 use storage_sql::{ColdOptions, ColdStore};
 use storage_tests::sim::chance::Chance;
+use storage_tests::sim::database::tables::Tables;
 use storage_tests::sim::database::transaction::Way;
 use storage_tests::sim::database::{Database, ModelStore};
 use storage_tests::sim::process::Process;
@@ -40,7 +41,8 @@ fn modelled() -> Harness {
     chance.plan(8, [].into());
     let way = Way { database: database.clone(), chance, process: Arc::new(Process::default()) };
     let store: Arc<dyn ColdStore> = Arc::new(ModelStore::new(way));
-    Harness { store, backend: Box::new(Modelled(database)) }
+    let id = database.tables(Tables::database);
+    Harness { store, backend: Box::new(Modelled(database)), database: id }
 }
 
 macro_rules! cases {
@@ -68,6 +70,7 @@ cases! {
         a_matching_fence_raises_the_landed_version
         a_fence_that_changes_nothing_matches_too
         a_moved_record_fences_the_whole_batch
+        a_fence_of_another_database_keeps_the_whole_batch_out
         a_partition_without_a_record_is_fenced
         the_epoch_is_raised_only_from_the_one_seen
         many_partitions_are_raised_in_one_call

@@ -5,7 +5,7 @@ use storage_config::{ColdUrl, HotUrl, Secret, Settings};
 const PASSWORD: &str = "hunter2";
 
 /// URLs with the password at every place, well-formed and not.
-const URLS: [&str; 24] = [
+const URLS: [&str; 26] = [
     "redis://:hunter2@one",
     "redis://ann:hunter2@one:6379/1",
     "rediss://ann:hunter2@one,two",
@@ -25,6 +25,8 @@ const URLS: [&str; 24] = [
     "redis+unix:///run/redis.sock?pass=a@hunter2&x=1",
     "redis+unix://ann:hunter2@one/run/redis.sock",
     "redis-sentinel://ann:hunter2@one",
+    "redis-sentinel://ann:hunter2@one/main?sentinel-pass=hunter2",
+    "redis-sentinel://one/main?sentinel-pass=hunter2&x=1",
     "redis-cluster://ann:hunter2@one,two:x",
     "postgres://ann:hunter2@one/game",
     "mysql://ann:hunter2@one/game",

@@ -20,6 +20,11 @@ fn hot_urls_of_every_form_are_read_and_shown_in_full() {
         ("redis+unix:///a%20b?db=2&user=ann&pass=p", "redis+unix:///a%20b?db=2&user=ann&pass=***"),
         ("redis-sentinel://a,b:1/main", "redis-sentinel://a:26379,b:1/main/0"),
         ("rediss-sentinel://u:p@a/main/4", "rediss-sentinel://u:***@a:26379/main/4"),
+        ("redis-sentinel://a/main?sentinel-pass=q", "redis-sentinel://a:26379/main/0?sentinel-pass=***"),
+        (
+            "redis-sentinel://a/main?sentinel-user=w@x&sentinel-pass=q",
+            "redis-sentinel://a:26379/main/0?sentinel-user=w%40x&sentinel-pass=***",
+        ),
         ("redis-cluster://a:7000,b,[::1]:7002", "redis-cluster://a:7000,b:6379,[::1]:7002"),
         ("rediss-cluster://u:p@a/0", "rediss-cluster://u:***@a:6379"),
     ] {
@@ -59,6 +64,8 @@ fn hot_urls_that_miss_something_are_refused_with_what_is_expected() {
         ("redis+unix://one/sock", "three slashes"),
         ("redis-sentinel://a,b", "the master's name"),
         ("redis-sentinel:///main", "at least one host"),
+        ("redis-sentinel://a/ma%20in", "a master's name of letters"),
+        ("redis-sentinel://a/main?master=main", "no such parameter"),
         ("redis-cluster://", "at least one host"),
         ("redis-cluster://a,,b", "a host name"),
         ("redis-cluster://a/1", "database 0 alone"),

@@ -97,7 +97,15 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     h.park(partition, &lock, vec![parked]).await.unwrap();
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
-        let settle = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: Version::ZERO, marks: vec![], rows };
+        let settle = Settle {
+            partition,
+            lock: Some(lock.clone()),
+            epoch: Epoch(1),
+            landed: Version::ZERO,
+            marks: vec![],
+            rows,
+            probation: false,
+        };
         h.store().settle(&settle).await.unwrap().errors_cleared
     };
     assert_eq!(settle("gold", Version::new(entry.version.get() - 1).unwrap()).await, 0);
@@ -118,7 +126,7 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows };
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;

@@ -75,7 +75,7 @@ impl Harness {
     /// Adopts what is there now.
     pub(super) async fn adopt(&self, partition: Partition, epoch: u64, last_version: Version) -> bool {
         let seen = self.store().partition_states(&[partition]).await.remove(0).unwrap();
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version };
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, database: None };
         self.store().adopt(&[adopt]).await.remove(0).unwrap()
     }
 
@@ -178,7 +178,8 @@ impl Harness {
     pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
         let record = self.record(partition).await;
         let marks = entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
-        let settle = Settle { partition, lock: lock.cloned(), epoch: record.epoch, landed: record.landed, marks, rows: vec![] };
+        let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await
     }
 

@@ -86,7 +86,8 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
     let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
-    let good = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: version, marks, rows: vec![] };
+    let good =
+        Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
     let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
     assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     for epoch in [Epoch(0), Epoch(2)] {
@@ -105,7 +106,7 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
     let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks, rows: vec![] };
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
     assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), version));
     h.assert_lasting(&ann).await;
@@ -116,7 +117,8 @@ pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    let settle = |landed| Settle { partition, lock: None, epoch: Epoch(1), landed, marks: vec![], rows: vec![] };
+    let settle =
+        |landed| Settle { partition, lock: None, epoch: Epoch(1), landed, marks: vec![], rows: vec![], probation: false };
     h.store().settle(&settle(version)).await.unwrap();
     assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
     h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
@@ -168,7 +170,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     assert_eq!(h.marks(&ann).await, Some(1));
     h.assert_lasting(&ann).await;
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle { partition, lock: Some(lock), epoch: Epoch(1), landed: version, marks: vec![], rows };
+    let settle = Settle { partition, lock: Some(lock), epoch: Epoch(1), landed: version, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;
@@ -253,13 +255,15 @@ pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     h.set(&ann, "bag", "1").await;
     let seen = peek().await;
     assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (2, 0, 0, None));
-    assert!(seen.oldest.is_some_and(|oldest| before <= oldest && oldest <= after), "{:?}", seen.oldest);
+    let first = seen.live_since;
+    assert!(first.is_some_and(|first| before <= first && first <= after), "{first:?}");
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
     h.set(&ann, "gold", "2").await;
     let seen = peek().await;
     assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 2, Some("worker")));
-    assert!(seen.oldest.is_some_and(|oldest| oldest <= after), "the snapshot's are the oldest");
+    assert_eq!((seen.snapshot_since, seen.oldest()), (first, first), "the snapshot's are the oldest");
+    assert!(seen.live_since > first, "the dirty map that follows began later");
     h.unlock(partition, &lock).await;
     h.land(&ann).await;
     assert_eq!(peek().await, crate::PartitionPeek::default());

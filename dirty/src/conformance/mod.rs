@@ -16,8 +16,10 @@ pub mod locks;
 pub mod names;
 pub mod once;
 pub mod partitions;
+pub mod probation;
 pub mod removal;
 pub mod sizes;
+pub mod unverified;
 pub mod writes;
 
 use std::fmt;
@@ -182,6 +184,19 @@ macro_rules! hot_conformance {
                     a_snapshot_needs_the_lock,
                     peek_tells_sizes_age_and_holder,
                 ];
+                probation: [
+                    a_landed_mark_on_probation_keeps_its_hash,
+                    a_mark_that_lands_again_on_probation_keeps_the_greater_version,
+                    probation_ends_a_period_after_its_window_and_the_hash_may_expire,
+                    a_window_is_never_overwritten_by_the_next,
+                    acquit_needs_the_lock_the_epoch_and_the_window,
+                    a_change_of_the_epoch_makes_marks_on_probation_live_again,
+                    a_mark_that_becomes_live_again_never_lowers_a_newer_one,
+                    an_error_mark_whose_row_was_committed_goes_on_probation,
+                    eviction_and_purge_wait_for_the_end_of_the_probation,
+                    the_record_names_the_database_that_is_landed_to,
+                    thousands_of_marks_go_on_and_off_probation,
+                ];
                 sizes: [
                     a_scan_finds_one_mark,
                     a_scan_finds_512_marks_while_they_are_settled,
@@ -230,6 +245,16 @@ macro_rules! hot_conformance {
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
                     the_partition_count_is_fixed_and_the_store_is_sound,
+                ];
+                unverified: [
+                    a_write_while_served_unverified_hides_no_row_and_gives_way_to_none,
+                    a_mutation_compares_what_was_written_unverified,
+                    a_new_hash_that_was_written_unverified_takes_all_rows_of_other_fields,
+                    a_removal_while_served_unverified_stays,
+                    what_was_written_under_a_server_that_was_replaced_once_more_gives_way_to_newer_rows,
+                    a_partition_that_was_served_unverified_is_compared_though_nothing_was_lost,
+                    nothing_is_purged_or_loaded_while_served_unverified,
+                    only_a_partition_as_it_was_seen_is_served_unverified,
                 ];
                 names: [
                     any_name_is_a_name_of_its_own,

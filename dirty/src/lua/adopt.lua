@@ -1,26 +1,41 @@
 #!lua flags=allow-oom
 -- Makes or replaces the partition's record after the database's epoch was raised (R14).
 -- KEYS[1] partition record
+-- KEYS[2] marks on probation
+-- KEYS[3] marks whose probation ends
 -- ARGV[1] incarnation of the record that was seen; empty if there was none
 -- ARGV[2] incarnation of the server that was seen
 -- ARGV[3] epoch, raised
 -- ARGV[4] highest version that landed
+-- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
--- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect.
-expect(#KEYS == 1 and #ARGV == 4)
+-- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect; what was committed in an
+--   earlier epoch and is on probation is landed again (H33).
+expect(#KEYS == 3 and #ARGV == 5)
 local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
-local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
   local landed, source = number(old[5], 'landed'), number(old[4], 'the version source')
-  local generation = landed < last and ARGV[3] or old[3]
+  local suspect = landed < last or old[6] -- also what was served unverified, of which nobody knows what it hides
+  local generation = suspect and ARGV[3] or old[3]
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
     'src', digits(math.max(source, last)), 'landed', ARGV[4])
+  -- Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row. Under a
+  -- server that was replaced once more, it may have landed and been lost again; versions decide.
+  if old[6] == now_at then
+    call('HSET', KEYS[1], 'over', old[2])
+  elseif suspect then
+    call('HDEL', KEYS[1], 'over')
+  end
+  call('HDEL', KEYS[1], 'unv')
 else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
     'src', digits(math.max(time(), last)), 'landed', digits(last))
 end
+if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
+if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end
 return 1

@@ -48,6 +48,38 @@ local function counts(at)
   return self
 end
 
+-- Adds marks to a map in which some of the same names may stand already: the greater version stays, and a mark that merges into
+-- another is taken off its owner's count.
+local function keeper(map, names, owners)
+  local self, held, puts = {}, {}, {}
+  if names then
+    for i, stored in ipairs(hmget(map, names)) do held[names[i]] = stored and mark_version(stored) or nil end
+  end
+  function self.put(name, owner, version)
+    if held[name] then owners.add(owner, -1, math.min(held[name], version)) end
+    held[name] = math.max(held[name] or 0, version)
+    puts[name] = true
+  end
+  -- Answers whether anything was added.
+  function self.write()
+    local list = {}
+    for name in pairs(puts) do
+      list[#list + 1] = name
+      list[#list + 1] = digits(held[name])
+    end
+    each_chunk('HSET', map, list)
+    return #list > 0
+  end
+  return self
+end
+
+-- Every third of ARGV from `at` on.
+local function arguments(at)
+  local list = {}
+  for i = at, #ARGV, 3 do list[#list + 1] = ARGV[i] end
+  return list
+end
+
 -- The part of a snapshot's first-mark time goes with its last mark.
 local function end_of_snapshot(snapshot, part)
   if call('EXISTS', snapshot) == 0 then call('HDEL', part, 'first_saving') end

@@ -1,25 +1,29 @@
 #!lua flags=allow-oom
--- Clears marks whose rows were committed, and error marks of committed fields.
+-- Clears marks whose rows were committed, and error marks of committed fields; or puts them on probation.
 -- KEYS[1] snapshot
 -- KEYS[2] error map
 -- KEYS[3] partition record
 -- KEYS[4] lock
--- KEYS[5..] owner hashes
+-- KEYS[5] marks on probation
+-- KEYS[6..] owner hashes
 -- ARGV[1] token and holder; empty if only error marks are cleared
 -- ARGV[2] epoch
 -- ARGV[3] highest version that the commit landed
 -- ARGV[4] time to live of landed data, milliseconds
--- ARGV[5] number of marks
--- ARGV[6..] name, version and number of the owner (1 is KEYS[5]; 0 none) of each mark, then of each error mark of a committed row
+-- ARGV[5] 1 if marks go on probation, 0 if not
+-- ARGV[6] number of marks
+-- ARGV[7..] name, version and number of the owner (1 is KEYS[6]; 0 none) of each mark, then of each error mark of a committed row
 -- Reply: {marks cleared, error marks cleared}.
--- Invariant: a mark is cleared only if it still has the version that landed (R5); owners' counts follow (H12).
-expect(#KEYS >= 4 and #ARGV >= 5 and (#ARGV - 5) % 3 == 0)
-local landed, ttl, count = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live'), number(ARGV[5], 'the number of marks')
-expect(#ARGV >= 5 + 3 * count and (count == 0 or ARGV[1] ~= ''))
+-- Invariant: a mark is cleared only if it still has the version that landed (R5); owners' counts follow (H12); a mark that goes on
+--   probation is in one map or the other, and keeps its owner (H33).
+expect(#KEYS >= 5 and #ARGV >= 6 and (#ARGV - 6) % 3 == 0)
+local landed, ttl, count = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live'), number(ARGV[6], 'the number of marks')
+expect(#ARGV >= 6 + 3 * count and (count == 0 or ARGV[1] ~= ''))
 local r = in_epoch(KEYS[3], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
-local owners = counts(5)
+local owners = counts(6)
+local kept = keeper(KEYS[5], ARGV[5] == '1' and arguments(7), owners)
 local function chosen(map, from, to, version_of, wanted)
   local names, found = {}, {}
   for at = from, to, 3 do names[#names + 1] = ARGV[at] end
@@ -30,19 +34,26 @@ local function chosen(map, from, to, version_of, wanted)
     if stored[i] and not done[name] and wanted(version_of(stored[i]), number(ARGV[at + 1], 'a mark')) then
       done[name] = true
       found[#found + 1] = name
-      owners.add(number(ARGV[at + 2], 'an owner'), -1, version_of(stored[i]))
+      local owner, version = number(ARGV[at + 2], 'an owner'), version_of(stored[i])
+      if ARGV[5] == '1' then
+        kept.put(name, owner, version)
+      else
+        owners.add(owner, -1, version)
+      end
     end
   end
   return found
 end
-local last = 5 + 3 * count
-local marks = chosen(KEYS[1], 6, last, mark_version, function(stored, version) return stored == version end)
+local last = 6 + 3 * count
+local marks = chosen(KEYS[1], 7, last, mark_version, function(stored, version) return stored == version end)
 local errors = {}
 if call('EXISTS', KEYS[2]) == 1 then
   errors = chosen(KEYS[2], last + 1, #ARGV, error_version, function(stored, version) return stored <= version end)
 end
 owners.validate()
 
+-- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
+if kept.write() then call('HSETNX', KEYS[3], 'landed_at', digits(time())) end
 each_chunk('HDEL', KEYS[1], marks)
 each_chunk('HDEL', KEYS[2], errors)
 owners.write(ttl)

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use super::store::{MemoryStore, lock};
-use super::{fill, landing, lock as lease, mutate, park, read, record, room};
+use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room};
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map, Mutated,
+    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -71,8 +71,8 @@ impl HotStore for MemoryStore {
         partitions.iter().map(one).collect()
     }
 
-    fn trust(&self, _: Partition, _: &PartitionState) {
-        // Reads and writes of this engine do not look at the incarnation.
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.run(partition, "trust", |state, _| record::trust(state, seen))
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
@@ -122,6 +122,18 @@ impl HotStore for MemoryStore {
 
     async fn park(&self, park: &Park) -> Result<(), HotError> {
         self.run(park.partition, "park", |state, now| park::park(state, now, park))?
+    }
+
+    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError> {
+        self.run(partition, "probation", |state, now| probation::probation(state, now, partition, lock, period))?
+    }
+
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
+        self.run(acquit.partition, "acquit", |state, now| probation::acquit(state, now, acquit))?
+    }
+
+    async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
+        self.run(partition, "relive", |state, now| probation::relive(state, now, partition, lock, entries))?
     }
 
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {

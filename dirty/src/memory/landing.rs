@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use storage_model::{Field, Owner, Partition};
+use storage_model::{Field, Owner, Partition, Version};
 
 use super::lock::require;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
-use crate::{Collected, Entry, Fields, HotError, Lock, Map, Page, Settle, Settled, Snapshot};
+use crate::{Collected, Entry, Fields, HotError, Lock, Map, Mark, Page, Settle, Settled, Snapshot};
 
 /// Turns the dirty map into the snapshot, unless one is left over (R4).
 ///
@@ -41,7 +41,7 @@ pub fn collect(state: &PartState, partition: Partition, wanted: &[(Owner, Vec<Fi
     let record = current(state, partition, "collect")?;
     let cells = |fields: &Vec<Field>| if fields.is_empty() { Fields::All } else { Fields::Cells(fields.clone()) };
     let reads = wanted.iter().map(|(owner, fields)| read(state, owner, &cells(fields))).collect();
-    Ok(Collected { epoch: record.epoch, landed: record.landed, reads })
+    Ok(Collected { epoch: record.epoch, landed: record.landed, database: record.database, reads })
 }
 
 /// Clears marks whose rows were committed (R5).
@@ -60,16 +60,25 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
         let Some(mark) = &entry.mark else { continue };
         if state.marks.clear(mark, *version) {
             settled.cleared += 1;
+            on_probation(state, present, settle, mark, *version);
             touched.insert(&mark.owner);
         }
     }
     for (owner, field, version) in &settle.rows {
-        if state.marks.clear_error(&(owner.clone(), field.clone()), *version) {
+        if let Some(refused) = state.marks.clear_error(&(owner.clone(), field.clone()), *version) {
             settled.errors_cleared += 1;
+            let mark = Mark { owner: owner.clone(), fields: vec![field.clone()] };
+            on_probation(state, present, settle, &mark, refused);
             touched.insert(owner);
         }
     }
     raise(state, settle.landed);
     touched.into_iter().for_each(|owner| state.release(present, owner));
     Ok(settled)
+}
+
+fn on_probation(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark, version: Version) {
+    if settle.probation {
+        state.marks.put_on_probation(mark.clone(), version, present.now);
+    }
 }

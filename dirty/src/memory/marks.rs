@@ -1,6 +1,7 @@
-//! Dirty map, snapshot and error map, and how many marks name an owner.
+//! Dirty map, snapshot, error map and the maps of landed marks on probation, and how many marks name an owner.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use storage_model::{Field, Owner, Timestamp, Version};
@@ -20,16 +21,22 @@ pub(super) struct ErrorMark {
     pub(super) message: String,
 }
 
-/// The three maps of a partition.
+/// The maps of a partition that hold marks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Marks {
     live: Numbered<Mark, Version>,
     snapshot: Numbered<Mark, Version>,
     errors: Numbered<(Owner, Field), ErrorMark>,
+    landed: Numbered<Mark, Version>,
+    leaving: Numbered<Mark, Version>,
     // H12: changes only where an entry appears or vanishes, in the methods below.
     outstanding: BTreeMap<Owner, u32>,
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
+    landed_since: Option<Timestamp>,
+    leaving_since: Option<Timestamp>,
+    /// Whether the epoch changed since the marks on probation were settled.
+    lost: bool,
 }
 
 impl Marks {
@@ -39,16 +46,16 @@ impl Marks {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.live.len() + self.snapshot.len() + self.errors.len()
+        self.live.len() + self.snapshot.len() + self.errors.len() + self.landed.len() + self.leaving.len()
     }
 
     pub(super) fn sizes(&self) -> [usize; 3] {
         [self.live.len(), self.snapshot.len(), self.errors.len()]
     }
 
-    /// When the oldest entry of dirty map or snapshot was marked, or earlier.
-    pub(super) fn oldest(&self) -> Option<Timestamp> {
-        self.live_since.into_iter().chain(self.snapshot_since).min()
+    /// When the oldest entries of dirty map and snapshot were marked, or earlier.
+    pub(super) fn since(&self) -> [Option<Timestamp>; 2] {
+        [self.live_since, self.snapshot_since]
     }
 
     /// Marks a write in the dirty map.
@@ -98,13 +105,78 @@ impl Marks {
         }
     }
 
-    /// Clears a field's error mark if it is at or below the version.
-    pub(super) fn clear_error(&mut self, target: &(Owner, Field), version: Version) -> bool {
-        if self.errors.get(target).is_none_or(|error| error.version > version) {
-            return false;
-        }
+    /// Clears a field's error mark if it is at or below the version; answers the version it had.
+    pub(super) fn clear_error(&mut self, target: &(Owner, Field), version: Version) -> Option<Version> {
+        let refused = self.errors.get(target).map(|error| error.version).filter(|refused| *refused <= version)?;
         self.errors.remove(target);
         self.uncount(&target.0);
+        Some(refused)
+    }
+
+    /// Puts a mark that was cleared on probation.
+    pub(super) fn put_on_probation(&mut self, mark: Mark, version: Version, now: Timestamp) {
+        self.landed_since.get_or_insert(now);
+        let owner = mark.owner.clone();
+        if merge(&mut self.landed, mark, version) {
+            self.count(owner);
+        }
+    }
+
+    /// How many marks are on probation, and how many of them leave.
+    pub(super) fn sizes_on_probation(&self) -> [usize; 2] {
+        [self.landed.len(), self.leaving.len()]
+    }
+
+    /// Notes that the epoch changed: what is on probation may be lost.
+    pub(super) fn lose(&mut self) {
+        self.lost = self.sizes_on_probation() != [0, 0];
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// When the window of the leaving marks ended. If none leave, the present window ends now, if it has lasted the period.
+    pub(super) fn end_of_window(&mut self, now: Timestamp, period: Duration) -> Option<Timestamp> {
+        if self.leaving.is_empty() && self.landed_since.is_some_and(|since| now.since(since) >= period) {
+            self.leaving = self.landed.take();
+            self.landed_since = None;
+            self.leaving_since = Some(now);
+        }
+        self.leaving_since
+    }
+
+    /// Whether the leaving marks are those of the window that ended then.
+    pub(super) fn is_window(&self, end: Timestamp) -> bool {
+        self.leaving_since == Some(end)
+    }
+
+    /// Ends the probation of a leaving mark if it still has this version.
+    pub(super) fn acquit(&mut self, mark: &Mark, version: Version) -> bool {
+        if self.leaving.get(mark) != Some(&version) {
+            return false;
+        }
+        self.leaving.remove(mark);
+        if self.leaving.is_empty() {
+            self.leaving_since = None;
+        }
+        self.uncount(&mark.owner);
+        true
+    }
+
+    /// Makes a mark on probation live again, if the epoch changed since it was settled.
+    pub(super) fn relive(&mut self, mark: &Mark, now: Timestamp) -> bool {
+        let found = self.landed.get(mark).copied().max(self.leaving.get(mark).copied());
+        let Some(version) = found.filter(|_| self.lost) else { return false };
+        self.live_since.get_or_insert(now);
+        if merge(&mut self.live, mark.clone(), version) {
+            self.count(mark.owner.clone());
+        }
+        let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
+        removed.iter().flatten().for_each(|_| self.uncount(&mark.owner));
+        if self.sizes_on_probation() == [0, 0] {
+            (self.lost, self.landed_since, self.leaving_since) = (false, None, None);
+        }
         true
     }
 
@@ -117,6 +189,8 @@ impl Marks {
         match map {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
+            Map::Landed => self.landed.page(cursor, count, entry),
+            Map::Leaving => self.leaving.page(cursor, count, entry),
             Map::Error => self.errors.page(cursor, count, |(owner, field), error| {
                 entry(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
             }),
@@ -139,7 +213,8 @@ impl Marks {
 
     /// How many entries name each owner, by counting them.
     pub(super) fn counted(&self) -> BTreeMap<Owner, u32> {
-        let marks = self.live.keys().chain(self.snapshot.keys()).map(|mark| &mark.owner);
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
+        let marks = maps.into_iter().flat_map(Numbered::keys).map(|mark| &mark.owner);
         let errors = self.errors.keys().map(|(owner, _)| owner);
         let mut counts = BTreeMap::new();
         marks.chain(errors).for_each(|owner| *counts.entry(owner.clone()).or_default() += 1);
@@ -161,6 +236,12 @@ impl Marks {
             _ => drop(self.outstanding.remove(owner)),
         }
     }
+}
+
+/// Adds a mark; where there is one of its name, the greater version stays. Answers whether it is new.
+fn merge(map: &mut Numbered<Mark, Version>, mark: Mark, version: Version) -> bool {
+    let version = map.get(&mark).copied().unwrap_or_default().max(version);
+    map.insert(mark, version)
 }
 
 /// The name of an entry: its parts with a NUL between them, which no name holds.

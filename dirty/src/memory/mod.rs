@@ -11,12 +11,13 @@
 //! | [`state`] | [`PartState`], [`Present`]: all that a partition holds, and what a transition knows of the outside |
 //! | `hash` | owner hashes: cells, size, time to live |
 //! | `marker` | exist markers and negative answers |
-//! | `marks`, `numbered` | dirty map, snapshot and error map, and how many marks name an owner |
+//! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation, and how many marks name an owner |
 //! | `ops` | the replies of recent operations |
 //! | [`read`] | reading, observing, evicting and touching owners |
 //! | [`mutate`], `plan` | one mutation: what it would change, and the change |
 //! | [`fill`] | the proof and the merge of rows |
 //! | [`landing`], [`park`] | what a worker does with marks |
+//! | [`probation`] | landed marks that stay for a while |
 //! | [`record`], [`lock`] | the partition's record and lock |
 //! | [`invariant`] | what must hold after every transition |
 //! | `room` | eviction of landed data when memory is short |
@@ -34,6 +35,7 @@ mod numbered;
 mod ops;
 pub mod park;
 mod plan;
+pub mod probation;
 pub mod read;
 pub mod record;
 mod room;

@@ -1,12 +1,14 @@
 //! One mutation.
 
-use storage_model::{Applied, Mutation, Partition, Version};
+use std::collections::BTreeSet;
+
+use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
-use super::hash::OwnerHash;
+use super::hash::{OwnerHash, Stamps};
 use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
-use super::record::recorded;
+use super::record::{recorded, serve_unverified};
 use super::room;
 use super::state::{PartState, Present, before};
 use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
@@ -16,7 +18,7 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// `Unprepared` without a record, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
 /// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
@@ -29,6 +31,10 @@ pub fn mutate(
     if let Some(reply) = state.ops.reply(&mutation.id) {
         return Ok(Mutated::Applied(reply.clone()));
     }
+    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
+        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
+        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
+    }
     if present.now >= mutation.deadline {
         return Ok(Mutated::Refused(Refusal::Expired));
     }
@@ -36,9 +42,12 @@ pub fn mutate(
         let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
-    let load = load.filter(|load| load.owner == mutation.owner && is_proved(state, &record, load));
+    // Under another incarnation the partition is served unverified, and nothing that was loaded can be proved.
+    let unverified = *record.incarnation != *state.incarnation;
+    let proved = |load: &&Load| !unverified && load.owner == mutation.owner && is_proved(state, &record, load);
+    let load = load.filter(proved);
     let merged = load.map(|load| merge(state, &record, load));
-    let met = meet(state, &record, mutation, merged.as_ref());
+    let met = Met { unverified, ..meet(state, &record, mutation, merged.as_ref()) };
     let version = met.version().unwrap_or_default();
     let plan = match plan(&met, mutation) {
         Ok(plan) => plan,
@@ -63,8 +72,25 @@ pub fn mutate(
         keep(state, present, &mutation.owner, merged);
     }
     let plan = Plan { born: plan.born || is_new, ..plan };
+    let stamps = unverified.then(|| stamps(state, &record, mutation, &plan));
     let reply = write(state, present, &record, mutation, plan, next);
+    if stamps.is_some() {
+        serve_unverified(state);
+        state.hashes.edit(&mutation.owner, |hash| hash.stamps = stamps);
+    }
     Ok(Mutated::Applied(reply))
+}
+
+/// What of the owner was written unverified, with this mutation.
+fn stamps(state: &PartState, record: &PartitionRecord, mutation: &Mutation, plan: &Plan) -> Stamps {
+    let owner = &mutation.owner;
+    let (base, stamps) = match state.hashes.get(owner) {
+        Some(hash) => (hash.version, hash.stamps.clone()),
+        None => (state.markers.get(owner).version(), None),
+    };
+    let mut stamps = stamps.unwrap_or_else(|| Stamps { epoch: record.epoch, base, fields: BTreeSet::new() });
+    stamps.fields.extend(plan.cells.iter().map(|(field, _)| field.clone()));
+    stamps
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -75,7 +101,8 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
         Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
         None => (state.hashes.get(owner), marker),
     };
-    Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner), loaded: merged.is_some() }
+    let marks = state.marks.outstanding(owner);
+    Met { hash, marker, generation: record.generation, marks, loaded: merged.is_some(), unverified: false }
 }
 
 /// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one

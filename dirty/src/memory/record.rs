@@ -62,14 +62,23 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let record = match &state.record {
         Some(old) if adopt.epoch <= old.epoch => return false,
         Some(old) => {
-            let rewound = old.landed < adopt.last_version;
+            // Also what was served unverified, of which nobody knows what it hides.
+            let suspect = old.landed < adopt.last_version || state.unverified.is_some();
+            // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
+            // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
+            if state.unverified.take().as_ref() == Some(&state.incarnation) {
+                state.over = Some(old.epoch);
+            } else if suspect {
+                state.over = None;
+            }
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
-                generation: if rewound { adopt.epoch } else { old.generation },
+                generation: if suspect { adopt.epoch } else { old.generation },
                 source: old.source.max(adopt.last_version),
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
+                database: adopt.database.or(old.database),
             }
         }
         None => PartitionRecord {
@@ -78,10 +87,30 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             generation: adopt.epoch,
             source: adopt.last_version.max(Version::new(present.now.0).unwrap_or_default()),
             landed: adopt.last_version,
+            database: adopt.database,
         },
     };
     state.record = Some(record);
+    state.marks.lose();
     true
+}
+
+/// Lets the partition be served though its record was made under another incarnation; what is written from then on is told apart.
+pub fn trust(state: &mut PartState, seen: &PartitionState) -> bool {
+    let recorded = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
+    if seen.record.is_none() || *seen.incarnation != *state.incarnation || recorded(&seen.record) != recorded(&state.record) {
+        return false;
+    }
+    if !seen.is_current() {
+        serve_unverified(state);
+    }
+    true
+}
+
+/// Notes that the partition is served unverified. The first incarnation stays: writes under it may be older than what landed since.
+pub(super) fn serve_unverified(state: &mut PartState) {
+    let incarnation = state.incarnation.clone();
+    state.unverified.get_or_insert(incarnation);
 }
 
 /// Raises what is known to have landed. The version source follows, so that no later write is ever below it.

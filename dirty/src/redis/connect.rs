@@ -4,73 +4,27 @@
 //! or answers that the server's role has changed is *retired*: the next call opens another, which loads the scripts and reads the
 //! server's version, policy and incarnation before anything else is sent on it.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
+use redis::{ConnectionInfo, Pipeline, Value};
+use storage_model::Durability;
 use tokio::time::{Instant, timeout};
 
+use super::barrier::Waiting;
+use super::common::{Common, locked};
 use super::error::Failure;
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Dial, Gate, Under};
-use super::{RedisOptions, address, reply};
+use super::transport::{Answer, Command, Dial, Under};
+use super::{address, reply};
 
-/// What all nodes of one engine share.
-pub(crate) struct Common {
-    connections: usize,
-    connect_timeout: Duration,
-    response_timeout: Duration,
-    wait_timeout: Duration,
-    gate: Option<Arc<dyn Gate>>,
-    dial: Option<Arc<dyn Dial>>,
-    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
-    incarnations: Mutex<HashMap<String, u64>>,
-    serials: AtomicU64,
-}
-
-impl Common {
-    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
-        Arc::new(Self {
-            connections: options.connections.max(1),
-            connect_timeout: options.connect_timeout,
-            response_timeout: options.response_timeout,
-            wait_timeout: options.wait_timeout,
-            gate: options.gate.clone(),
-            dial: options.dial.clone(),
-            incarnations: Mutex::new(HashMap::new()),
-            serials: AtomicU64::new(0),
-        })
-    }
-
-    /// The number that stands for an incarnation; never 0.
-    pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
-        let mut numbers = locked(&self.incarnations);
-        let next = u64::try_from(numbers.len()).unwrap_or(u64::MAX).saturating_add(1);
-        *numbers.entry(incarnation.to_owned()).or_insert(next)
-    }
-
-    /// A number above all that were given before: the order in which connections are opened and used.
-    fn next_serial(&self) -> u64 {
-        self.serials.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn connection_config(&self) -> AsyncConnectionConfig {
-        AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.connect_timeout))
-            .set_response_timeout(Some(self.response_timeout))
-    }
-
-    /// The longest that a call with one answer takes.
-    pub(crate) fn patience(&self) -> Duration {
-        self.wait_timeout.saturating_add(self.connect_timeout).saturating_add(self.response_timeout)
-    }
-}
+/// Connections of writes that wait, beside those that all calls share.
+const WAITING: usize = 2;
 
 /// One server.
 pub(crate) struct Node {
@@ -78,8 +32,12 @@ pub(crate) struct Node {
     pub(crate) name: String,
     common: Arc<Common>,
     pool: Pool,
+    /// What all calls share.
     lanes: Vec<Lane>,
     turn: AtomicUsize,
+    /// Of writes that wait for replicas, and of those that wait for the disk.
+    replicated: Waiting,
+    fsynced: Waiting,
     /// Answers in a row that did not come in time. Written after each exchange.
     timeouts: AtomicU32,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
@@ -88,7 +46,7 @@ pub(crate) struct Node {
 
 /// A place for one connection.
 #[derive(Default)]
-struct Lane {
+pub(super) struct Lane {
     /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
     line: Mutex<Option<Line>>,
     /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
@@ -104,10 +62,17 @@ struct Line {
 
 /// What a call needs of a connection.
 #[derive(Clone)]
-struct Ready {
+pub(super) struct Ready {
     connection: MultiplexedConnection,
     incarnation: u64,
     serial: u64,
+}
+
+impl Ready {
+    /// Waits so long for answers.
+    pub(super) fn patience(&mut self, timeout: Duration) {
+        self.connection.set_response_timeout(timeout);
+    }
 }
 
 impl Drop for Line {
@@ -123,7 +88,7 @@ impl Node {
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
         let manager = Manager::new_with_config(info.clone(), common.connection_config()).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
-            .max_size(common.connections)
+            .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
             .create_timeout(Some(common.connect_timeout))
             .recycle_timeout(Some(common.connect_timeout))
@@ -137,6 +102,8 @@ impl Node {
             pool,
             lanes: (0..common.connections).map(|_| Lane::default()).collect(),
             turn: AtomicUsize::new(0),
+            replicated: Waiting::default(),
+            fsynced: Waiting::default(),
             timeouts: AtomicU32::new(0),
             unsafe_policy: Mutex::new(None),
         }))
@@ -145,10 +112,14 @@ impl Node {
     /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
     /// connection, and the server's incarnation does not matter since the slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
-        let ready = match self.ready().await {
-            Ok(ready) => ready,
-            Err(failure) => return commands.iter().map(|_| Err(failure.clone())).collect(),
-        };
+        match self.ready().await {
+            Ok(ready) => self.send_on(ready, commands, asking).await,
+            Err(failure) => commands.iter().map(|_| Err(failure.clone())).collect(),
+        }
+    }
+
+    /// As [`Node::pipeline`], on this connection.
+    pub(super) async fn send_on(&self, ready: Ready, commands: &[&Command], asking: bool) -> Vec<Answer> {
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
         let sent: Vec<&Command> =
             commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
@@ -165,6 +136,26 @@ impl Node {
             Err(failure) => Err(failure.clone()),
         };
         refusals.into_iter().map(|refusal| refusal.map_or_else(&mut next, Err)).collect()
+    }
+
+    /// Whether what a server says of itself is what it said when the connection was opened. If not, the connection is given up.
+    pub(super) fn is_still(&self, info: &ServerInfo, ready: &Ready) -> bool {
+        self.judge(info);
+        let same = self.common.number_of(&info.incarnation) == ready.incarnation;
+        if !same {
+            self.retire(self.common.next_serial());
+        }
+        same
+    }
+
+    /// The writes that wait for the same kind of thing.
+    pub(super) fn waiting(&self, until: Durability) -> &Waiting {
+        if matches!(until, Durability::Replicated { .. }) { &self.replicated } else { &self.fsynced }
+    }
+
+    /// How long one answer may take.
+    pub(super) fn response_timeout(&self) -> Duration {
+        self.common.response_timeout
     }
 
     /// Whether the node has stopped answering.
@@ -206,10 +197,8 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let names = || commands.iter().map(|command| command.name).collect::<Vec<_>>();
-        if let Some(gate) = &self.common.gate {
-            gate.before(&names()).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))?;
-        }
+        let names = if self.common.is_gated() { commands.iter().map(|command| command.name).collect() } else { Vec::new() };
+        self.common.pass(&names).await?;
         let values = match commands {
             [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
             _ => {
@@ -225,9 +214,7 @@ impl Node {
                 if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
             }
         };
-        if let Some(gate) = &self.common.gate {
-            gate.after(&names()).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))?;
-        }
+        self.common.passed(&names).await?;
         Ok(values)
     }
 
@@ -253,7 +240,7 @@ impl Node {
     /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
     /// sent on a dead connection ends unknown.
     fn retire(&self, began: u64) {
-        for lane in &self.lanes {
+        for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
             let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
             drop(retired);
         }
@@ -263,6 +250,11 @@ impl Node {
     async fn ready(&self) -> Result<Ready, Failure> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.lanes.len()).unwrap_or_default();
         let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        self.ready_in(lane).await
+    }
+
+    /// The connection of a lane, opened if need be.
+    pub(super) async fn ready_in(&self, lane: &Lane) -> Result<Ready, Failure> {
         if let Some(ready) = lane.ready() {
             return Ok(ready);
         }
@@ -293,7 +285,7 @@ impl Node {
         }
     }
 
-    /// Opens a connection, loads the scripts, and looks at the server.
+    /// Opens a connection, looks at the server, and loads the scripts.
     async fn open(&self) -> Result<Line, Failure> {
         let (pooled, connection) = match &self.common.dial {
             Some(dial) => (None, self.dialled(dial.as_ref()).await?),
@@ -305,23 +297,18 @@ impl Node {
         };
         let serial = self.common.next_serial();
         let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial } };
-        let mut pipeline = Pipeline::new();
-        for script in SCRIPTS.all() {
-            pipeline.cmd("SCRIPT").arg("LOAD").arg(script.source());
-        }
-        pipeline.cmd("INFO");
-        let count = pipeline.len();
-        let answers = line.ready.connection.req_packed_commands(&pipeline, 0, count).await;
-        // Nothing of a call was sent yet, so whatever broke here, the call did not take place.
-        let mut values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
-        let info = values.pop().unwrap_or_default();
-        for value in values {
-            value.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
-        }
-        let info = info.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
+        // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
+        let mut ask = Pipeline::new();
+        ask.cmd("INFO");
+        let info = self.ask_first(&mut line, &ask).await?.pop().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(info)?)?;
         line.ready.incarnation = self.common.number_of(&info.incarnation);
         self.judge(&info);
+        let mut load = Pipeline::new();
+        for script in SCRIPTS.all() {
+            load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        }
+        self.ask_first(&mut line, &load).await?;
         Ok(line)
     }
 
@@ -333,6 +320,13 @@ impl Node {
         let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
         tokio::spawn(driver);
         Ok(connection)
+    }
+
+    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.
+    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
+        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
     }
 
     fn judge(&self, info: &ServerInfo) {
@@ -352,7 +346,8 @@ impl Node {
         }
     }
 
-    fn unsent(&self, failure: Failure) -> Failure {
+    /// What a failure means before anything of a call was sent.
+    pub(super) fn unsent(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
             Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
@@ -376,9 +371,4 @@ impl fmt::Debug for Node {
 /// Errors after which the server may be another than it was, or have forgotten the scripts.
 fn changes_role(code: &str) -> bool {
     matches!(code, "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT")
-}
-
-/// A poisoned lock is taken as it is: what it guards is replaced whole, never half.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

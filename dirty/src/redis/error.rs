@@ -23,6 +23,10 @@ pub(crate) enum Failure {
     TimedOut,
     /// The server may evict unlanded data; nothing was sent.
     Policy(String),
+    /// The server can't make a write as safe as was asked for; nothing was sent.
+    Durability(String),
+    /// The command was executed, but is not known to be as safe as was asked for.
+    NotReached(String),
     /// Settings that can't work.
     Settings(String),
     /// Another incarnation answers than the one the command was meant for; nothing was sent.
@@ -35,6 +39,22 @@ impl Failure {
     /// A refusal with this code.
     pub(crate) fn server(code: &str, text: &str) -> Self {
         Self::Server { code: code.to_owned(), text: text.to_owned() }
+    }
+
+    /// What is wrong, in words.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Server { code, text } => format!("{code} {text}"),
+            Self::NoConnection(text)
+            | Self::Lost(text)
+            | Self::Policy(text)
+            | Self::Durability(text)
+            | Self::NotReached(text)
+            | Self::Settings(text)
+            | Self::Nonsense(text) => text.clone(),
+            Self::TimedOut => "no answer came in time".to_owned(),
+            Self::Unverified => "the record was made under another incarnation".to_owned(),
+        }
     }
 
     /// Whether what is stored makes no sense, so that asking again gives the same answer.
@@ -75,21 +95,17 @@ impl From<RedisError> for Failure {
 /// The error of an operation on a partition, if it is on one.
 pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool, partition: Option<Partition>) -> HotError {
     let lost = if writes { Outcome::Unknown } else { Outcome::NotApplied };
-    let (kind, outcome, message) = match failure {
-        Failure::Server { code, text } => {
-            let (kind, outcome) = meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost));
-            (kind, outcome, format!("{code} {text}"))
-        }
-        Failure::NoConnection(text) => (HotKind::Unavailable, Outcome::NotApplied, text),
-        Failure::Lost(text) => (HotKind::Interrupted, lost, text),
-        Failure::TimedOut => (HotKind::Interrupted, lost, "no answer came in time".to_owned()),
-        Failure::Policy(text) => (HotKind::Policy, Outcome::NotApplied, text),
-        Failure::Settings(text) => (HotKind::Settings, Outcome::NotApplied, text),
-        Failure::Unverified => {
-            let kind = partition.map_or(HotKind::Unavailable, HotKind::Unprepared);
-            (kind, Outcome::NotApplied, "the record was made under another incarnation".to_owned())
-        }
-        Failure::Nonsense(text) => (HotKind::Corrupt, lost, text),
+    let message = failure.text();
+    let (kind, outcome) = match failure {
+        Failure::Server { code, .. } => meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost)),
+        Failure::NoConnection(_) => (HotKind::Unavailable, Outcome::NotApplied),
+        Failure::Lost(_) | Failure::TimedOut => (HotKind::Interrupted, lost),
+        Failure::Policy(_) => (HotKind::Policy, Outcome::NotApplied),
+        Failure::Durability(_) => (HotKind::Durability, Outcome::NotApplied),
+        Failure::NotReached(_) => (HotKind::NotReached, Outcome::Applied),
+        Failure::Settings(_) => (HotKind::Settings, Outcome::NotApplied),
+        Failure::Unverified => (partition.map_or(HotKind::Unavailable, HotKind::Unprepared), Outcome::NotApplied),
+        Failure::Nonsense(_) => (HotKind::Corrupt, lost),
     };
     HotError { kind, outcome, operation, message: one_line(&message) }
 }

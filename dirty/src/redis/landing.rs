@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The most marks that one script takes, so that none blocks the server for long.
-const MARKS_MAX: usize = 200;
+pub(super) const MARKS_MAX: usize = 200;
 
 impl RedisStore {
     pub(super) async fn take_snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
@@ -41,6 +41,8 @@ impl RedisStore {
             Map::Dirty => keys.dirty(partition),
             Map::Snapshot => keys.saving(partition),
             Map::Error => keys.error(partition),
+            Map::Landed => keys.landed(partition),
+            Map::Leaving => keys.leaving(partition),
         };
         self.page("scan", partition, key, cursor, count, entry_of).await
     }
@@ -82,7 +84,7 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, generation] = reply::array(check)?;
+            let [epoch, landed, generation, database] = reply::array(check)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
             let reads = answers.map(|(((owner, _), fields), answer)| {
@@ -92,6 +94,7 @@ impl RedisStore {
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,
+                database: reply::database(database)?,
                 reads: reads.collect::<Result<_, Failure>>()?,
             })
         };
@@ -111,7 +114,7 @@ impl RedisStore {
         // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
         let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
         let calls = marks.len().max(errors.len()).max(1);
-        let mut call = |_| script::settle(&self.space, head, settle.landed, part(&mut marks), part(&mut errors));
+        let mut call = |_| script::settle(&self.space, head, settle, part(&mut marks), part(&mut errors));
         let commands: Vec<_> = (0..calls).map(&mut call).collect();
         let partitions = vec![settle.partition; commands.len()];
         let mut total = Settled::default();
@@ -181,7 +184,7 @@ fn which(fields: &[Field]) -> Fields {
     if fields.is_empty() { Fields::All } else { Fields::Cells(fields.to_vec()) }
 }
 
-fn of_entry(entry: &Entry, version: Version) -> MarkRef<'_> {
+pub(super) fn of_entry(entry: &Entry, version: Version) -> MarkRef<'_> {
     MarkRef { name: Cow::Borrowed(&entry.raw), version, owner: entry.mark.as_ref().map(|mark| &mark.owner) }
 }
 

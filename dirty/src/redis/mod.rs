@@ -1,21 +1,25 @@
-//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server or a cluster.
+//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server, a master with Sentinels, or a cluster.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
-//! | `connect`, `server` | one server: its connections, what it says of itself |
-//! | `cluster`, `slot`, `space` | which node gets which command |
+//! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
+//! | `router`, `topology`, `slot`, `space` | which node gets which command |
+//! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
-//! | `read`, `write`, `fill`, `landing`, `partition` | the contract, by concern |
+//! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
 //! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;
+mod barrier;
 mod cluster;
+mod common;
 mod connect;
 mod error;
 mod fill;
@@ -23,14 +27,18 @@ mod guard;
 mod landing;
 mod options;
 mod partition;
+mod probation;
 mod read;
 mod reply;
+mod router;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod script;
+mod sentinel;
 mod server;
 mod slot;
 mod space;
+mod topology;
 mod transport;
 mod write;
 
@@ -45,15 +53,15 @@ pub use self::options::RedisOptions;
 pub use self::transport::{Broken, Dial, Gate, Stream};
 
 use self::address::Addresses;
-use self::cluster::Router;
-use self::connect::Common;
+use self::common::Common;
 use self::error::{Failure, hot_error};
 use self::guard::Guard;
+use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
-    Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated, Observed, Page,
-    Park, PartitionPeek, PartitionState, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated,
+    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
@@ -79,7 +87,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
             router,
             space: Space::new(&options.prefix, options.partitions),
@@ -200,15 +209,17 @@ impl HotStore for RedisStore {
     }
 
     async fn check(&self) -> Result<(), HotError> {
-        self.check_nodes("check").await
+        const OPERATION: &str = "check";
+        let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
+        self.check_nodes(OPERATION).await.and(asked)
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
         self.states(partitions).await
     }
 
-    fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.verified(partition, seen);
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.trust_as_it_is(partition, seen).await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
@@ -257,6 +268,18 @@ impl HotStore for RedisStore {
 
     async fn park(&self, park: &Park) -> Result<(), HotError> {
         self.park_entries(park).await
+    }
+
+    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError> {
+        self.look_at_probation(partition, lock, period).await
+    }
+
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
+        self.acquit_marks(acquit).await
+    }
+
+    async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
+        self.relive_marks(partition, lock, entries).await
     }
 
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {

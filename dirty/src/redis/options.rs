@@ -11,12 +11,17 @@ use super::{Dial, Gate};
 #[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://user:password@host:port/db`, `rediss://…` (TLS), `redis+unix:///path`, `redis-cluster://a:1,b:2` or
-    /// `rediss-cluster://…`. A cluster needs one address that answers; more make it safer.
+    /// `rediss-cluster://…`, `redis-sentinel://a:1,b:2/master/db` or `rediss-sentinel://…`. A cluster needs one address that
+    /// answers; more make it safer. Of Sentinels all should be named: what most of them say is believed.
     pub url: String,
     /// The user, if the URL names none. Default: none, the server's default user.
     pub user: Option<String>,
     /// The password, if the URL names none. Default: none.
     pub password: Option<String>,
+    /// The user at the Sentinels. Default: none, their default user.
+    pub sentinel_user: Option<String>,
+    /// The password at the Sentinels. Default: none, they ask for none.
+    pub sentinel_password: Option<String>,
     /// The number of the database, if the URL names none. Default: none, database 0. A cluster has only that.
     pub database: Option<i64>,
     /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
@@ -53,6 +58,8 @@ impl RedisOptions {
             url: url.to_owned(),
             user: None,
             password: None,
+            sentinel_user: None,
+            sentinel_password: None,
             database: None,
             ca_file: None,
             connections: 2,

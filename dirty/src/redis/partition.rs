@@ -30,13 +30,24 @@ impl RedisStore {
         self.each("adopt", &partitions, commands, reply::yes).await
     }
 
+    pub(super) async fn trust_as_it_is(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        let Some(record) = &seen.record else { return Ok(false) };
+        let command = script::trust(&self.space, partition, &record.incarnation, &seen.incarnation);
+        let trusted = self.one("trust", Some(partition), command, reply::yes).await?;
+        if trusted {
+            // ORDER: after the script, so that no write is sent that is not told apart.
+            self.verified(partition, seen);
+        }
+        Ok(trusted)
+    }
+
     pub(super) async fn raise(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
         let command = script::raise_landed(&self.space, partition, epoch, landed);
         self.one("raise_landed", Some(partition), command, |_| Ok(())).await
     }
 
     pub(super) async fn peek_all(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
-        const COMMANDS: usize = 5;
+        const COMMANDS: usize = 7;
         let commands: Vec<Command> = partitions.iter().flat_map(|partition| self.peek_commands(*partition)).collect();
         let mut answers = self.router.send(&commands, false).await.into_iter();
         let one = |partition: &Partition| {
@@ -46,7 +57,7 @@ impl RedisStore {
         partitions.iter().map(one).collect()
     }
 
-    fn peek_commands(&self, partition: Partition) -> [Command; 5] {
+    fn peek_commands(&self, partition: Partition) -> [Command; 7] {
         let (keys, slot) = (&self.space.keys, self.space.slot(partition));
         let command = |name: &str, key: String, fields: &[&str]| {
             let mut cmd = redis::cmd(name);
@@ -57,7 +68,9 @@ impl RedisStore {
             command("HLEN", keys.dirty(partition), &[]),
             command("HLEN", keys.saving(partition), &[]),
             command("HLEN", keys.error(partition), &[]),
-            command("HMGET", keys.part(partition), &["first", "first_saving"]),
+            command("HLEN", keys.landed(partition), &[]),
+            command("HLEN", keys.leaving(partition), &[]),
+            command("HMGET", keys.part(partition), &["first", "first_saving", "relive"]),
             command("GET", keys.lock(partition), &[]),
         ]
     }
@@ -117,7 +130,7 @@ impl RedisStore {
 
 /// The answer of `part_state.lua`.
 pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
-    let [incarnation, recorded, epoch, generation, source, landed] = reply::array(value)?;
+    let [incarnation, recorded, epoch, generation, source, landed, database] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
         Value::Nil => None,
@@ -127,6 +140,7 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
             generation: reply::epoch(&reply::bytes(generation)?)?,
             source: reply::version(&reply::bytes(source)?)?,
             landed: reply::version(&reply::bytes(landed)?)?,
+            database: reply::database(database)?,
         }),
     };
     Ok(PartitionState { incarnation, record })
@@ -134,15 +148,18 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
 
 fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
     let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let [live, snapshot, errors, firsts, lock] = reply::array(Value::Array(values))?;
-    let firsts = reply::list(firsts)?.into_iter().map(reply::maybe).collect::<Result<Vec<_>, _>>()?;
-    let firsts = firsts.iter().flatten().map(|first| reply::timestamp(first)).collect::<Result<Vec<_>, _>>()?;
+    let [live, snapshot, errors, landed, leaving, record, lock] = reply::array(Value::Array(values))?;
+    let [live_since, snapshot_since, relive] = reply::array(record)?;
+    let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,
         snapshot: reply::number(snapshot)?,
         errors: reply::number(errors)?,
-        oldest: firsts.into_iter().min(),
+        probation: reply::number::<u64>(landed)?.saturating_add(reply::number(leaving)?),
+        relive: reply::maybe(relive)?.is_some(),
+        live_since: since(live_since)?,
+        snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| script::holder_of(&value).to_owned()),
     })
 }

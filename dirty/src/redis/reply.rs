@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Epoch, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Timestamp, Version};
 
 use super::error::Failure;
 
@@ -34,6 +34,13 @@ pub(crate) fn bytes(value: Value) -> Decoded<Bytes> {
 pub(crate) fn text(value: Value) -> Decoded<String> {
     let bytes = bytes(value)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| Failure::Nonsense("expected text, got bytes that are not UTF-8".to_owned()))
+}
+
+/// A database's identity, or none for nil.
+pub(crate) fn database(value: Value) -> Decoded<Option<DatabaseId>> {
+    let Some(bytes) = maybe(value)? else { return Ok(None) };
+    let id = std::str::from_utf8(&bytes).ok().and_then(DatabaseId::parse);
+    id.map(Some).ok_or_else(|| Failure::Nonsense("expected a database's identity".to_owned()))
 }
 
 /// Several values.

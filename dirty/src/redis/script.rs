@@ -4,11 +4,17 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
+use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 
+use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
-use crate::{Adopt, Load, Lock, Marker, Park, key, mark};
+use crate::{Adopt, Load, Lock, Marker, Park, Settle, key, mark};
+
+mod probation;
+
+pub(crate) use probation::{acquit, probation, relive};
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
 pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
@@ -85,6 +91,7 @@ scripts! {
     evict [PRELUDE];
     part_state [PRELUDE];
     adopt [PRELUDE];
+    trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
     partition_count [PRELUDE];
@@ -95,17 +102,21 @@ scripts! {
     snapshot [PRELUDE];
     settle [PRELUDE, MARKS];
     park [PRELUDE, MARKS];
+    sync [PRELUDE];
+    probation [PRELUDE];
+    acquit [PRELUDE, MARKS];
+    relive [PRELUDE, MARKS];
 }
 
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// `update.lua` for a blind write, `mutate.lua` for any other.
-pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+/// `update.lua` for a blind write, unless it may not take it; `mutate.lua` for any other.
+pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
     const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
     let partition = space.partition(&mutation.owner);
     let keys = mutation_keys(space, partition, &mutation.owner);
-    let blind = mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
+    let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
     let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
     let mut cmd = script.call(&keys);
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
@@ -115,7 +126,8 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) 
     } else {
         mutate_args(&mut cmd, mutation, load);
     }
-    Command { needs_policy: true, ..script.write(space.slot(partition), cmd) }
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
 }
 
 fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
@@ -228,10 +240,19 @@ pub(crate) fn part_state(space: &Space, partition: Partition) -> Command {
 
 /// `adopt.lua`.
 pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
-    let mut cmd = SCRIPTS.adopt.call(&[space.keys.part(adopt.partition)]);
+    let (keys, partition) = (&space.keys, adopt.partition);
+    let mut cmd = SCRIPTS.adopt.call(&[keys.part(partition), keys.landed(partition), keys.leaving(partition)]);
     let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
+    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default());
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
+}
+
+/// `trust.lua`.
+pub(crate) fn trust(space: &Space, partition: Partition, recorded: &str, incarnation: &str) -> Command {
+    let mut cmd = SCRIPTS.trust.call(&[space.keys.part(partition)]);
+    cmd.arg(recorded).arg(incarnation);
+    SCRIPTS.trust.write(space.slot(partition), cmd)
 }
 
 /// `raise_landed.lua`.
@@ -267,6 +288,14 @@ pub(crate) fn announce(space: &Space, worker: &str, ttl: Duration) -> Command {
 /// `lock.lua`.
 pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
+}
+
+/// `lock.lua` for the right to load an owner.
+pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
+    let partition = space.partition(owner);
+    let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
+    cmd.arg(1).arg(millis(ttl));
+    SCRIPTS.lock.write(space.slot(partition), cmd)
 }
 
 /// `renew.lua`.
@@ -323,13 +352,16 @@ pub(crate) struct Head<'a> {
     pub(crate) clean_ttl: Duration,
 }
 
-/// `settle.lua`.
-pub(crate) fn settle(space: &Space, head: Head<'_>, landed: Version, marks: &[MarkRef<'_>], errors: &[MarkRef<'_>]) -> Command {
+/// `settle.lua`, for some of a call's marks and error marks.
+pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[MarkRef<'_>], errors: &[MarkRef<'_>]) -> Command {
+    let (keys, partition) = (&space.keys, head.partition);
     let mut owners = Owners::default();
     let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
-    let mut cmd = SCRIPTS.settle.call(&owners.keys(space, head.partition));
-    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(landed.get());
-    cmd.arg(millis(head.clean_ttl)).arg(marks.len());
+    let fixed =
+        [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition), keys.landed(partition)];
+    let mut cmd = SCRIPTS.settle.call(&owners.keys(space, partition, fixed));
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
+    cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
     for (mark, owner) in numbered {
         cmd.arg(&*mark.name).arg(mark.version.get()).arg(owner);
     }
@@ -340,7 +372,9 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, landed: Version, marks: &[Ma
 pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::Parked]) -> Command {
     let mut owners = Owners::default();
     let numbered: Vec<_> = chunk.iter().map(|parked| (parked, owners.number(parked.owner.as_ref()))).collect();
-    let mut cmd = SCRIPTS.park.call(&owners.keys(space, head.partition));
+    let (keys, partition) = (&space.keys, head.partition);
+    let fixed = [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition)];
+    let mut cmd = SCRIPTS.park.call(&owners.keys(space, partition, fixed));
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
     cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
     for (parked, owner) in numbered {
@@ -381,11 +415,15 @@ impl<'a> Owners<'a> {
         })
     }
 
-    fn keys(&self, space: &Space, partition: Partition) -> Vec<String> {
-        let keys = &space.keys;
-        let fixed = [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition)];
-        fixed.into_iter().chain(self.order.iter().map(|owner| keys.data(partition, owner))).collect()
+    /// The keys of a call: these, then the owners' hashes.
+    fn keys<const N: usize>(&self, space: &Space, partition: Partition, fixed: [String; N]) -> Vec<String> {
+        fixed.into_iter().chain(self.order.iter().map(|owner| space.keys.data(partition, owner))).collect()
     }
+}
+
+/// `sync.lua`.
+pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
 }
 
 /// The error mark of a field.

@@ -11,6 +11,12 @@ pub(crate) struct ServerInfo {
     pub(crate) incarnation: String,
     /// Why unlanded data is not safe there, if it is not.
     pub(crate) unsafe_policy: Option<String>,
+    /// Its program and version, for messages.
+    pub(crate) program: String,
+    /// Whether it keeps an append-only file.
+    pub(crate) appends: bool,
+    /// How many replicas follow it.
+    pub(crate) replicas: u32,
 }
 
 impl ServerInfo {
@@ -36,7 +42,14 @@ impl ServerInfo {
             format!("maxmemory-policy is {policy}, which evicts unlanded data; set it to noeviction or one of volatile-*")
         });
         let incarnation = format!("{}/{}", required("run_id")?, required("master_replid")?);
-        Ok(Self { incarnation, unsafe_policy })
+        let replica = |line: &&str| line.starts_with("slave") && line.contains("state=online");
+        Ok(Self {
+            incarnation,
+            unsafe_policy,
+            program: format!("{program} {version}"),
+            appends: value("aof_enabled") == Some("1"),
+            replicas: u32::try_from(info.lines().filter(replica).count()).unwrap_or(u32::MAX),
+        })
     }
 }
 
@@ -56,7 +69,18 @@ mod tests {
     #[test]
     fn only_servers_that_keep_unlanded_data_and_know_our_scripts_are_accepted() {
         let good = info("redis_version:7.0.15 role:master maxmemory_policy:volatile-lru").unwrap();
-        assert_eq!(good, ServerInfo { incarnation: "aa/bb".into(), unsafe_policy: None });
+        let expected = ServerInfo {
+            incarnation: "aa/bb".into(),
+            unsafe_policy: None,
+            program: "Redis 7.0.15".into(),
+            appends: false,
+            replicas: 0,
+        };
+        assert_eq!(good, expected);
+        let followed = "redis_version:8.0.1 role:master maxmemory_policy:noeviction aof_enabled:1 connected_slaves:2 \
+                        slave0:ip=::1,port=1,state=online,offset=9 slave1:ip=::1,port=2,state=wait_bgsave,offset=0";
+        let followed = info(followed).unwrap();
+        assert_eq!((followed.appends, followed.replicas, &*followed.program), (true, 1, "Redis 8.0.1"));
         assert!(info("redis_version:7.2.4 valkey_version:7.2.5 role:master maxmemory_policy:noeviction").is_ok());
         let old = info("redis_version:6.2.14 role:master maxmemory_policy:noeviction").unwrap_err();
         assert_eq!(old, Failure::Settings("the server is Redis 6.2.14; Redis 7.0 or later is needed".into()));

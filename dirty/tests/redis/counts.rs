@@ -11,8 +11,8 @@ use storage_servers::{RedisServer, Reply};
 
 use crate::support::*;
 
-const PARTITION: Partition = Partition(0);
-const IDS: [&str; 3] = ["a", "b", "c"];
+pub(crate) const PARTITION: Partition = Partition(0);
+pub(crate) const IDS: [&str; 3] = ["a", "b", "c"];
 
 #[tokio::test]
 async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expires() {
@@ -30,7 +30,7 @@ async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expire
 }
 
 /// Something that happens in a partition.
-async fn step(store: &RedisStore, random: &mut StdRng) {
+pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     let id = owner(IDS.choose(random).unwrap());
     match random.random_range(0..8) {
         0..3 => {
@@ -121,7 +121,15 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let entry = snapshot().await.remove(0);
     apply(&store, &ann, &[("bag", set("sword"))]).await;
     let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
-    let settle = Settle { partition: PARTITION, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows };
+    let settle = Settle {
+        partition: PARTITION,
+        lock: Some(held.clone()),
+        epoch: Epoch(1),
+        landed: version,
+        marks,
+        rows,
+        probation: false,
+    };
     let settled = store.settle(&settle).await.unwrap();
     assert_eq!((settled.cleared, settled.errors_cleared), (1, 1));
     assert_eq!(server.call(&["HGET", data, ":n"]).await.unwrap(), Reply::Bytes(b"1".to_vec()));

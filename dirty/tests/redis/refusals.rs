@@ -39,7 +39,15 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     let _ = store.snapshot(partition, &lock).await;
     let marks = vec![(entry.clone(), entry.version)];
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: Version::new(5).unwrap(), marks, rows };
+    let settle = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: Epoch(1),
+        landed: Version::new(5).unwrap(),
+        marks,
+        rows,
+        probation: false,
+    };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked: vec![parked] };
@@ -155,7 +163,8 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
         let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, parked };
         let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
-        let settle = Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows };
+        let settle =
+            Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows, probation: false };
         server.call(spoil).await.unwrap();
         let before = dump(&server).await;
         let error = store.settle(&settle).await.unwrap_err();

@@ -34,6 +34,7 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
             seen: seen.unwrap(),
             epoch: Epoch(epoch),
             last_version: Version::ZERO,
+            database: None,
         })
         .collect();
     for adopted in store.adopt(&adopts).await {
@@ -132,7 +133,7 @@ pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock
     }
     let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
     let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
-    let settle = Settle { partition, lock: Some(lock.clone()), epoch: collected.epoch, landed, marks, rows };
+    let settle = Settle { partition, lock: Some(lock.clone()), epoch: collected.epoch, landed, marks, rows, probation: false };
     store.settle(&settle).await.unwrap()
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::{Epoch, Partition};
+use storage_model::sabotage::broken;
+use storage_model::{DatabaseId, Epoch, Partition};
 use storage_sql::PartitionRecord;
 
 use super::{TierError, Tiers};
@@ -23,7 +24,8 @@ enum Need {
     Landed,
 }
 
-fn need(state: &PartitionState, cold: PartitionRecord) -> Need {
+/// `watched`: whether the database's identity is to be recorded, since marks go on probation.
+fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
     let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
         return Need::Raise(cold.epoch);
     };
@@ -31,11 +33,17 @@ fn need(state: &PartitionState, cold: PartitionRecord) -> Need {
         std::cmp::Ordering::Greater => Need::Adopt,
         // The database is an older copy of itself: it has to overtake what the hot tier has seen.
         std::cmp::Ordering::Less => Need::Raise(cold.epoch),
+        // It is another server, which may lack what was settled; or nothing says which one that was landed to.
+        std::cmp::Ordering::Equal if is_another(record.database, cold.database, watched) => Need::Raise(cold.epoch),
         // It lost commits that were settled. A new epoch makes both agree on what it still has.
         std::cmp::Ordering::Equal if record.landed > cold.last_version => Need::Raise(cold.epoch),
         std::cmp::Ordering::Equal if record.landed < cold.last_version => Need::Landed,
         std::cmp::Ordering::Equal => Need::Nothing,
     }
+}
+
+fn is_another(recorded: Option<DatabaseId>, present: DatabaseId, watched: bool) -> bool {
+    recorded.map_or(watched, |recorded| recorded != present) && !broken("H33-moved")
 }
 
 impl Tiers {
@@ -69,10 +77,10 @@ impl Tiers {
         let mut raises = Vec::new();
         let mut adopts = Vec::new();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
-            match need(&seen, record) {
+            match need(&seen, record, self.has_probation()) {
                 Need::Nothing => continue,
                 Need::Raise(epoch) => raises.push((partition, epoch, seen)),
-                Need::Adopt => adopts.push(adoption(partition, seen, record)),
+                Need::Adopt => adopts.push(self.adoption(partition, seen, record)),
                 Need::Landed => {
                     // One that moved meanwhile is looked at again.
                     let _ = self.hot.raise_landed(partition, record.epoch, record.last_version).await;
@@ -83,7 +91,9 @@ impl Tiers {
         if !raises.is_empty() {
             let seen: Vec<_> = raises.iter().map(|(partition, epoch, _)| (*partition, *epoch)).collect();
             let raised = self.cold.raise(&seen).await?;
-            adopts.extend(raises.into_iter().zip(raised).map(|((partition, _, seen), record)| adoption(partition, seen, record)));
+            adopts.extend(
+                raises.into_iter().zip(raised).map(|((partition, _, seen), record)| self.adoption(partition, seen, record)),
+            );
         }
         // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
         self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
@@ -100,9 +110,17 @@ impl Tiers {
             _ => Err(error.into()),
         }
     }
+
+    fn adoption(&self, partition: Partition, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+        report(partition, &seen, cold);
+        // Once watched, always watched: processes of other settings would undo each other's records.
+        let watched = self.has_probation() || seen.record.as_ref().is_some_and(|record| record.database.is_some());
+        let database = watched.then_some(cold.database);
+        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, database }
+    }
 }
 
-fn adoption(partition: Partition, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+fn report(partition: Partition, seen: &PartitionState, cold: PartitionRecord) {
     if let Some(record) = &seen.record {
         if record.landed < cold.last_version {
             tracing::error!(
@@ -119,6 +137,12 @@ fn adoption(partition: Partition, seen: PartitionState, cold: PartitionRecord) -
                 "the database lost rows that had landed"
             );
         }
+        if record.database.is_some_and(|database| database != cold.database) {
+            tracing::warn!(
+                partition = partition.0,
+                database = %cold.database,
+                "the database was restarted or replaced; what landed a short while ago is landed again"
+            );
+        }
     }
-    Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version }
 }

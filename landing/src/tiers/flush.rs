@@ -15,7 +15,7 @@ const TRIES_MAX: u32 = 256;
 pub struct Flushed {
     /// The version up to which everything of the owner is in the database.
     pub version: Version,
-    /// How many rows this call committed; 0 if all had landed before.
+    /// How many rows this call committed; 0 if all had landed before, and nothing of it is on probation.
     pub rows: usize,
 }
 
@@ -51,7 +51,8 @@ impl Tiers {
             if rows.is_empty() {
                 return Ok(Flushed { version, rows: 0 });
             }
-            let fence = Fence { partition, epoch: collected.epoch, landed: collected.landed, reaches: version };
+            let Collected { epoch, landed, database, .. } = collected;
+            let fence = Fence { partition, epoch, landed, reaches: version, database };
             let outcome = match degrade::land(self.cold.as_ref(), &[fence], &rows).await {
                 Ok(outcome) => outcome,
                 Err(LandError::Fenced(_)) => {
@@ -88,6 +89,7 @@ impl Tiers {
             landed: if refused.len() < rows.len() { version } else { collected.landed },
             marks: Vec::new(),
             rows: landed.map(|row| (row.owner.clone(), row.field.clone(), row.version)).collect(),
+            probation: self.has_probation(),
         };
         if let Err(error) = self.hot.settle(&settle).await
             && !matches!(error.kind, HotKind::Unprepared(_) | HotKind::EpochMoved)

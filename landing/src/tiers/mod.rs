@@ -8,8 +8,10 @@ mod unverified;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore};
+use storage_model::sabotage::broken;
 use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
@@ -25,7 +27,9 @@ pub struct Tiers {
     loader: load::Loader,
     /// Whether a replaced hot tier is served while the database is away.
     serve_unverified: bool,
-    /// Partitions that are. Written by whoever finds them so; the maintenance task verifies them.
+    /// How long landed marks stay on probation at least; zero if they don't.
+    probation: Duration,
+    /// Partitions that are served unverified. Written by whoever finds them so; the maintenance task verifies them.
     trusted: Arc<Mutex<BTreeSet<Partition>>>,
 }
 
@@ -57,6 +61,12 @@ pub enum TierError {
         /// How often.
         tries: u32,
     },
+    /// The work panicked, which is a defect of this program. Nothing was settled that was not committed.
+    #[error("a panic ended the work: {words}")]
+    Panicked {
+        /// What the panic said.
+        words: String,
+    },
 }
 
 impl Tiers {
@@ -64,7 +74,7 @@ impl Tiers {
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
-        Self { hot, cold, loader, serve_unverified: false, trusted: Arc::default() }
+        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default() }
     }
 
     /// Whether a hot tier that was replaced is served as it is while the database is away. Default: it is not.
@@ -72,6 +82,37 @@ impl Tiers {
     pub fn serve_unverified(mut self, serve: bool) -> Self {
         self.serve_unverified = serve;
         self
+    }
+
+    /// How long landed marks stay on probation at least, so that they can be landed again if the database forgets them. Default: zero,
+    /// they don't.
+    #[must_use]
+    pub fn on_probation(mut self, period: Duration) -> Self {
+        self.probation = if broken("H33-off") { Duration::ZERO } else { period };
+        self
+    }
+
+    /// How long landed marks stay on probation at least.
+    #[must_use]
+    pub fn probation(&self) -> Duration {
+        self.probation
+    }
+
+    pub(crate) fn has_probation(&self) -> bool {
+        !self.probation.is_zero()
+    }
+
+    /// Warns, once for each call, of a database that may forget what it committed while nothing is kept to land it again.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn warn_if_forgetful(&self) {
+        if let (false, Ok(Some(why))) = (self.has_probation(), self.cold.forgets().await) {
+            tracing::warn!(
+                why,
+                "the database may forget committed rows when it crashes or fails over, and they are not kept: set landing.probation, or let it flush at each commit"
+            );
+        }
     }
 
     /// The hot tier.

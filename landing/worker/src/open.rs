@@ -74,7 +74,9 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
             Err(error) => return Err(error),
         }
     };
-    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?))
+    let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
+    tiers.warn_if_forgetful().await;
+    Ok(tiers)
 }
 
 async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {

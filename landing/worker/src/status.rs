@@ -33,6 +33,7 @@ struct Line {
     live: u64,
     snapshot: u64,
     errors: u64,
+    probation: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_unlanded_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,12 +47,14 @@ fn status(backlog: &Backlog) -> Status {
         total.live += peek.live;
         total.snapshot += peek.snapshot;
         total.errors += peek.errors;
+        total.probation += peek.probation;
         partitions.push(Line {
             partition: Some(partition.0),
             live: peek.live,
             snapshot: peek.snapshot,
             errors: peek.errors,
-            oldest_unlanded_seconds: peek.oldest.map(|oldest| backlog.now.since(oldest).as_secs_f64()),
+            probation: peek.probation,
+            oldest_unlanded_seconds: peek.oldest().map(|oldest| backlog.now.since(oldest).as_secs_f64()),
             holder: peek.holder.clone(),
         });
     }
@@ -60,13 +63,16 @@ fn status(backlog: &Backlog) -> Status {
 
 fn print(status: &Status) {
     let age = |line: &Line| line.oldest_unlanded_seconds.map_or("-".into(), |age| format!("{age:.3} s"));
-    println!("{:>9}  {:>10}  {:>10}  {:>10}  {:>14}  holder", "partition", "live", "snapshot", "errors", "oldest");
+    let heads = ["partition", "live", "snapshot", "errors", "probation", "oldest"];
+    let [partition, live, snapshot, errors, probation, oldest] = heads;
+    println!("{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder");
     let row = |name: &str, line: &Line| {
         let holder = line.holder.as_deref().unwrap_or("-");
-        println!("{name:>9}  {:>10}  {:>10}  {:>10}  {:>14}  {holder}", line.live, line.snapshot, line.errors, age(line));
+        let Line { live, snapshot, errors, probation, .. } = line;
+        println!("{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", age(line));
     };
     for line in &status.partitions {
-        if line.live + line.snapshot + line.errors > 0 || line.holder.is_some() {
+        if line.live + line.snapshot + line.errors + line.probation > 0 || line.holder.is_some() {
             row(&line.partition.unwrap_or_default().to_string(), line);
         }
     }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use storage_model::{Epoch, Partition, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Version};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, LandError, PartitionRecord, Statement};
+use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Statement};
 
-fn record(partition: u32, epoch: u64, last: u64) -> PartitionRecord {
-    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last) }
+fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
+    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), database }
 }
 
 /// R14: the record follows what was committed.
@@ -18,7 +18,10 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     let rows = vec![live(&owner("ann"), "gold", "1", 9)];
     h.store.land(&Batch { fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)], rows }).await.unwrap();
     let asked = [Partition(7), Partition(3), Partition(5)];
-    assert_eq!(h.store.partitions(&asked).await.unwrap(), [record(7, 1, 9), record(3, 1, 4), record(5, 0, 0)]);
+    assert_eq!(
+        h.store.partitions(&asked).await.unwrap(),
+        [record(h.database, 7, 1, 9), record(h.database, 3, 1, 4), record(h.database, 5, 0, 0)]
+    );
 }
 
 /// H32: a record that is matched but not changed counts as matched.
@@ -28,7 +31,7 @@ pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
     h.store.land(&batch(0, 9)).await.unwrap();
     h.store.land(&batch(9, 9)).await.unwrap();
     h.store.land(&batch(9, 4)).await.unwrap();
-    assert_eq!(h.store.partitions(&[Partition(3)]).await.unwrap(), [record(3, 1, 9)]);
+    assert_eq!(h.store.partitions(&[Partition(3)]).await.unwrap(), [record(h.database, 3, 1, 9)]);
 }
 
 /// R14: one moved record keeps the whole batch out, and only those that moved are named.
@@ -41,7 +44,38 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     }
     assert!(h.rows(&ann).await.is_empty());
     let asked = [Partition(1), Partition(2), Partition(3)];
-    assert_eq!(h.store.partitions(&asked).await.unwrap(), [record(1, 1, 0), record(2, 1, 0), record(3, 1, 0)]);
+    assert_eq!(
+        h.store.partitions(&asked).await.unwrap(),
+        [record(h.database, 1, 1, 0), record(h.database, 2, 1, 0), record(h.database, 3, 1, 0)]
+    );
+}
+
+/// H33: what was collected for another database commits nothing here, and only its partitions are named.
+pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) {
+    h.init(&[1, 2]).await;
+    let ann = owner("ann");
+    let of = |partition, database| Fence { database: Some(database), ..fence(partition, 1, 0, 9) };
+    let other = DatabaseId(h.database.0.wrapping_add(1));
+    let batch = |database| Batch { fences: vec![of(2, database), of(1, h.database)], rows: vec![live(&ann, "gold", "1", 9)] };
+    assert_eq!(h.store.land(&batch(other)).await, Err(LandError::Fenced(vec![Partition(2)])));
+    assert!(h.rows(&ann).await.is_empty());
+    let untouched = [record(h.database, 1, 1, 0), record(h.database, 2, 1, 0)];
+    assert_eq!(h.store.partitions(&[Partition(1), Partition(2)]).await.unwrap(), untouched);
+    h.store.land(&batch(h.database)).await.unwrap();
+    assert_eq!(h.rows(&ann).await, [live(&ann, "gold", "1", 9)]);
+}
+
+/// H33: however often it is connected to, one process has one identity.
+pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
+    if !h.backend.is_shared() {
+        return;
+    }
+    for _ in 0..3 {
+        let another = h.another(Arc::new(NoSeam)).await;
+        let records = another.partitions(&[Partition(0)]).await.unwrap();
+        assert_eq!(records, [record(h.database, 0, 0, 0)]);
+        assert_eq!(another.raise(&[]).await.unwrap(), []);
+    }
 }
 
 /// Only [`ColdStore::raise`](crate::ColdStore::raise) makes records.
@@ -56,11 +90,11 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
     land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)]).await.unwrap();
     let seen = |epoch| [(Partition(4), Epoch(epoch))];
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(4, 2, 50)]);
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(4, 2, 50)]);
-    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [record(4, 2, 50)]);
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
+    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [record(h.database, 4, 2, 50)]);
     let raises = futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
-    assert!(raises.iter().flatten().all(|records| *records == [record(4, 3, 50)]), "{raises:?}");
+    assert!(raises.iter().flatten().all(|records| *records == [record(h.database, 4, 3, 50)]), "{raises:?}");
     assert_eq!(raises.iter().flatten().count(), 6, "{raises:?}");
 }
 
@@ -70,7 +104,10 @@ pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     h.init(&all).await;
     let seen = [(Partition(9), Epoch(1)), (Partition(2), Epoch(0)), (Partition(900), Epoch(0)), (Partition(9), Epoch(2))];
     let records = h.store.raise(&seen).await.unwrap();
-    assert_eq!(records, [record(9, 2, 0), record(2, 1, 0), record(900, 1, 0), record(9, 2, 0)]);
+    assert_eq!(
+        records,
+        [record(h.database, 9, 2, 0), record(h.database, 2, 1, 0), record(h.database, 900, 1, 0), record(h.database, 9, 2, 0)]
+    );
 }
 
 /// R14: after a raise, what was read before it cannot land.
@@ -95,11 +132,15 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     let store = Arc::clone(&h.store);
     let raised = tokio::spawn(async move { store.raise(&[(Partition(0), Epoch(1))]).await });
     tokio::task::yield_now().await;
-    assert_eq!(h.store.partitions(&[Partition(0)]).await.unwrap(), [record(0, 1, 0)], "nothing is visible before the commit");
+    assert_eq!(
+        h.store.partitions(&[Partition(0)]).await.unwrap(),
+        [record(h.database, 0, 1, 0)],
+        "nothing is visible before the commit"
+    );
     assert!(!raised.is_finished());
     gate.open();
     landed.await.unwrap().unwrap();
-    assert_eq!(raised.await.unwrap().unwrap(), [record(0, 2, 5)]);
+    assert_eq!(raised.await.unwrap().unwrap(), [record(h.database, 0, 2, 5)]);
 }
 
 /// H35: batches of different partitions over the same rows, given in opposite orders, wait for each other.

@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Row, Version};
+use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 
 use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Seam, open, open_through};
 
@@ -43,13 +43,16 @@ pub struct Harness {
     pub store: Arc<dyn ColdStore>,
     /// The database.
     pub backend: Box<dyn Backend>,
+    /// Its identity.
+    pub database: DatabaseId,
 }
 
 impl Harness {
     /// Opens a store on a fresh database.
     pub async fn new(backend: Box<dyn Backend>) -> Self {
         let store = open(&backend.options()).await.unwrap();
-        Self { store, backend }
+        let database = store.partitions(&[Partition(0)]).await.unwrap()[0].database;
+        Self { store, backend, database }
     }
 
     /// Another store on the same database, through a seam.
@@ -81,13 +84,19 @@ impl Harness {
 pub async fn land_on(store: &dyn ColdStore, partition: u32, rows: Vec<Row>) -> Result<(), crate::LandError> {
     let record = store.partitions(&[Partition(partition)]).await?[0];
     let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
-    let fence = Fence { partition: record.partition, epoch: record.epoch, landed: record.last_version, reaches };
+    let fence = Fence { partition: record.partition, epoch: record.epoch, landed: record.last_version, reaches, database: None };
     store.land(&Batch { fences: vec![fence], rows }).await
 }
 
 /// A fence by numbers.
 pub fn fence(partition: u32, epoch: u64, landed: u64, reaches: u64) -> Fence {
-    Fence { partition: Partition(partition), epoch: Epoch(epoch), landed: version(landed), reaches: version(reaches) }
+    Fence {
+        partition: Partition(partition),
+        epoch: Epoch(epoch),
+        landed: version(landed),
+        reaches: version(reaches),
+        database: None,
+    }
 }
 
 /// An owner of the suite's world.
@@ -138,6 +147,8 @@ macro_rules! conformance_cases {
                 a_matching_fence_raises_the_landed_version
                 a_fence_that_changes_nothing_matches_too
                 a_moved_record_fences_the_whole_batch
+                a_fence_of_another_database_keeps_the_whole_batch_out
+                a_database_that_goes_on_keeps_its_identity
                 a_partition_without_a_record_is_fenced
                 the_epoch_is_raised_only_from_the_one_seen
                 many_partitions_are_raised_in_one_call

@@ -11,20 +11,20 @@ use sqlx::{AssertSqlSafe, Connection, Error, Executor, MySqlConnection, Row};
 use super::schema;
 use crate::classify::Dialect;
 use crate::fault::Fault;
-use crate::session::{Arg, Record, Session, Visit};
+use crate::session::{Arg, Record, Server, Session, Visit};
 use crate::statement::Names;
 
 /// One connection to MySQL or MariaDB.
 #[derive(Debug)]
 pub(crate) struct MySqlSession {
     connection: MySqlConnection,
-    packet_bytes_max: usize,
+    server: Server,
 }
 
 impl MySqlSession {
     /// A connection that was set up.
-    pub(super) fn new(connection: MySqlConnection, packet_bytes_max: usize) -> Self {
-        Self { connection, packet_bytes_max }
+    pub(super) fn new(connection: MySqlConnection, server: Server) -> Self {
+        Self { connection, server }
     }
 }
 
@@ -56,8 +56,8 @@ impl Session for MySqlSession {
         self.connection.ping().await.map_err(fault)
     }
 
-    fn packet_bytes_max(&self) -> usize {
-        self.packet_bytes_max
+    fn server(&self) -> &Server {
+        &self.server
     }
 
     async fn migrate(&mut self, migrations: &[Migration], names: &Names) -> Result<(), Fault> {

@@ -2,6 +2,7 @@
 
 mod exec;
 mod schema;
+mod server;
 mod setup;
 
 use std::fmt;
@@ -81,8 +82,8 @@ impl Engine for MySql {
 
     async fn connect(&self) -> Result<MySqlSession, Fault> {
         let mut connection = self.options.connect().await.map_err(exec::fault)?;
-        let packet_bytes_max = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
-        Ok(MySqlSession::new(connection, packet_bytes_max))
+        let server = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
+        Ok(MySqlSession::new(connection, server))
     }
 
     fn connections(&self) -> Share {

@@ -8,12 +8,13 @@ use sqlx::migrate::Migration;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Connection, Error, Executor, Row, SqliteConnection};
+use storage_model::DatabaseId;
 use tokio::time::Instant;
 
 use super::schema;
 use crate::classify::Dialect;
 use crate::fault::Fault;
-use crate::session::{Arg, Record, Session, Visit};
+use crate::session::{Arg, Record, Server, Session, Visit};
 use crate::statement::Names;
 
 /// SQLite would take 1 GB; this is what a MySQL server takes by default.
@@ -28,12 +29,15 @@ const LOCKED_PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct SqliteSession {
     connection: SqliteConnection,
     lock_wait: Duration,
+    server: Server,
 }
 
 impl SqliteSession {
     /// A connection that was set up.
     pub(super) fn new(connection: SqliteConnection, lock_wait: Duration) -> Self {
-        Self { connection, lock_wait }
+        // There is no server that could be another one.
+        let server = Server { packet_bytes_max: PACKET_BYTES_MAX, id: DatabaseId::of("sqlite"), forgets: None };
+        Self { connection, lock_wait, server }
     }
 }
 
@@ -66,8 +70,8 @@ impl Session for SqliteSession {
         self.connection.ping().await.map_err(fault)
     }
 
-    fn packet_bytes_max(&self) -> usize {
-        PACKET_BYTES_MAX
+    fn server(&self) -> &Server {
+        &self.server
     }
 
     async fn migrate(&mut self, migrations: &[Migration], names: &Names) -> Result<(), Fault> {

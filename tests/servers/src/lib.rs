@@ -1,4 +1,4 @@
-//! Starts Redis, Redis Cluster and MariaDB in temporary folders, for tests and the demo.
+//! Starts Redis, Redis with Sentinels, Redis Cluster and MariaDB in temporary folders, for tests and the demo.
 //!
 //! Every server listens on a free port of 127.0.0.1, keeps its data in a folder of its own and dies with the
 //! process that started it, even when that process is killed with SIGKILL. Servers that the machine already runs
@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+mod clock;
 mod cluster;
 mod mariadb;
 mod node;
@@ -26,6 +27,8 @@ mod process;
 mod program;
 mod redis;
 mod resp;
+mod sentinel;
+mod sentinel_process;
 mod slot_move;
 mod tls;
 mod topology;
@@ -36,4 +39,6 @@ pub use mariadb::{MariaDbOptions, MariaDbServer};
 pub use program::Missing;
 pub use redis::{RedisOptions, RedisServer};
 pub use resp::Reply;
+pub use sentinel::{RedisSentinel, SentinelOptions};
+pub use sentinel_process::Sentinel;
 pub use slot_move::SlotMove;

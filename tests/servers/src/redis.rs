@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
 use crate::{
+    clock::Clock,
     node::{Launch, Node, node_calls},
     port, program,
     resp::{Connection, Reply},
@@ -38,6 +39,8 @@ pub struct RedisOptions {
     pub password: Option<String>,
     /// Speak TLS on the port, with an authority of its own ([`RedisServer::ca_pem`]). Default: false.
     pub tls: bool,
+    /// Give the server a wall clock that [`RedisServer::skew`] moves; this takes a C compiler. Default: false.
+    pub clock: bool,
     /// More arguments of the command line, such as `["--hz", "100"]`. Default: none.
     pub args: Vec<String>,
 }
@@ -52,6 +55,7 @@ impl Default for RedisOptions {
             user: None,
             password: None,
             tls: false,
+            clock: false,
             args: Vec::new(),
         }
     }
@@ -62,6 +66,7 @@ pub struct RedisServer {
     node: Node,
     options: RedisOptions,
     certificates: Option<Certificates>,
+    clock: Option<Clock>,
 }
 
 impl RedisServer {
@@ -81,6 +86,7 @@ impl RedisServer {
         let program = program::find(&[&options.program], "redis-server")?;
         let folder = TempDir::with_prefix("storage-redis-").context("cannot make a temporary folder")?;
         let certificates = options.tls.then(|| Certificates::make(folder.path())).transpose()?;
+        let clock = options.clock.then(|| Clock::make(folder.path())).transpose()?;
         let node = Node::start(folder, |port, folder| {
             let mut lines = config(&options, port, folder);
             lines.extend(certificates.as_ref().map(|files| tls_config(files, port)).into_iter().flatten());
@@ -90,10 +96,14 @@ impl RedisServer {
             let file = folder.join("redis.conf");
             fs::write(&file, lines.join("\n") + "\n")?;
             let args = [file.display().to_string()].into_iter().chain(options.args.iter().cloned()).collect();
-            Ok(Launch { program: program.clone(), args, ready: "Ready to accept connections" })
+            let (program, args) = match &clock {
+                Some(clock) => clock.wrap(&program, args)?,
+                None => (program.clone(), args),
+            };
+            Ok(Launch { program, args, ready: "Ready to accept connections" })
         })
         .await?;
-        Ok(Self { node, options, certificates })
+        Ok(Self { node, options, certificates, clock })
     }
 
     node_calls!();
@@ -112,6 +122,16 @@ impl RedisServer {
     /// The certificate of the authority that signed the server's, as PEM; `None` without TLS.
     pub fn ca_pem(&self) -> Option<&Path> {
         self.certificates.as_ref().map(|files| files.ca.as_path())
+    }
+
+    /// Moves the server's wall clock to so many seconds after (or before) the true time, at once and until the next call; a
+    /// restart does not undo it. What the server measures by its monotonic clock goes on.
+    ///
+    /// # Errors
+    /// The server was started without [`RedisOptions::clock`], or the offset is beyond 292,000 years.
+    pub fn skew(&self, seconds: i64) -> Result<()> {
+        let micros = seconds.checked_mul(1_000_000).context("such an offset of a clock is too large")?;
+        self.clock.as_ref().context("this server was started without a clock that moves")?.set(micros)
     }
 
     /// Sends one command over a new connection and returns the answer.
@@ -135,6 +155,37 @@ impl RedisServer {
         connection.call(args).await
     }
 
+    /// Makes this server a replica of another one, and returns when it is in sync. Neither may need a password.
+    ///
+    /// # Errors
+    /// A server is down, or they are not in sync within a minute.
+    ///
+    /// # Cancel safety
+    /// A cancelled call may leave it a replica.
+    pub async fn follow(&self, master: &Self) -> Result<()> {
+        master.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await?;
+        self.call(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await?;
+        let line = format!("port={},state=online", self.port());
+        let online = async {
+            while !master.call(&["INFO", "replication"]).await?.text()?.contains(&line) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(Duration::from_secs(60), online).await.context("the replica is not in sync")?
+    }
+
+    /// Makes a replica a master, as a failover does.
+    ///
+    /// # Errors
+    /// The server is down.
+    ///
+    /// # Cancel safety
+    /// A cancelled call may or may not have taken place.
+    pub async fn promote(&self) -> Result<()> {
+        self.call(&["REPLICAOF", "NO", "ONE"]).await.map(drop)
+    }
+
     pub(crate) fn password(&self) -> Option<&str> {
         self.options.password.as_deref()
     }
@@ -155,7 +206,7 @@ impl fmt::Debug for RedisServer {
     }
 }
 
-fn socket(folder: &Path) -> PathBuf {
+pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
 }
 
@@ -211,7 +262,7 @@ fn cluster_config(node_timeout: Duration, bus_port: u16) -> [String; 5] {
 }
 
 /// A word of the configuration file.
-fn quote(word: impl AsRef<std::ffi::OsStr>) -> String {
+pub(crate) fn quote(word: impl AsRef<std::ffi::OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -11,7 +11,8 @@ use std::{
 };
 
 use storage_servers::{
-    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions, RedisServer, Reply, SlotMove,
+    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions, RedisSentinel, RedisServer, Reply,
+    SentinelOptions, SlotMove,
 };
 use tokio::time::{sleep, timeout};
 
@@ -92,6 +93,34 @@ async fn a_paused_redis_answers_when_it_is_resumed() {
     assert_eq!(redis.call(&["PING"]).await.unwrap(), text("PONG"));
 }
 
+/// What the server's TIME says, in seconds.
+async fn seconds(redis: &RedisServer) -> i64 {
+    let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else { panic!("TIME answers an array") };
+    parts[0].text().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn the_clock_of_a_redis_moves_and_with_it_what_expires() {
+    const HOUR: i64 = 3600;
+    let redis = RedisServer::start(RedisOptions { clock: true, appendonly: true, ..RedisOptions::default() }).await.unwrap();
+    let before = seconds(&redis).await;
+    redis.call(&["SET", "soon", "1", "EX", "7000"]).await.unwrap();
+
+    redis.skew(-HOUR).unwrap();
+    assert!(seconds(&redis).await < before - HOUR / 2);
+    redis.kill().unwrap();
+    redis.restart().await.unwrap();
+    assert!(seconds(&redis).await < before - HOUR / 2, "a restart keeps the clock");
+    assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), text("1"));
+
+    redis.skew(2 * HOUR).unwrap();
+    assert!(seconds(&redis).await >= before + 2 * HOUR);
+    assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), Reply::Null);
+
+    let other = RedisServer::start(RedisOptions::default()).await.unwrap();
+    assert!(other.skew(1).is_err(), "a server without such a clock says so");
+}
+
 #[tokio::test]
 async fn a_redis_can_ask_for_a_user_a_password_and_tls() {
     let options = RedisOptions {
@@ -157,6 +186,24 @@ async fn a_cluster_agrees_fails_over_and_takes_the_old_master_back() {
     cluster.node(0).unwrap().restart().await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(cluster.owner_of(0).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn sentinels_replace_a_master_that_died_and_take_the_old_one_back_as_a_replica() {
+    let password = Some("secret".to_owned());
+    let redis = RedisOptions { password: password.clone(), appendonly: true, ..RedisOptions::default() };
+    let options = SentinelOptions { redis, sentinel_password: Some("other".to_owned()), ..SentinelOptions::default() };
+    let sentinel = RedisSentinel::start(options).await.unwrap();
+    let url = sentinel.url();
+    assert!(url.starts_with("redis-sentinel://:secret@127.0.0.1:") && url.ends_with("/main?sentinel-pass=other"), "{url}");
+    assert_eq!((url.split(',').count(), sentinel.servers().len(), sentinel.master().await.unwrap()), (3, 3, 0));
+
+    sentinel.server(0).unwrap().kill().unwrap();
+    let master = sentinel.failed_over(0).await.unwrap();
+    assert_ne!(master, 0);
+    sentinel.server(0).unwrap().restart().await.unwrap();
+    sentinel.settled().await.unwrap();
+    assert_eq!(sentinel.master().await.unwrap(), master);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ macro_rules! scripts {
 
 scripts! {
     update mutate observe fill prove names evict part_state adopt raise_landed check_part partition_count announce lock renew unlock
-    snapshot settle park
+    snapshot settle park acquit probation relive sync trust
 }
 
 /// The name of the script of this text, whatever shared text and sabotage were put into it: its second line tells.

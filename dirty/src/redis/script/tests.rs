@@ -6,7 +6,7 @@ use redis::Arg;
 use storage_model::{Bytes, OpId, Timestamp};
 
 use super::*;
-use crate::{Entry, Fault, Observed, Parked, PartitionState};
+use crate::{Entry, Fault, Observed, Parked, PartitionState, Window};
 
 /// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
@@ -49,7 +49,7 @@ fn calls() -> Vec<Command> {
     let load = Load { owner: owner.clone(), observed, rows, complete: true };
     let of = |change| Mutation::new(owner.clone(), vec![(field.clone(), change)], OpId([7; 16]), Timestamp(1));
     let seen = PartitionState { incarnation: "a/b".into(), record: None };
-    let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version };
+    let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version, database: None };
     let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
     let mark = MarkRef { name: b"m"[..].into(), version, owner: Some(&owner) };
     let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };
@@ -57,9 +57,11 @@ fn calls() -> Vec<Command> {
     let parked = vec![Parked { source: Some(entry), owner: Some(owner.clone()), faults }];
     let parking =
         Park { partition, lock: lock_.clone(), epoch: Epoch(1), retry_min: ttl, retry_max: ttl, parked: parked.clone() };
+    let settling =
+        Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     vec![
-        mutation(&space, &of(Change::Set(Bytes::new())), None),
-        mutation(&space, &of(Change::Incr(1)), Some(&load)),
+        mutation(&space, &of(Change::Set(Bytes::new())), None, false),
+        mutation(&space, &of(Change::Incr(1)), Some(&load), false),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
@@ -67,6 +69,7 @@ fn calls() -> Vec<Command> {
         evict(&space, &owner),
         part_state(&space, partition),
         adopt(&space, &adopted),
+        trust(&space, partition, "a/b", "c/d"),
         raise_landed(&space, partition, Epoch(1), version),
         check_part(&space, partition),
         partition_count(&space),
@@ -75,8 +78,12 @@ fn calls() -> Vec<Command> {
         renew(&space, partition, &lock_, ttl),
         unlock(&space, partition, &lock_),
         snapshot(&space, partition, &lock_),
-        settle(&space, head, version, std::slice::from_ref(&mark), std::slice::from_ref(&mark)),
+        settle(&space, head, &settling, std::slice::from_ref(&mark), std::slice::from_ref(&mark)),
         park(&space, head, &parking, &parked),
+        probation(&space, partition, &lock_, ttl),
+        acquit(&space, head, Window { epoch: Epoch(1), end: Timestamp(1) }, std::slice::from_ref(&mark)),
+        relive(&space, head, std::slice::from_ref(&mark)),
+        sync(&space, partition),
     ]
 }
 
@@ -100,7 +107,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt raise_landed partition_count announce lock renew unlock snapshot settle park";
+    let workers = "evict adopt trust raise_landed partition_count announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {

@@ -164,6 +164,10 @@ impl ColdStore for ModelStore {
         self.way.commit(transaction, move |database| database.change(|tables| tables.raise(&seen))).await
     }
 
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        Ok(None)
+    }
+
     async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
         self.read("partition_count").await?;
         let stored = self.way.database.change(|tables| *tables.count.get_or_insert(count));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Version};
+use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 use storage_sql::{Batch, Fence, Loaded, PartitionRecord};
 
 /// A field's row.
@@ -19,6 +19,8 @@ pub struct Kept {
 pub struct Tables {
     rows: BTreeMap<Owner, BTreeMap<Field, Kept>>,
     partitions: BTreeMap<Partition, (Epoch, Version)>,
+    /// How often the process was started again.
+    pub starts: u64,
     /// The partition count, once it is fixed.
     pub count: Option<u32>,
 }
@@ -63,13 +65,20 @@ impl Tables {
     #[must_use]
     pub fn record(&self, partition: Partition) -> PartitionRecord {
         let (epoch, last_version) = self.partitions.get(&partition).copied().unwrap_or_default();
-        PartitionRecord { partition, epoch, last_version }
+        PartitionRecord { partition, epoch, last_version, database: self.database() }
     }
 
     /// Whether a fence matches. Nothing matches a partition without a record.
     #[must_use]
     pub fn matches(&self, fence: &Fence) -> bool {
-        self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed))
+        let landed = self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed));
+        landed && fence.database.is_none_or(|database| database == self.database())
+    }
+
+    /// The identity of the process that holds them.
+    #[must_use]
+    pub fn database(&self) -> DatabaseId {
+        DatabaseId(self.starts + 1)
     }
 
     /// Takes a batch whose fences match: rows that are newer, and how far each partition has landed.

@@ -46,7 +46,7 @@ pub fn kind(name: &str) -> Option<Kind> {
     let kind = |writes, grows, keys| Some(Kind { writes, grows, keys });
     match name {
         "PING" | "TIME" | "INFO" | "CLIENT" => kind(false, false, Keys::None),
-        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE" => kind(false, false, Keys::First),
+        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE" | "ZRANGEBYSCORE" => kind(false, false, Keys::First),
         "EXISTS" => kind(false, false, Keys::All),
         "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => kind(true, false, Keys::First),
         "DEL" | "UNLINK" | "RENAME" => kind(true, false, Keys::All),
@@ -155,6 +155,17 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
                 before - set.len()
             };
             Reply::count(keys.change_sorted(arg(0)?, gone)?)
+        }
+        "ZRANGEBYSCORE" => {
+            let above = arg(1)?.strip_prefix(b"(");
+            let (low, high) = (float(above.unwrap_or(arg(1)?))?, float(arg(2)?)?);
+            let is_in = |score: f64| score <= high && if above.is_some() { score > low } else { score >= low };
+            let found = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
+                let mut found: Vec<_> = set.iter().filter(|(_, score)| is_in(**score)).collect();
+                found.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
+                found.into_iter().map(|(member, _)| Reply::Bulk(member.clone())).collect()
+            };
+            Reply::Array(keys.change_sorted(arg(0)?, found)?)
         }
         "ZRANGE" => match keys.get(arg(0)?) {
             None => Reply::Array(Vec::new()),

@@ -1,0 +1,270 @@
+//! Landed marks on probation (H33).
+
+use std::time::Duration;
+
+use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Timestamp, Version};
+
+use super::field;
+use super::harness::{Harness, above, fault, lock_of, owner};
+use crate::{Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle, Snapshot, Window};
+
+const SHORT: Duration = Duration::from_millis(2);
+const LONG: Duration = Duration::from_hours(10);
+
+async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
+    h.store().scan(partition, map, 0, 100).await.unwrap().entries
+}
+
+async fn versions(h: &Harness, partition: Partition, map: Map) -> Vec<Version> {
+    entries(h, partition, map).await.into_iter().map(|entry| entry.version).collect()
+}
+
+/// Lands what is marked, and puts it on probation.
+async fn land(h: &Harness, partition: Partition, lock: &Lock) {
+    while h.store().snapshot(partition, lock).await.unwrap() != Snapshot::Empty {
+        let record = h.record(partition).await;
+        let marks = h.scan(partition).await.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let (epoch, landed, lock) = (record.epoch, record.landed, Some(lock.clone()));
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: true };
+        h.store().settle(&settle).await.unwrap();
+    }
+}
+
+/// Ends the present window.
+async fn leave(h: &Harness, partition: Partition, lock: &Lock) {
+    h.pass(SHORT).await;
+    assert_eq!(h.store().probation(partition, lock, SHORT).await.unwrap(), Probation::Waits, "the marks only begin to leave");
+    assert_eq!(entries(h, partition, Map::Landed).await, []);
+}
+
+/// The window that has ended, after a short period.
+async fn ended(h: &Harness, partition: Partition, lock: &Lock) -> Window {
+    h.pass(SHORT).await;
+    match h.store().probation(partition, lock, SHORT).await.unwrap() {
+        Probation::Ended(window) => window,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn acquit(h: &Harness, partition: Partition, lock: &Lock, window: Window, entries: Vec<Entry>) -> u32 {
+    h.store().acquit(&Acquit { partition, lock: lock.clone(), window, entries }).await.unwrap()
+}
+
+async fn relive(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
+    let mut lived = 0;
+    for map in [Map::Leaving, Map::Landed] {
+        lived += h.store().relive(partition, lock, &entries(h, partition, map).await).await.unwrap();
+    }
+    lived
+}
+
+async fn on_probation(h: &Harness, id: &str) -> (Owner, Partition, Lock, Version) {
+    let owner = owner(id);
+    let partition = h.partition(&owner);
+    let version = h.set(&owner, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    land(h, partition, &lock).await;
+    (owner, partition, lock, version)
+}
+
+/// R2: it may have to be landed again.
+pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
+    let (ann, partition, _, version) = on_probation(h, "ann").await;
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.snapshot, peek.probation, peek.relive), (0, 0, 1, false));
+    assert_eq!(versions(h, partition, Map::Landed).await, [version]);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+}
+
+/// H12: one entry of a name in each map.
+pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &Harness) {
+    let (ann, partition, lock, _) = on_probation(h, "ann").await;
+    let second = h.set(&ann, "gold", "2").await;
+    assert_eq!(h.marks(&ann).await, Some(2), "one on probation, one to be landed");
+    land(h, partition, &lock).await;
+    assert_eq!(h.marks(&ann).await, Some(1));
+    assert_eq!(versions(h, partition, Map::Landed).await, [second]);
+    h.assert_lasting(&ann).await;
+}
+
+/// What landed last in a window stays a period more.
+pub async fn probation_ends_a_period_after_its_window_and_the_hash_may_expire(h: &Harness) {
+    let (ann, partition, lock, version) = on_probation(h, "ann").await;
+    assert_eq!(h.store().probation(partition, &lock, LONG).await.unwrap(), Probation::Waits);
+    assert_eq!(versions(h, partition, Map::Landed).await, [version], "the window has not lasted a period");
+    leave(h, partition, &lock).await;
+    assert_eq!(h.store().probation(partition, &lock, LONG).await.unwrap(), Probation::Waits);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    let window = ended(h, partition, &lock).await;
+    let leaving = entries(h, partition, Map::Leaving).await;
+    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    assert_eq!(h.marks(&ann).await, Some(0));
+    h.assert_ends(&ann).await;
+    assert_eq!(h.store().probation(partition, &lock, SHORT).await.unwrap(), Probation::Empty);
+}
+
+/// As R4.
+pub async fn a_window_is_never_overwritten_by_the_next(h: &Harness) {
+    let (ann, partition, lock, first) = on_probation(h, "ann").await;
+    leave(h, partition, &lock).await;
+    let second = h.set(&ann, "gold", "2").await;
+    land(h, partition, &lock).await;
+    let window = ended(h, partition, &lock).await;
+    assert_eq!(ended(h, partition, &lock).await, window);
+    assert_eq!(versions(h, partition, Map::Leaving).await, [first]);
+    assert_eq!(versions(h, partition, Map::Landed).await, [second]);
+    assert_eq!(h.marks(&ann).await, Some(2));
+    let leaving = entries(h, partition, Map::Leaving).await;
+    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    h.assert_lasting(&ann).await;
+    leave(h, partition, &lock).await;
+    assert_eq!(versions(h, partition, Map::Leaving).await, [second]);
+}
+
+/// Nobody ends what another has not looked at.
+pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
+    let (ann, partition, lock, _) = on_probation(h, "ann").await;
+    leave(h, partition, &lock).await;
+    let window = ended(h, partition, &lock).await;
+    let leaving = entries(h, partition, Map::Leaving).await;
+    let good = Acquit { partition, lock, window, entries: leaving };
+    let stranger = Acquit { lock: lock_of("worker"), ..good.clone() };
+    assert_eq!(h.store().acquit(&stranger).await.unwrap_err().kind, HotKind::LockLost);
+    let late = Acquit { window: Window { epoch: Epoch(0), ..window }, ..good.clone() };
+    assert_eq!(h.store().acquit(&late).await.unwrap_err().kind, HotKind::EpochMoved);
+    let other = Acquit { window: Window { end: Timestamp(window.end.0 + 1), ..window }, ..good.clone() };
+    assert_eq!(h.store().acquit(&other).await.unwrap(), 0);
+    let newer = good.entries.iter().map(|entry| Entry { version: above(entry.version, 1), ..entry.clone() }).collect();
+    assert_eq!(h.store().acquit(&Acquit { entries: newer, ..good.clone() }).await.unwrap(), 0);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    assert_eq!(h.store().acquit(&good).await.unwrap(), 1);
+    assert_eq!(h.store().acquit(&good).await.unwrap(), 0, "a repeat is harmless");
+}
+
+/// H33: what the database may have lost is landed again, and nothing of it goes before.
+pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harness) {
+    let (ann, partition, lock, first) = on_probation(h, "ann").await;
+    leave(h, partition, &lock).await;
+    let window = ended(h, partition, &lock).await;
+    let second = h.set(&ann, "bag", "x").await;
+    land(h, partition, &lock).await;
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.probation, peek.relive), (0, 2, true));
+    assert_eq!(h.store().probation(partition, &lock, Duration::ZERO).await.unwrap(), Probation::Lost);
+    let early = Window { epoch: Epoch(2), ..window };
+    let leaving = entries(h, partition, Map::Leaving).await;
+    assert_eq!(acquit(h, partition, &lock, early, leaving).await, 0, "of the epoch before");
+    assert_eq!(h.store().relive(partition, &lock_of("worker"), &[]).await.unwrap_err().kind, HotKind::LockLost);
+    assert_eq!(relive(h, partition, &lock).await, 2);
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.probation, peek.relive, peek.oldest().is_some()), (2, 0, false, true));
+    let mut live = versions(h, partition, Map::Dirty).await;
+    live.sort_unstable();
+    assert_eq!(live, [first, second]);
+    assert_eq!(h.marks(&ann).await, Some(2));
+    h.assert_lasting(&ann).await;
+    land(h, partition, &lock).await;
+    assert_eq!(relive(h, partition, &lock).await, 0, "what landed in this epoch stays on probation");
+    assert_eq!(entries(h, partition, Map::Landed).await.len(), 2);
+}
+
+/// H12, R5: of one name in all maps.
+pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness) {
+    let (ann, partition, lock, _) = on_probation(h, "ann").await;
+    leave(h, partition, &lock).await;
+    h.set(&ann, "gold", "2").await;
+    land(h, partition, &lock).await;
+    let third = h.set(&ann, "gold", "3").await;
+    assert_eq!(h.marks(&ann).await, Some(3), "leaving, landed and to be landed");
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    relive(h, partition, &lock).await;
+    assert_eq!(versions(h, partition, Map::Dirty).await, [third]);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(!h.store().peek(&[partition]).await.remove(0).unwrap().relive);
+    h.assert_lasting(&ann).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let last = h.scan(partition).await;
+    assert_eq!(h.settle(partition, Some(&lock), &last).await.unwrap().cleared, 1);
+    h.assert_ends(&ann).await;
+}
+
+/// A row that was refused before may be lost as well.
+pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let source = h.scan(partition).await.pop();
+    let faults = vec![fault("gold", version, "too long")];
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows, probation: true };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(versions(h, partition, Map::Landed).await, [version]);
+    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(relive(h, partition, &lock).await, 1);
+    assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
+}
+
+/// Eviction and purge wait, as for unlanded data.
+pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    h.set(&ann, "gold", "1").await;
+    h.apply(&ann, vec![("gold", Change::Remove)]).await;
+    let partition = h.partition(&ann);
+    let lock = h.lock(partition).await;
+    land(h, partition, &lock).await;
+    assert_eq!(h.change(&ann, vec![("gold", Change::Purge)]).await, Mutated::Refused(Refusal::NotLanded));
+    assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap(), Evicted::WhenLanded);
+    leave(h, partition, &lock).await;
+    let window = ended(h, partition, &lock).await;
+    let leaving = entries(h, partition, Map::Leaving).await;
+    acquit(h, partition, &lock, window, leaving).await;
+    assert_eq!(h.read(&ann).await.header, None);
+}
+
+/// Whoever lands reads it with the values, for the fence.
+pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
+    let partition = Partition(0);
+    let database = async || {
+        let collected = h.store().collect(partition, &[]).await.unwrap();
+        assert_eq!(h.record(partition).await.database, collected.database);
+        collected.database
+    };
+    assert_eq!(database().await, None);
+    for (epoch, named, kept) in [(2, Some(7), 7), (3, Some(u64::MAX), u64::MAX), (4, None, u64::MAX)] {
+        let seen = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version: Version::ZERO, database: named.map(DatabaseId) };
+        assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
+        assert_eq!(database().await, Some(DatabaseId(kept)));
+    }
+}
+
+/// The keys of many owners go in calls of a bounded size.
+pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
+    const MARKS: usize = 1_500;
+    let owners = h.owners_of_one_partition(MARKS);
+    let partition = h.partition(&owners[0]);
+    for owner in &owners {
+        h.set(owner, "gold", "1").await;
+    }
+    let lock = h.lock(partition).await;
+    land(h, partition, &lock).await;
+    let all = h.store().scan(partition, Map::Landed, 0, 10 * MARKS).await.unwrap();
+    assert_eq!((all.entries.len(), all.next), (MARKS, None));
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    let lived = h.store().relive(partition, &lock, &all.entries).await.unwrap();
+    assert_eq!(usize::try_from(lived).unwrap(), MARKS);
+    land(h, partition, &lock).await;
+    leave(h, partition, &lock).await;
+    let window = ended(h, partition, &lock).await;
+    let gone = acquit(h, partition, &lock, window, all.entries).await;
+    assert_eq!(usize::try_from(gone).unwrap(), MARKS);
+    assert_eq!(h.store().peek(&[partition]).await.remove(0).unwrap().probation, 0);
+}

@@ -1,0 +1,75 @@
+//! Landed marks on probation (H33).
+
+use std::time::Duration;
+
+use storage_model::Partition;
+
+use super::lock::require;
+use super::record::{current, in_epoch};
+use super::state::{PartState, Present};
+use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
+
+/// Says how far the probation of landed marks is, and lets the next window begin.
+///
+/// # Errors
+/// `Unprepared`, `LockLost`.
+pub fn probation(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    lock: &Lock,
+    period: Duration,
+) -> Result<Probation, HotError> {
+    let epoch = current(state, partition, "probation")?.epoch;
+    require(state, present.now, partition, lock, "probation")?;
+    let marks = &mut state.marks;
+    if marks.is_lost() {
+        return Ok(Probation::Lost);
+    }
+    if marks.sizes_on_probation() == [0, 0] {
+        return Ok(Probation::Empty);
+    }
+    let end = marks.end_of_window(present.now, period).filter(|end| present.now.since(*end) >= period);
+    Ok(end.map_or(Probation::Waits, |end| Probation::Ended(Window { epoch, end })))
+}
+
+/// Ends the probation of leaving marks, if they are still those of the window; answers how many went.
+///
+/// # Errors
+/// `Unprepared`, `EpochMoved`, `LockLost`. Nothing went.
+pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Result<u32, HotError> {
+    in_epoch(state, acquit.partition, acquit.window.epoch, "acquit")?;
+    require(state, present.now, acquit.partition, &acquit.lock, "acquit")?;
+    let mut gone = 0;
+    if state.marks.is_lost() || !state.marks.is_window(acquit.window.end) {
+        return Ok(gone);
+    }
+    for entry in &acquit.entries {
+        let Some(mark) = &entry.mark else { continue };
+        if state.marks.acquit(mark, entry.version) {
+            gone += 1;
+            state.release(present, &mark.owner);
+        }
+    }
+    Ok(gone)
+}
+
+/// Makes marks on probation live again, after a change of the epoch; answers how many.
+///
+/// # Errors
+/// `Unprepared`, `LockLost`. Nothing changed.
+pub fn relive(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    lock: &Lock,
+    entries: &[Entry],
+) -> Result<u32, HotError> {
+    current(state, partition, "relive")?;
+    require(state, present.now, partition, lock, "relive")?;
+    let mut lived = 0;
+    for mark in entries.iter().filter_map(|entry| entry.mark.as_ref()) {
+        lived += u32::from(state.marks.relive(mark, present.now));
+    }
+    Ok(lived)
+}

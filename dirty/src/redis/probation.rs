@@ -1,0 +1,87 @@
+//! Landed marks on probation.
+
+use std::time::Duration;
+
+use redis::Value;
+use storage_model::{Epoch, Partition};
+
+use super::error::Failure;
+use super::landing::{MARKS_MAX, of_entry};
+use super::script::{Head, MarkRef};
+use super::transport::Command;
+use super::{RedisStore, reply, script};
+use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
+
+impl RedisStore {
+    pub(super) async fn look_at_probation(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        period: Duration,
+    ) -> Result<Probation, HotError> {
+        let command = script::probation(&self.space, partition, lock, period);
+        self.one("probation", Some(partition), command, probation_of).await
+    }
+
+    pub(super) async fn acquit_marks(&self, acquit: &Acquit) -> Result<u32, HotError> {
+        let Acquit { partition, lock, window, entries } = acquit;
+        let head = Head { partition: *partition, lock: Some(lock), epoch: window.epoch, clean_ttl: self.clean_ttl };
+        let call = |marks: &[MarkRef<'_>]| script::acquit(&self.space, head, *window, marks);
+        self.in_chunks("acquit", *partition, entries, call).await
+    }
+
+    pub(super) async fn relive_marks(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
+        let head = Head { partition, lock: Some(lock), epoch: Epoch(0), clean_ttl: self.clean_ttl };
+        self.in_chunks("relive", partition, entries, |marks| script::relive(&self.space, head, marks)).await
+    }
+
+    /// Sends entries in as many calls as are needed, at least one, and adds up their answers.
+    async fn in_chunks(
+        &self,
+        operation: &'static str,
+        partition: Partition,
+        entries: &[Entry],
+        call: impl Fn(&[MarkRef<'_>]) -> Command,
+    ) -> Result<u32, HotError> {
+        let marks: Vec<MarkRef<'_>> = entries.iter().map(|entry| of_entry(entry, entry.version)).collect();
+        let mut commands: Vec<_> = marks.chunks(MARKS_MAX).map(&call).collect();
+        if commands.is_empty() {
+            commands.push(call(&[]));
+        }
+        let partitions = vec![partition; commands.len()];
+        let answers = self.each(operation, &partitions, commands, reply::number::<u32>).await;
+        answers.into_iter().try_fold(0_u32, |sum, answer| Ok(sum.saturating_add(answer?)))
+    }
+}
+
+/// The answer of `probation.lua`.
+fn probation_of(value: Value) -> Result<Probation, Failure> {
+    let mut words = reply::list(value)?.into_iter();
+    let mut next = || reply::bytes(words.next().unwrap_or(Value::Nil));
+    match &*next()? {
+        b"empty" => Ok(Probation::Empty),
+        b"waits" => Ok(Probation::Waits),
+        b"lost" => Ok(Probation::Lost),
+        b"ended" => Ok(Probation::Ended(Window { epoch: reply::epoch(&next()?)?, end: reply::timestamp(&next()?)? })),
+        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_makes_no_sense_is_an_error() {
+        let answer = |words: &[&str]| {
+            probation_of(Value::Array(words.iter().map(|word| Value::BulkString(word.as_bytes().to_vec())).collect()))
+        };
+        let ended = Probation::Ended(Window { epoch: Epoch(3), end: Timestamp(9) });
+        assert_eq!(answer(&["ended", "3", "9"]).unwrap(), ended);
+        for words in [&["ended", "3"][..], &["ended", "x", "9"], &["acquitted"], &[]] {
+            assert!(answer(words).is_err(), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Which node gets which command: one server, the masters of a cluster, or the master that Sentinels name.
+//!
+//! The table slot → node of a cluster or of Sentinels is found anew when a node says that it is not the one (any more), can't be
+//! reached or hangs. Only what certainly was not executed is sent again, a bounded number of times; an answer that was lost is for
+//! the caller.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::join_all;
+use redis::ConnectionInfo;
+use storage_model::Durability;
+use tokio::time::{Instant, sleep};
+
+use super::address::{self, Addresses};
+use super::cluster;
+use super::common::Common;
+use super::connect::Node;
+use super::error::Failure;
+use super::sentinel::Sentinels;
+use super::topology::Topology;
+use super::transport::{Answer, Command};
+
+/// How often a command is sent at most, redirections included.
+const TRIES: u32 = 8;
+
+/// Who knows the nodes.
+enum Source {
+    /// The settings: there is one.
+    Server,
+    /// The nodes of a cluster, these among them.
+    Cluster(Vec<ConnectionInfo>),
+    /// Its Sentinels.
+    Sentinel(Box<Sentinels>),
+}
+
+/// Where commands go.
+pub(crate) struct Router {
+    pub(crate) common: Arc<Common>,
+    source: Source,
+    /// Read by every call, replaced whole by `refresh`.
+    topology: RwLock<Arc<Topology>>,
+    /// Held while the table is read anew, so that it is read once for all who wait.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+/// A node, and the commands of a round that go there, with their places in the call.
+type Group<'a> = (&'a Arc<Node>, Vec<(usize, &'a Command)>);
+
+/// What is to be done about an answer.
+enum Next {
+    /// It stands.
+    Done,
+    /// The command was not executed: send it again where the new table says.
+    Again,
+    /// The command was not executed: send it there, with ASKING.
+    Ask(Arc<Node>),
+}
+
+impl Router {
+    /// Finds the nodes.
+    pub(crate) async fn open(addresses: Addresses, common: Arc<Common>) -> Result<Self, Failure> {
+        let (source, topology) = match addresses {
+            Addresses::Server(info) => (Source::Server, Topology::of_one(0, Node::new(info, &common)?)),
+            Addresses::Cluster(seeds) => (Source::Cluster(seeds), Topology::default()),
+            Addresses::Sentinel { sentinels, master, server } => {
+                (Source::Sentinel(Box::new(Sentinels::new(sentinels, master, server))), Topology::default())
+            }
+        };
+        let topology = RwLock::new(Arc::new(topology));
+        let router = Self { common, source, topology, refreshing: tokio::sync::Mutex::new(()) };
+        router.refresh(0).await?;
+        Ok(router)
+    }
+
+    /// All nodes known now.
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.topology().nodes.clone()
+    }
+
+    /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent again all or none, so that the last
+    /// one is always answered after the others.
+    pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {
+        let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
+        let mut pending: Vec<(usize, Option<Arc<Node>>)> = (0..commands.len()).map(|index| (index, None)).collect();
+        let until = Instant::now() + self.common.patience();
+        for attempt in 0..TRIES {
+            let topology = self.topology();
+            let (mut again, mut timed_out) = (Vec::new(), false);
+            for (index, answer) in self.round(&topology, commands, &pending).await {
+                timed_out |= matches!(answer, Err(Failure::TimedOut));
+                match self.next(&answer, &topology) {
+                    Next::Done => {}
+                    Next::Again => again.push((index, None)),
+                    Next::Ask(node) => again.push((index, Some(node))),
+                }
+                if let Some(slot) = answers.get_mut(index) {
+                    *slot = answer;
+                }
+            }
+            let hung = timed_out && topology.nodes.iter().any(|node| node.is_hung());
+            let redirected = again.iter().any(|(_, ask)| ask.is_none());
+            if self.moves() && (hung || redirected) {
+                // A failure to refresh shows in the next attempt, or not at all.
+                let _ = self.refresh(topology.generation).await;
+            }
+            if again.is_empty() || attempt + 1 == TRIES || Instant::now() > until {
+                break;
+            }
+            if redirected && attempt > 0 {
+                sleep(Duration::from_millis(5 << attempt)).await;
+            }
+            pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
+        }
+        answers
+    }
+
+    /// Sends what is pending, once.
+    async fn round(
+        &self,
+        topology: &Topology,
+        commands: &[Command],
+        pending: &[(usize, Option<Arc<Node>>)],
+    ) -> Vec<(usize, Answer)> {
+        if let ([(index @ 0, None)], [command @ Command { barrier: None, .. }]) = (pending, commands)
+            && let Some(node) = topology.node_of(command.slot).and_then(|at| topology.nodes.get(at))
+        {
+            return node.pipeline(&[command], false).await.into_iter().map(|answer| (*index, answer)).collect();
+        }
+        let mut groups: BTreeMap<(usize, bool, Option<Durability>), Group<'_>> = BTreeMap::new();
+        let mut answers = Vec::with_capacity(pending.len());
+        for (index, ask) in pending {
+            let Some(command) = commands.get(*index) else { continue };
+            let home = topology.node_of(command.slot).and_then(|at| Some((at, topology.nodes.get(at)?)));
+            let group = match (ask, home) {
+                (Some(node), _) => ((Arc::as_ptr(node).addr(), true), node),
+                (None, Some((at, node))) => ((at, false), node),
+                (None, None) => {
+                    answers.push((*index, Err(Failure::server("CLUSTERDOWN", "no node serves the slot"))));
+                    continue;
+                }
+            };
+            let (node, asking) = group.0;
+            let until = command.barrier.as_ref().map(|barrier| barrier.until);
+            groups.entry((node, asking, until)).or_insert_with(|| (group.1, Vec::new())).1.push((*index, command));
+        }
+        let sent = groups.into_iter().map(|((_, asking, until), (node, members))| async move {
+            let (indices, batch): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+            let answers = match until {
+                None => node.pipeline(&batch, asking).await,
+                Some(until) => node.commit(until, &batch, asking).await,
+            };
+            indices.into_iter().zip(answers).collect::<Vec<_>>()
+        });
+        answers.extend(join_all(sent).await.into_iter().flatten());
+        answers
+    }
+
+    fn next(&self, answer: &Answer, topology: &Topology) -> Next {
+        match answer {
+            // The connection has been retired; the next one loads the scripts.
+            Err(Failure::Server { code, .. }) if code == "NOSCRIPT" => Next::Again,
+            Err(Failure::NoConnection(_)) if self.moves() => Next::Again,
+            Err(Failure::Server { code, text }) if self.moves() => match code.as_str() {
+                "ASK" => self.asked(text, topology).map_or(Next::Again, Next::Ask),
+                "MOVED" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => Next::Again,
+                _ => Next::Done,
+            },
+            _ => Next::Done,
+        }
+    }
+
+    /// Whether another node may take over.
+    fn moves(&self) -> bool {
+        !matches!(self.source, Source::Server)
+    }
+
+    /// The node that an ASK names: "slot host:port".
+    fn asked(&self, text: &str, topology: &Topology) -> Option<Arc<Node>> {
+        let (host, port) = text.split_whitespace().nth(1)?.rsplit_once(':')?;
+        let info = address::sibling(&topology.nodes.first()?.info, host, port.parse().ok()?);
+        topology.node_at(info, &self.common).ok()
+    }
+
+    /// Finds the nodes anew, unless somebody did since `generation`.
+    async fn refresh(&self, generation: u64) -> Result<(), Failure> {
+        let _turn = self.refreshing.lock().await;
+        let known = self.topology();
+        if known.generation > generation {
+            return Ok(());
+        }
+        let found = match &self.source {
+            Source::Server => return Ok(()),
+            Source::Cluster(seeds) => cluster::look(seeds, &known, &self.common).await?,
+            Source::Sentinel(sentinels) => sentinels.look(&known, &self.common).await?,
+        };
+        *self.topology.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
+        Ok(())
+    }
+
+    /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by itself when it no longer is; a
+    /// master that was cut off from its Sentinels does not know.
+    ///
+    /// # Errors
+    /// They do not answer, or know no master; the one that was found before is used further on.
+    pub(crate) async fn ask_again(&self) -> Result<(), Failure> {
+        match &self.source {
+            Source::Sentinel(_) => self.refresh(self.topology().generation).await,
+            Source::Server | Source::Cluster(_) => Ok(()),
+        }
+    }
+
+    fn topology(&self) -> Arc<Topology> {
+        self.topology.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.topology().nodes).finish()
+    }
+}

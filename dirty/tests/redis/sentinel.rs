@@ -1,0 +1,142 @@
+//! A master that Sentinels watch.
+
+use std::time::Duration;
+
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::{RedisSentinel, SentinelOptions};
+
+use crate::support::*;
+
+const LIMIT: Duration = Duration::from_millis(300);
+
+fn impatient(url: &str) -> RedisOptions {
+    RedisOptions { response_timeout: LIMIT, connect_timeout: LIMIT, ..options(url) }
+}
+
+async fn watched() -> RedisSentinel {
+    RedisSentinel::start(SentinelOptions::default()).await.unwrap()
+}
+
+/// Repeats a mutation until another server refuses it since its partition has not been adopted there, and adopts it.
+async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
+    let unprepared = async {
+        loop {
+            match send(store, next.clone()).await {
+                Err(HotError { kind: HotKind::Unprepared(_), .. }) => break,
+                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), unprepared).await.unwrap();
+    adopt_all(store, epoch).await;
+}
+
+#[tokio::test]
+async fn a_master_that_dies_or_hangs_is_left_for_the_one_that_sentinels_name() {
+    let sentinel = watched().await;
+    let store = prepared(impatient(&sentinel.url())).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    sentinel.server(0).unwrap().kill().unwrap();
+    taken_over(&store, &next, 2).await;
+    let second = sentinel.failed_over(0).await.unwrap();
+    apply(&store, &ann, &[("gold", set("3"))]).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("3"));
+
+    // The old master comes back as a master of its own until it is demoted; nobody goes there.
+    sentinel.server(0).unwrap().restart().await.unwrap();
+    apply(&store, &ann, &[("gold", set("4"))]).await;
+    sentinel.settled().await.unwrap();
+    sentinel.caught_up().await.unwrap();
+    let next = mutation(&store, &ann, &[("gold", set("5"))]).await;
+    sentinel.server(second).unwrap().pause().unwrap();
+    taken_over(&store, &next, 3).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("4"));
+    apply(&store, &ann, &[("gold", set("6"))]).await;
+    sentinel.server(second).unwrap().resume().unwrap();
+    sentinel.settled().await.unwrap();
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("6"));
+}
+
+#[tokio::test]
+async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
+    let sentinel = watched().await;
+    let store = prepared(impatient(&sentinel.url())).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    sentinel.caught_up().await.unwrap();
+    sentinel.fail_over().await.unwrap();
+    sentinel.settled().await.unwrap();
+    // The connections are those to the old master, which is a replica by now and would answer reads.
+    let read = Read { owner: ann.clone(), fields: Fields::All };
+    let refused = store.read(std::slice::from_ref(&read)).await.pop().unwrap().unwrap_err();
+    assert!(matches!(refused.kind, HotKind::Unprepared(_) | HotKind::Interrupted | HotKind::Unavailable), "{refused:?}");
+    taken_over(&store, &next, 2).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_check_finds_a_master_that_was_replaced_without_knowing_it() {
+    let sentinel = watched().await;
+    let store = prepared(options(&sentinel.url())).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    sentinel.caught_up().await.unwrap();
+    // As one that its Sentinels can't reach, and therefore can't demote.
+    let master = sentinel.server(0).unwrap();
+    for other in &sentinel.servers()[1..] {
+        other.call(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+    }
+    let port = sentinel.server(1).unwrap().port().to_string();
+    for one in sentinel.sentinels() {
+        one.call(&["SENTINEL", "REMOVE", "main"]).await.unwrap();
+        one.call(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &port, "2"]).await.unwrap();
+    }
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+    store.check().await.unwrap();
+    master.call(&["FLUSHALL"]).await.unwrap();
+    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
+    taken_over(&store, &next, 2).await;
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart_without_passwords() {
+    let redis = storage_servers::RedisOptions { password: Some("s3cret".to_owned()), ..Default::default() };
+    let options_of = SentinelOptions { redis, sentinel_password: Some("0ther".to_owned()), replicas: 1, ..Default::default() };
+    let sentinel = RedisSentinel::start(options_of).await.unwrap();
+    let url = sentinel.url().split_once('?').unwrap().0.to_owned();
+    let own = |password: &str| RedisOptions { sentinel_password: Some(password.to_owned()), ..impatient(&url) };
+    prepared(own("0ther")).await;
+    // One that hangs is outvoted.
+    sentinel.sentinels()[0].pause().unwrap();
+    RedisStore::open(own("0ther")).await.unwrap();
+    sentinel.sentinels()[0].resume().unwrap();
+
+    let open = async |options: RedisOptions| {
+        let error = RedisStore::open(options).await.unwrap_err();
+        for secret in ["s3cret", "0ther", "wr0ng"] {
+            assert!(!error.to_string().contains(secret), "{error}");
+        }
+        error
+    };
+    let error = open(RedisOptions { url: url.replace("/main", "/mian"), ..own("0ther") }).await;
+    assert_eq!(error.kind, HotKind::Settings);
+    assert!(error.message.contains("\"mian\""), "{error}");
+    for options in [impatient(&url), own("wr0ng")] {
+        let error = open(options).await;
+        assert_eq!(error.kind, HotKind::Denied);
+        assert!(error.message.contains("sentinel-pass"), "{error}");
+    }
+    let error = open(RedisOptions { url: url.replace("s3cret", "wr0ng"), ..own("0ther") }).await;
+    assert_eq!(error.kind, HotKind::Denied, "{error}");
+    sentinel.sentinels().iter().for_each(|one| one.kill().unwrap());
+    let error = open(own("0ther")).await;
+    assert_eq!(error.kind, HotKind::Unavailable);
+    let port = sentinel.sentinels()[2].port().to_string();
+    assert!(error.message.contains("no Sentinel answers") && error.message.contains(&port), "{error}");
+}

@@ -1,0 +1,192 @@
+//! H33: a database that forgets what it committed gets it again, as long as it is on probation.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use storage_sdk::{ByteOwner, Evicted, Outcome};
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_tests::{Stack, World, rows, stack, until};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// A server that flushes its log once a second, and a world on it.
+async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
+    let options = MariaDbOptions { flush_log_at_trx_commit: 0, ..MariaDbOptions::default() };
+    let mariadb = MariaDbServer::start(options).await?;
+    let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    world.settings.landing.probation = probation;
+    world.settings.hot.clean_ttl = Duration::from_secs(1);
+    world.settings.hot.touch_interval = Duration::ZERO;
+    world.settings.sql.acquire_timeout = Duration::from_millis(500);
+    Ok((mariadb, Stack::with(world).await?))
+}
+
+/// What a database holds: the version of each row.
+async fn versions(stack: &Stack) -> Result<BTreeMap<String, u64>> {
+    Ok(rows(&stack.database).await?.into_iter().map(|row| (row.name, row.version)).collect())
+}
+
+/// The rows of which the database holds less than it did.
+fn forgotten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> usize {
+    before.iter().filter(|(name, version)| after.get(*name) < Some(version)).count()
+}
+
+/// Counts each of its players up, a few at a time, until told to stop; answers how far each is.
+async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Result<BTreeMap<String, u64>> {
+    let mut acknowledged = BTreeMap::new();
+    for turn in 0.. {
+        if *stopped.borrow() {
+            break;
+        }
+        // Some players rest for a while, land, end their probation, expire and are loaded again.
+        let of_turn = players.iter().skip(turn / 100 % 4 * players.len() / 4).take(players.len() / 4);
+        let player = of_turn.clone().nth(turn % of_turn.count().max(1)).context("a player")?;
+        let count = acknowledged.entry(player.owner().id().to_owned()).or_insert(0);
+        match player.incr("count", 1).await {
+            Ok(counted) => {
+                *count += 1;
+                if counted.value() != i64::try_from(*count)? {
+                    bail!("{} was counted to {}, not {count}", player.owner(), counted.value());
+                }
+            }
+            // A cold player, while the database is away.
+            Err(error) if error.outcome() == Outcome::NotApplied => tokio::time::sleep(Duration::from_millis(5)).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(acknowledged)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
+    const WRITERS: usize = 3;
+    const ROUNDS: usize = 5;
+    // What InnoDB flushes once a second is durable after three.
+    let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
+    let (stop, stopped) = watch::channel(false);
+    let mut writers = JoinSet::new();
+    for writer in 0..WRITERS {
+        let players = (0..40).map(|id| stack.player(&format!("{writer}-{id}"))).collect();
+        writers.spawn(count_up(players, stopped.clone()));
+    }
+    let (mut lost, mut acquitted, mut round) = (0, 0, 0);
+    while round < ROUNDS || lost == 0 || acquitted == 0 {
+        round += 1;
+        anyhow::ensure!(
+            round <= 4 * ROUNDS,
+            "the database has forgotten {lost} rows, and {acquitted} marks ended their probation"
+        );
+        let worker = stack.worker();
+        // In the first round the server runs for so long that marks end their probation and owners expire.
+        let (rows, ended) = if acquitted == 0 { (500, 50) } else { (200, 0) };
+        until("rows have landed", async || {
+            let counts = worker.counts();
+            Ok(counts.rows >= rows && counts.acquitted >= ended)
+        })
+        .await?;
+        acquitted += worker.counts().acquitted;
+        worker.kill();
+        let before = versions(&stack).await?;
+        mariadb.kill()?;
+        mariadb.restart().await?;
+        lost += forgotten(&before, &versions(&stack).await?);
+    }
+    stop.send(true)?;
+    let mut acknowledged = BTreeMap::new();
+    while let Some(counted) = writers.join_next().await {
+        acknowledged.extend(counted??);
+    }
+    let worker = stack.worker();
+    until("all that was acknowledged is in the database", async || {
+        let stored = rows(&stack.database).await?;
+        let stored: BTreeMap<_, _> = stored.iter().map(|row| (row.name.as_str(), row.value.as_slice())).collect();
+        let lands = |(id, count): (&String, &u64)| {
+            stored.get(format!("player/{id}/count").as_str()) == Some(&count.to_string().as_bytes())
+        };
+        // What the last crash might have taken is landed again, also if all of it was there.
+        Ok(worker.counts().relived > 0 && acknowledged.iter().filter(|(_, count)| **count > 0).all(lands))
+    })
+    .await?;
+    worker.stop().await?;
+    println!("{lost} rows forgotten in {round} crashes, {} writes acknowledged, 0 lost", acknowledged.values().sum::<u64>());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probation_ends() -> Result<()> {
+    let (mariadb, stack) = forgetful(Duration::from_millis(200)).await?;
+    mariadb.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "1"), ("bag", "sword")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.storage.stats().await?.probation_marks, 1);
+    assert_eq!(ann.evict().await?, Evicted::WhenLanded, "the owner stays until the probation ends");
+    let before = rows(&stack.database).await?;
+    mariadb.stop().await?;
+    mariadb.restart().await?;
+    let worker = stack.worker();
+    until("its mark is live again", async || Ok(worker.counts().relived == 1)).await?;
+    until("its probation has ended", async || Ok(stack.storage.stats().await?.probation_marks == 0)).await?;
+    assert_eq!(rows(&stack.database).await?, before);
+    worker.stop().await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "evicted and loaded");
+    assert_eq!(ann.incr("gold", 1).await?.value(), 2);
+    Ok(())
+}
+
+/// As a failover to a replica that lagged, or a restored backup, within the period.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
+    let (mariadb, stack) = forgetful(Duration::from_secs(600)).await?;
+    let (ann, partition) = (stack.player("ann"), stack.player("ann").owner().partition(8));
+    let (neighbours, others): (Vec<_>, Vec<_>) =
+        (0..60).map(|id| stack.player(&id.to_string())).partition(|player| player.owner().partition(8) == partition);
+    let half = others.len() / 2;
+    let set = async |of: &[ByteOwner], gold: &'static str| -> Result<()> {
+        for player in of {
+            player.update([("gold", gold)]).await?;
+        }
+        Ok(())
+    };
+    set(&others[..half], "1").await?;
+    // Ann is written after her neighbours and lands before them: they won't raise the highest version of their partition, so that
+    // does not tell whether they are lost.
+    set(&neighbours, "1").await?;
+    ann.update([("gold", "1")]).await?;
+    ann.flush(Duration::from_secs(20)).await?;
+    let (data, copy) = (mariadb.folder().join("data"), mariadb.folder().join("copy"));
+    mariadb.stop().await?;
+    copy_folder(&data, &copy)?;
+    mariadb.restart().await?;
+    let worker = stack.worker();
+    set(&others[half..], "2").await?;
+    stack.landed().await?;
+    worker.stop().await?;
+    let newest = versions(&stack).await?;
+    mariadb.stop().await?;
+    std::fs::remove_dir_all(&data)?;
+    std::fs::rename(&copy, &data)?;
+    mariadb.restart().await?;
+    assert_eq!(forgotten(&newest, &versions(&stack).await?), 60);
+    let worker = stack.worker();
+    until("the database has all again", async || Ok(versions(&stack).await? == newest)).await?;
+    worker.stop().await
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
