@@ -84,13 +84,16 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
     /// Goes on with a partition whose record belongs to another incarnation, in this process, until the server is replaced once
-    /// more or the partition is verified: reads and writes work as they are, fills and landing are refused all the same. For a
-    /// caller that would rather serve than wait for the database.
-    fn trust(&self, partition: Partition, seen: &PartitionState);
+    /// more or the partition is adopted: reads and writes work as they are, fills and landing are refused all the same, and so is
+    /// a purge. For a caller that would rather serve than wait for the database. What is written meanwhile is told apart: when the
+    /// partition is adopted, every hash becomes suspect, and these fields are kept where all others give way to rows that are
+    /// newer than the owner was before. Answers whether it did; not if record or incarnation are no longer those seen, or there is
+    /// no record.
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError>;
 
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
     /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
-    /// (the hot tier was rewound) or there was no record, the generation becomes the epoch. Marks on probation are to become live
+    /// (the hot tier was rewound), the partition was served unverified, or there was no record, the generation becomes the epoch. Marks on probation are to become live
     /// again. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 
@@ -100,7 +103,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Sizes, ages and lock holders, without reading marks.
     async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
 
-    /// Takes locks that nobody holds; answers which it got. Works at the memory limit, as all that a worker calls.
+    /// Takes locks that nobody else holds; answers which it has now. Repeated under one token, it answers the same: a lost answer
+    /// does not lock its own worker out. Works at the memory limit, as all that a worker calls.
     async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>>;
 
     /// Prolongs locks that are still held; answers which are.

@@ -106,6 +106,9 @@ mod random {
         rows: Vec<(Owner, Field, Cell, Version)>,
     }
 
+    /// Rows by owner and field.
+    type Rows = BTreeMap<(Owner, Field), (Cell, Version)>;
+
     struct World {
         random: StdRng,
         ids: SeededIds,
@@ -114,9 +117,9 @@ mod random {
         /// What was acknowledged.
         truth: BTreeMap<(Owner, Field), Cell>,
         /// The cold tier.
-        rows: BTreeMap<(Owner, Field), (Cell, Version)>,
+        rows: Rows,
         /// What of it outlives a crash, and after how many steps it was flushed.
-        flushed: (usize, BTreeMap<(Owner, Field), (Cell, Version)>),
+        flushed: (usize, Rows),
         /// Windows that were found to have ended, and after how many steps.
         ended: Vec<(usize, Partition, Window)>,
         steps: usize,

@@ -15,6 +15,7 @@
 
 pub mod backoff;
 pub mod batch;
+mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;

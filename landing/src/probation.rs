@@ -82,11 +82,7 @@ impl Worker {
             }
         }
         if marks > 0 {
-            tracing::warn!(
-                partition = partition.0,
-                marks,
-                "landed marks are live again: the database or the hot tier was replaced"
-            );
+            tracing::info!(partition = partition.0, marks, "landed marks are live again");
         }
         Ok(())
     }

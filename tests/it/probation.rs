@@ -62,7 +62,7 @@ async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
     const WRITERS: usize = 3;
-    const ROUNDS: usize = 4;
+    const ROUNDS: usize = 5;
     // What InnoDB flushes once a second is durable after three.
     let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
     let (stop, stopped) = watch::channel(false);
@@ -88,7 +88,6 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
         .await?;
         acquitted += worker.counts().acquitted;
         worker.kill();
-        mariadb.outlast_its_second().await?;
         let before = versions(&stack).await?;
         mariadb.kill()?;
         mariadb.restart().await?;
@@ -106,10 +105,10 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
         let lands = |(id, count): (&String, &u64)| {
             stored.get(format!("player/{id}/count").as_str()) == Some(&count.to_string().as_bytes())
         };
-        Ok(acknowledged.iter().filter(|(_, count)| **count > 0).all(lands))
+        // What the last crash might have taken is landed again, also if all of it was there.
+        Ok(worker.counts().relived > 0 && acknowledged.iter().filter(|(_, count)| **count > 0).all(lands))
     })
     .await?;
-    assert!(worker.counts().relived > 0, "what the last crash might have taken was landed again");
     worker.stop().await?;
     println!("{lost} rows forgotten in {round} crashes, {} writes acknowledged, 0 lost", acknowledged.values().sum::<u64>());
     Ok(())

@@ -19,6 +19,7 @@ pub mod partitions;
 pub mod probation;
 pub mod removal;
 pub mod sizes;
+pub mod unverified;
 pub mod writes;
 
 use std::fmt;
@@ -120,7 +121,7 @@ macro_rules! hot_conformance {
                 ];
                 conditions: [
                     a_version_condition_holds_on_a_hot_owner,
-                    a_version_condition_on_an_evicted_owner_uses_the_marker,
+                    a_version_condition_on_an_evicted_owner_needs_a_load,
                     a_version_condition_on_an_unknown_owner_needs_a_load,
                     a_version_condition_on_an_absent_owner_means_zero,
                     an_absent_condition_refuses_live_fields_and_accepts_tombstones,
@@ -209,6 +210,7 @@ macro_rules! hot_conformance {
                     park_moves_a_mark_to_the_error_map_field_by_field,
                     attempts_are_counted_and_delays_double,
                     the_greater_version_stays_in_the_error_map,
+                    a_field_that_was_landed_meanwhile_is_not_parked_again,
                     an_entry_that_another_worker_settled_is_not_parked,
                     a_newer_landing_clears_an_error_mark_and_an_older_does_not,
                     a_flush_clears_error_marks_without_the_lock,
@@ -226,6 +228,7 @@ macro_rules! hot_conformance {
                 ];
                 locks: [
                     a_lock_excludes_others_until_it_is_given_back,
+                    a_lock_is_taken_again_by_its_own_token,
                     a_lock_is_only_given_back_and_renewed_by_its_token,
                     a_lock_runs_out,
                     a_renewed_lock_lasts_on,
@@ -244,6 +247,16 @@ macro_rules! hot_conformance {
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
                     the_partition_count_is_fixed_and_the_store_is_sound,
+                ];
+                unverified: [
+                    a_write_while_served_unverified_hides_no_row_and_gives_way_to_none,
+                    a_mutation_compares_what_was_written_unverified,
+                    a_new_hash_that_was_written_unverified_takes_all_rows_of_other_fields,
+                    a_removal_while_served_unverified_stays,
+                    what_was_written_under_a_server_that_was_replaced_once_more_gives_way_to_newer_rows,
+                    a_partition_that_was_served_unverified_is_compared_though_nothing_was_lost,
+                    nothing_is_purged_or_loaded_while_served_unverified,
+                    only_a_partition_as_it_was_seen_is_served_unverified,
                 ];
                 names: [
                     any_name_is_a_name_of_its_own,

@@ -4,7 +4,7 @@ use storage_model::{Epoch, Outcome, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
-use crate::{Adopt, HotKind, Marker, Observed, Park, PartitionState, Settle};
+use crate::{Adopt, HotKind, Marker, Mutated, Observed, Park, PartitionState, Settle};
 
 /// Every call that works under a present record is refused as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
@@ -159,7 +159,13 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert!(h.store().partition_states(&[partition]).await.remove(0).unwrap().is_current());
     assert_eq!(h.observe(&ann).await.epoch, Epoch(2));
-    assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![gold + 1]);
+    let incr = h.mutation(&ann, vec![("gold", storage_model::Change::Incr(1))]).await;
+    let reply = match h.send(&incr, None).await {
+        // Written under a server that had not been adopted, it is compared first.
+        Mutated::Load(observed) => h.send(&incr, Some(all_rows(&ann, observed, vec![]))).await,
+        reply => reply,
+    };
+    assert_eq!(applied(reply).counters, vec![gold + 1]);
 }
 
 /// Monotonic.

@@ -14,15 +14,24 @@
 --   earlier epoch and is on probation is landed again (H33).
 expect(#KEYS == 3 and #ARGV == 5)
 local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
-local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
   local landed, source = number(old[5], 'landed'), number(old[4], 'the version source')
-  local generation = landed < last and ARGV[3] or old[3]
+  local suspect = landed < last or old[6] -- also what was served unverified, of which nobody knows what it hides
+  local generation = suspect and ARGV[3] or old[3]
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
     'src', digits(math.max(source, last)), 'landed', ARGV[4])
+  -- Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row. Under a
+  -- server that was replaced once more, it may have landed and been lost again; versions decide.
+  if old[6] == now_at then
+    call('HSET', KEYS[1], 'over', old[2])
+  elseif suspect then
+    call('HDEL', KEYS[1], 'over')
+  end
+  call('HDEL', KEYS[1], 'unv')
 else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
     'src', digits(math.max(time(), last)), 'landed', digits(last))

@@ -28,6 +28,7 @@ if not hash then
   out.put(':b', digits(base))
   out.put(':n', '0')
 end
+if base > r.source then call('HSET', KEYS[3], 'src', digits(base)) end
 if base ~= version or mark == '?' or mark == '-' then call('SET', KEYS[2], digits(base)) end
 out.write(KEYS[1])
 if not hash then call('PEXPIRE', KEYS[1], digits(ttl)) end

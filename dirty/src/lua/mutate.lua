@@ -16,14 +16,15 @@
 -- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
 -- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"load", marker, epoch}, {"version", current},
 --   {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
--- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
+-- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15); what is written while the partition is served
+--   unverified is told apart from what was there before (R14).
 expect(#KEYS == 6 and #ARGV >= 9)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[3], 'the window')
 local r = record(KEYS[4])
 
 local round = math.floor(now / window)
 local ids = KEYS[5 + round % 2]
-local seen = call('HMGET', ids, ':w', ARGV[1])
+local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
@@ -38,7 +39,8 @@ local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2])
 local needs_load = { 'load', observed(hash, mark, version), r.epoch }
 local marks = hash and hash.marks or 0
-local load = #ARGV >= load_at and load_of(load_at) or nil
+-- While the partition is served unverified, nothing that was loaded can be proved.
+local load = not r.unverified and #ARGV >= load_at and load_of(load_at) or nil
 if load and not proved(load, hash, mark, r, version) then load = nil end
 if hash then version = hash.version end
 
@@ -67,7 +69,8 @@ for i, name in ipairs(names) do
     cells[i] = false
   end
 end
-if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash and mark == '?' then return needs_load end
+-- A marker alone does not tell the version: in a hot tier that came back older it lies behind what has landed (R14).
+if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash then return needs_load end
 if ARGV[5] ~= 'none' and ARGV[5] ~= 'absent' and number(ARGV[5], 'the wanted version') ~= base then
   return { 'version', digits(base) }
 end
@@ -143,7 +146,7 @@ for i = 1, count do
       out.drop(names[2 * i])
     end
   elseif op == 'purge' then
-    if marks > 0 then return { 'unlanded' } end
+    if marks > 0 or r.unverified then return { 'unlanded' } end
     changed = gone and string.sub(gone, 1, 1) == 'r'
     if changed then
       out.put(names[2 * i], 'p')
@@ -168,6 +171,14 @@ local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
 
+if r.unverified then
+  local u = hash and hash.stamps or { base = base, names = '\31' }
+  for i = 3, #marked, 2 do
+    if not stamped(u, marked[i]) then u.names = table.concat({ u.names, marked[i], '\31' }) end
+  end
+  out.put(':u', table.concat({ r.epoch, ' ', digits(u.base), u.names }))
+end
+
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
@@ -178,7 +189,13 @@ out.put(':g', flagged(generation, complete))
 if not hash or purged then out.put(':b', digits(new - 1)) end
 out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
-if seen_round and seen_round < round then call('UNLINK', ids) end
-if not seen_round or seen_round < round then call('HSET', ids, ':w', digits(round)) end
+local leaps = tonumber(seen[3]) or 0
+if seen_round and seen_round ~= round and seen_round ~= round - 2 and leaps < 100 then
+  -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
+  call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
+elseif seen_round ~= round then
+  if seen_round then call('UNLINK', ids) end
+  call('HSET', ids, ':w', digits(round))
+end
 call('HSET', ids, ARGV[1], reply)
 return reply

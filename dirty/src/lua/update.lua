@@ -11,7 +11,8 @@
 -- ARGV[3] window of operation ids, microseconds
 -- ARGV[4] mark of owner and fields
 -- ARGV[5..] field and value of each change
--- Reply: "version changed" as remembered under the id; or {"expired"}; or {"load", marker, epoch} for a suspect hash.
+-- Reply: "version changed" as remembered under the id; or {"expired"}; {"load", marker, epoch} for a suspect hash; {"unverified"}
+--   if the partition is served unverified: then mutate.lua does it.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
 local call, format, argc = redis.call, string.format, #ARGV
 if #KEYS ~= 6 or argc < 6 or argc % 2 ~= 0 or argc > 4004 then
@@ -19,13 +20,14 @@ if #KEYS ~= 6 or argc < 6 or argc % 2 ~= 0 or argc > 4004 then
 end
 local clock = call('TIME')
 local now, deadline, window = clock[1] * 1000000 + clock[2], tonumber(ARGV[2]), tonumber(ARGV[3])
-local r = call('HMGET', KEYS[4], 'src', 'gen', 'epoch', 'first')
+local r = call('HMGET', KEYS[4], 'src', 'gen', 'epoch', 'first', 'unv')
 local source, generation = tonumber(r[1]), tonumber(r[2])
 if not source or not generation then return redis.error_reply('UNPREPARED the partition has no record') end
+if r[5] then return { 'unverified' } end
 
 local round = math.floor(now / window)
 local ids = KEYS[5 + round % 2]
-local seen = call('HMGET', ids, ':w', ARGV[1])
+local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
@@ -72,8 +74,11 @@ else
   end
 end
 local reply = format('%s %.0f', v, (argc - 4) / 2)
-if seen_round and seen_round >= round then
+if seen_round == round then
   call('HSET', ids, ARGV[1], reply)
+elseif seen_round and seen_round ~= round - 2 and (tonumber(seen[3]) or 0) < 100 then
+  -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
+  call('HSET', ids, ':w', format('%.0f', round), ':j', format('%.0f', (tonumber(seen[3]) or 0) + 1), ARGV[1], reply)
 else
   if seen_round then call('UNLINK', ids) end
   call('HSET', ids, ':w', format('%.0f', round), ARGV[1], reply)

@@ -75,8 +75,8 @@ impl HotStore for MemoryStore {
         partitions.iter().map(one).collect()
     }
 
-    fn trust(&self, _: Partition, _: &PartitionState) {
-        // Reads and writes of this engine do not look at the incarnation.
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.run(partition, "trust", |state, _| record::trust(state, seen))
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

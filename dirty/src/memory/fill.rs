@@ -1,12 +1,13 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
-use storage_model::{Epoch, Owner, Partition, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Field, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
 use super::read::select;
 use super::record::current;
 use super::room;
-use super::state::{PartState, Present};
+use super::state::{PartState, Present, after};
 use crate::{Fields, Filled, Header, HotError, HotRead, Load, Marker, PartitionRecord};
 
 /// What an owner is once a load is believed.
@@ -24,10 +25,10 @@ pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load
     let still = match state.hashes.get(&load.owner) {
         // Rows are compared with the version of a suspect hash, so that must not have moved either.
         Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
-        Some(hash) => hash.born <= load.observed.marker.version(),
-        None => marker == load.observed.marker,
+        Some(hash) => hash.born <= load.observed.marker.version() || broken("R7-born"),
+        None => marker == load.observed.marker || broken("R7-marker"),
     };
-    still && record.epoch == load.observed.epoch
+    still && (record.epoch == load.observed.epoch || broken("R15-fill-epoch"))
 }
 
 /// Rows and hash taken together. The load is proved.
@@ -42,28 +43,44 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         None => OwnerHash::new(marker.version().max(newest), record.generation),
     };
     let suspect = hash.generation < record.generation;
-    let base = hash.version;
     for (field, cell, version) in &load.rows {
-        // A hash that was rewound may be older than what has landed: a row newer than all of it wins.
-        if hash.cell(field).is_none() || (suspect && *version > base) {
+        let newer = || suspect && newest_kept(&hash, field, state.over).is_some_and(|kept| *version > kept);
+        if hash.cell(field).is_none() || newer() || broken("R7-row-wins") {
             hash.set(field.clone(), cell.clone());
         }
     }
     hash.complete |= load.complete;
     if suspect && load.complete {
+        // What was written unverified lands over the rows that it won over.
+        let over = hash.stamps.take().is_some() && newest >= hash.version;
         hash.generation = record.generation;
-        hash.version = base.max(newest);
+        hash.version = if over { after(record.source.max(newest)) } else { hash.version.max(newest) };
     }
     Merged { hash: Some(hash), absent: false }
+}
+
+/// A row wins over a suspect hash's field if it is newer than this; none wins if there is no answer. A write while the partition was
+/// served unverified raised the owner's version above rows that it never saw, so other fields are judged by the version before; its
+/// own were acknowledged after the rewind, and no row from before that wins over them, whatever the clocks said.
+fn newest_kept(hash: &OwnerHash, field: &Field, over: Option<Epoch>) -> Option<Version> {
+    match &hash.stamps {
+        Some(stamps) if !stamps.fields.contains(field) => Some(stamps.base),
+        Some(stamps) if Some(stamps.epoch) == over => None,
+        _ => Some(hash.version),
+    }
 }
 
 /// Keeps what a proved load brought. A hash that no mark names gets the time to live of landed data.
 pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged) {
     if let Some(mut hash) = merged.hash {
-        if state.marks.outstanding(owner) == 0 && hash.expires.is_none() {
+        let landed = state.marks.outstanding(owner) == 0 || broken("R2-filled");
+        if landed && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
         state.markers.raise(owner, hash.version);
+        if let Some(record) = &mut state.record {
+            record.source = record.source.max(hash.version);
+        }
         state.hashes.put(owner.clone(), hash);
     } else if merged.absent {
         state.markers.set_absent(owner, present.now.plus(present.absent_ttl));

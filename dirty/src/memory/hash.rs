@@ -4,8 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
+/// What was written while the partition was served unverified (R14).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Stamps {
+    /// The epoch of the partition's record then.
+    pub(super) epoch: Epoch,
+    /// The owner's version before.
+    pub(super) base: Version,
+    /// The fields that were written.
+    pub(super) fields: BTreeSet<Field>,
+}
+
 /// One owner's data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
@@ -19,6 +30,8 @@ pub(super) struct OwnerHash {
     pub(super) expires: Option<Timestamp>,
     /// Whether it goes when its last mark is settled.
     pub(super) evict_when_landed: bool,
+    /// None unless some of it was written unverified and has not been compared yet.
+    pub(super) stamps: Option<Stamps>,
     cells: BTreeMap<Field, Cell>,
     cell_bytes: usize,
 }
@@ -33,6 +46,7 @@ impl OwnerHash {
             generation,
             expires: None,
             evict_when_landed: false,
+            stamps: None,
             cells: BTreeMap::new(),
             cell_bytes: 0,
         }
@@ -65,7 +79,7 @@ pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
 pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
 
 /// The hashes of a partition, in order of their owners and of their ends.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Hashes {
     map: BTreeMap<Owner, OwnerHash>,
     // Those with a time to live, that is, landed ones. As the time to live is always the same and given anew with each use, the

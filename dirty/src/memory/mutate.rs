@@ -1,12 +1,15 @@
 //! One mutation.
 
+use std::collections::BTreeSet;
+
+use storage_model::sabotage::broken;
 use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
-use super::hash::OwnerHash;
+use super::hash::{OwnerHash, Stamps};
 use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
-use super::record::recorded;
+use super::record::{recorded, serve_unverified};
 use super::room;
 use super::state::{PartState, Present, before};
 use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
@@ -26,7 +29,7 @@ pub fn mutate(
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
     let record = recorded(state, partition, OPERATION)?.clone();
-    if let Some(reply) = state.ops.reply(&mutation.id) {
+    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
     }
     if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
@@ -40,9 +43,12 @@ pub fn mutate(
         let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
-    let load = load.filter(|load| load.owner == mutation.owner && is_proved(state, &record, load));
+    // Under another incarnation the partition is served unverified, and nothing that was loaded can be proved.
+    let unverified = *record.incarnation != *state.incarnation;
+    let proved = |load: &&Load| !unverified && load.owner == mutation.owner && is_proved(state, &record, load);
+    let load = load.filter(proved);
     let merged = load.map(|load| merge(state, &record, load));
-    let met = meet(state, &record, mutation, merged.as_ref());
+    let met = Met { unverified, ..meet(state, &record, mutation, merged.as_ref()) };
     let version = met.version().unwrap_or_default();
     let plan = match plan(&met, mutation) {
         Ok(plan) => plan,
@@ -67,8 +73,25 @@ pub fn mutate(
         keep(state, present, &mutation.owner, merged);
     }
     let plan = Plan { born: plan.born || is_new, ..plan };
+    let stamps = unverified.then(|| stamps(state, &record, mutation, &plan));
     let reply = write(state, present, &record, mutation, plan, next);
+    if stamps.is_some() {
+        serve_unverified(state);
+        state.hashes.edit(&mutation.owner, |hash| hash.stamps = stamps);
+    }
     Ok(Mutated::Applied(reply))
+}
+
+/// What of the owner was written unverified, with this mutation.
+fn stamps(state: &PartState, record: &PartitionRecord, mutation: &Mutation, plan: &Plan) -> Stamps {
+    let owner = &mutation.owner;
+    let (base, stamps) = match state.hashes.get(owner) {
+        Some(hash) => (hash.version, hash.stamps.clone()),
+        None => (state.markers.get(owner).version(), None),
+    };
+    let mut stamps = stamps.unwrap_or_else(|| Stamps { epoch: record.epoch, base, fields: BTreeSet::new() });
+    stamps.fields.extend(plan.cells.iter().map(|(field, _)| field.clone()));
+    stamps
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -79,7 +102,8 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
         Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
         None => (state.hashes.get(owner), marker),
     };
-    Met { hash, marker, generation: record.generation, marks: state.marks.outstanding(owner), loaded: merged.is_some() }
+    let marks = state.marks.outstanding(owner);
+    Met { hash, marker, generation: record.generation, marks, loaded: merged.is_some(), unverified: false }
 }
 
 /// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one
@@ -102,9 +126,14 @@ fn write(
 ) -> Applied {
     let owner = &mutation.owner;
     let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
-    state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
-    let complete = state.markers.get(owner) == Marker::Absent;
-    state.markers.raise(owner, version);
+    let was_clean = state.marks.outstanding(owner) == 0;
+    if !broken("R1-unmarked") {
+        state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
+    }
+    let complete = state.markers.get(owner) == Marker::Absent || broken("R8-complete");
+    if was_clean || !broken("R7-raised-once") {
+        state.markers.raise(owner, version);
+    }
     if state.hashes.get(owner).is_none() {
         let mut hash = OwnerHash::new(version, record.generation);
         hash.complete = complete;
@@ -115,7 +144,7 @@ fn write(
         hash.version = version;
         // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
         hash.born = if plan.born { before(version) } else { hash.born };
-        hash.expires = None;
+        hash.expires = hash.expires.filter(|_| broken("R2-expires"));
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });
     if let Some(record) = &mut state.record {

@@ -1,5 +1,6 @@
 //! The partition's record (R14).
 
+use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
 use super::state::{PartState, Present};
@@ -24,7 +25,7 @@ pub(super) fn current<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = recorded(state, partition, operation)?;
-    if *record.incarnation == *state.incarnation {
+    if *record.incarnation == *state.incarnation || broken("R14-incarnation") {
         return Ok(record);
     }
     let message = format!("partition {partition} was recorded under another incarnation; adopt it first");
@@ -39,7 +40,8 @@ pub(super) fn in_epoch<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = current(state, partition, operation)?;
-    if record.epoch == epoch {
+    let ignored = (operation == "settle" && broken("R15-settle-epoch")) || (operation == "park" && broken("R15-park-epoch"));
+    if record.epoch == epoch || ignored {
         return Ok(record);
     }
     let message = format!("partition {partition} is in epoch {}, not {epoch}; collect anew", record.epoch);
@@ -56,18 +58,27 @@ pub fn partition_state(state: &PartState) -> PartitionState {
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
-    if *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record) {
+    let moved = *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record);
+    if moved && !broken("R14-adopted-blindly") {
         return false;
     }
     let record = match &state.record {
-        Some(old) if adopt.epoch <= old.epoch => return false,
+        Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
-            let rewound = old.landed < adopt.last_version;
+            // Also what was served unverified, of which nobody knows what it hides.
+            let suspect = (old.landed < adopt.last_version || state.unverified.is_some()) && !broken("R14-generation");
+            // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
+            // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
+            if state.unverified.take().as_ref() == Some(&state.incarnation) {
+                state.over = Some(old.epoch);
+            } else if suspect {
+                state.over = None;
+            }
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
-                generation: if rewound { adopt.epoch } else { old.generation },
-                source: old.source.max(adopt.last_version),
+                generation: if suspect { adopt.epoch } else { old.generation },
+                source: if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) },
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
                 database: adopt.database.or(old.database),
@@ -85,6 +96,24 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     state.record = Some(record);
     state.marks.lose();
     true
+}
+
+/// Lets the partition be served though its record was made under another incarnation; what is written from then on is told apart.
+pub fn trust(state: &mut PartState, seen: &PartitionState) -> bool {
+    let recorded = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
+    if seen.record.is_none() || *seen.incarnation != *state.incarnation || recorded(&seen.record) != recorded(&state.record) {
+        return false;
+    }
+    if !seen.is_current() {
+        serve_unverified(state);
+    }
+    true
+}
+
+/// Notes that the partition is served unverified. The first incarnation stays: writes under it may be older than what landed since.
+pub(super) fn serve_unverified(state: &mut PartState) {
+    let incarnation = state.incarnation.clone();
+    state.unverified.get_or_insert(incarnation);
 }
 
 /// Raises what is known to have landed. The version source follows, so that no later write is ever below it.

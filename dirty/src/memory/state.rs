@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Owner, Timestamp, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Owner, Timestamp, Version};
 
 use super::hash::Hashes;
 use super::lock::Held;
@@ -26,10 +27,14 @@ pub struct Present {
 }
 
 /// One partition: hashes, markers, marks, lock and record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartState {
     pub(super) incarnation: Arc<str>,
     pub(super) record: Option<PartitionRecord>,
+    /// The incarnation under which the partition was first served unverified since it was adopted.
+    pub(super) unverified: Option<Arc<str>>,
+    /// The epoch whose unverified writes are newer than any row from before.
+    pub(super) over: Option<Epoch>,
     pub(super) hashes: Hashes,
     pub(super) markers: Markers,
     pub(super) marks: Marks,
@@ -44,12 +49,19 @@ impl PartState {
         Self {
             incarnation,
             record: None,
+            unverified: None,
+            over: None,
             hashes: Hashes::default(),
             markers: Markers::default(),
             marks: Marks::default(),
             lock: None,
             ops: Ops::default(),
         }
+    }
+
+    /// The same data held by another server process, as after a restart or a failover.
+    pub fn move_to(&mut self, incarnation: Arc<str>) {
+        self.incarnation = incarnation;
     }
 
     /// Roughly the bytes held. Markers, marks and operations count by number, hashes by content.
@@ -72,6 +84,7 @@ impl PartState {
         let hash = self.hashes.get(owner)?;
         let marks = self.marks.outstanding(owner);
         let suspect = self.record.as_ref().is_some_and(|record| hash.generation < record.generation);
+        let suspect = suspect && !broken("R14-trusting");
         Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks })
     }
 
@@ -81,7 +94,7 @@ impl PartState {
     pub(super) fn observed_marker(&self, owner: &Owner) -> Marker {
         let marker = self.markers.get(owner);
         let dirty = self.hashes.get(owner).is_some() && self.marks.outstanding(owner) > 0;
-        if dirty { Marker::At(before(marker.version())) } else { marker }
+        if dirty && !broken("R7-beside") { Marker::At(before(marker.version())) } else { marker }
     }
 
     /// Gives the hash of an owner whose last mark went the time to live of landed data, or drops it if that was asked for.
@@ -101,4 +114,9 @@ impl PartState {
 /// The version just before this one.
 pub(super) fn before(version: Version) -> Version {
     Version::new(version.get().saturating_sub(1)).unwrap_or_default()
+}
+
+/// A version above this one, with one free between them.
+pub(super) fn after(version: Version) -> Version {
+    Version::new(version.get().saturating_add(2)).unwrap_or(Version::MAX)
 }

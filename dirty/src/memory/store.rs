@@ -123,7 +123,7 @@ impl MemoryStore {
     /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All partitions are to be adopted.
     pub fn replace_incarnation(&self) {
         let name = self.next_incarnation();
-        self.all().iter_mut().for_each(|part| part.incarnation = name.clone());
+        self.all().iter_mut().for_each(|part| part.move_to(name.clone()));
     }
 
     /// Forgets everything but the incarnation, as FLUSHALL does.
@@ -148,7 +148,7 @@ impl MemoryStore {
         let mut old = copy.0.into_iter();
         for part in &mut parts {
             **part = old.next().unwrap_or_else(|| PartState::new(name.clone()));
-            part.incarnation = name.clone();
+            part.move_to(name.clone());
         }
         self.bytes.store(parts.iter().map(|part| part.bytes()).sum(), Ordering::Relaxed);
     }

@@ -294,30 +294,32 @@ impl Node {
         }
     }
 
-    /// Opens a connection, loads the scripts, and looks at the server.
+    /// Opens a connection, looks at the server, and loads the scripts.
     async fn open(&self) -> Result<Line, Failure> {
         let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
         let connection = MultiplexedConnection::clone(&pooled);
         let serial = self.common.next_serial();
         let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
-        let mut pipeline = Pipeline::new();
-        for script in SCRIPTS.all() {
-            pipeline.cmd("SCRIPT").arg("LOAD").arg(script.source());
-        }
-        pipeline.cmd("INFO");
-        let count = pipeline.len();
-        let answers = line.ready.connection.req_packed_commands(&pipeline, 0, count).await;
-        // Nothing of a call was sent yet, so whatever broke here, the call did not take place.
-        let mut values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
-        let info = values.pop().unwrap_or_default();
-        for value in values {
-            value.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
-        }
-        let info = info.extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
+        // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
+        let mut ask = Pipeline::new();
+        ask.cmd("INFO");
+        let info = self.ask_first(&mut line, &ask).await?.pop().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(info)?)?;
         line.ready.incarnation = self.common.number_of(&info.incarnation);
         self.judge(&info);
+        let mut load = Pipeline::new();
+        for script in SCRIPTS.all() {
+            load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        }
+        self.ask_first(&mut line, &load).await?;
         Ok(line)
+    }
+
+    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.
+    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
+        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
     }
 
     fn judge(&self, info: &ServerInfo) {

@@ -96,6 +96,11 @@ impl RedisStore {
         answers
     }
 
+    /// What a command is sent under that is meant for this incarnation.
+    fn under(&self, state: &PartitionState) -> Under {
+        Under::Incarnation(self.router.common.number_of(&state.incarnation))
+    }
+
     /// Remembers that a partition's record belongs to this incarnation.
     pub(super) fn verified(&self, partition: Partition, state: &PartitionState) {
         self.guard.set(partition, self.router.common.number_of(&state.incarnation), state.record.as_ref());
@@ -113,6 +118,8 @@ impl RedisStore {
                     self.verified(partition, &state);
                     None
                 }
+                // Trusted as it is: it is the connection that is older.
+                Ok(state) if self.guard.verified(partition) == self.under(&state) => None,
                 Ok(_) => Some((partition, Failure::Unverified)),
                 Err(failure) => Some((partition, failure)),
             })

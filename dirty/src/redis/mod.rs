@@ -87,7 +87,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
             router,
             space: Space::new(&options.prefix, options.partitions),
@@ -221,8 +222,8 @@ impl HotStore for RedisStore {
         self.states(partitions).await
     }
 
-    fn trust(&self, partition: Partition, seen: &PartitionState) {
-        self.verified(partition, seen);
+    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        self.trust_as_it_is(partition, seen).await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

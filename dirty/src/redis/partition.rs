@@ -30,6 +30,17 @@ impl RedisStore {
         self.each("adopt", &partitions, commands, reply::yes).await
     }
 
+    pub(super) async fn trust_as_it_is(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
+        let Some(record) = &seen.record else { return Ok(false) };
+        let command = script::trust(&self.space, partition, &record.incarnation, &seen.incarnation);
+        let trusted = self.one("trust", Some(partition), command, reply::yes).await?;
+        if trusted {
+            // ORDER: after the script, so that no write is sent that is not told apart.
+            self.verified(partition, seen);
+        }
+        Ok(trusted)
+    }
+
     pub(super) async fn raise(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
         let command = script::raise_landed(&self.space, partition, epoch, landed);
         self.one("raise_landed", Some(partition), command, |_| Ok(())).await
@@ -146,9 +157,8 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
 fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
     let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let [live, snapshot, errors, landed, leaving, record, lock] = reply::array(Value::Array(values))?;
-    let [first, first_saving, relive] = reply::array(record)?;
-    let firsts = [reply::maybe(first)?, reply::maybe(first_saving)?];
-    let firsts = firsts.iter().flatten().map(|first| reply::timestamp(first)).collect::<Result<Vec<_>, _>>()?;
+    let [live_since, snapshot_since, relive] = reply::array(record)?;
+    let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,
@@ -156,7 +166,8 @@ fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
         errors: reply::number(errors)?,
         probation: reply::number::<u64>(landed)?.saturating_add(reply::number(leaving)?),
         relive: reply::maybe(relive)?.is_some(),
-        oldest: firsts.into_iter().min(),
+        live_since: since(live_since)?,
+        snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| script::holder_of(&value).to_owned()),
     })
 }

@@ -40,9 +40,11 @@ const BREAKS: &[Break] = &[
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
-    // Ids are not looked up at all, or not those of the window before; a late copy is applied.
+    // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
+    ("R11-leap", "mutate", "leaps < 100 then", "false then"),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),
@@ -57,14 +59,31 @@ const BREAKS: &[Break] = &[
     ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-source", "adopt", "digits(math.max(source, last))", "digits(source)"),
-    ("R14-generation", "adopt", "landed < last and ARGV[3] or old[3]", "old[3]"),
+    ("R14-generation", "adopt", "suspect and ARGV[3] or old[3]", "old[3]"),
+    // What is written unverified is not told apart: from what it hides, from rows of before, once it was compared; a stamp is
+    // believed under any server; and a hash that was served so is not compared.
+    ("R14-unstamped", "trust", "call('HSETNX', KEYS[1], 'unv', ARGV[2])", "call('EXISTS', KEYS[1])"),
+    ("R14-hidden", "fill", "return u.base end", "return hash.version end"),
+    ("R14-hidden", "mutate", "return u.base end", "return hash.version end"),
+    ("R14-outdone", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return hash.version"),
+    ("R14-below", "fill", "if hash.stamps and load.newest >= hash.version then", "if false then"),
+    ("R14-restamped", "fill", "if suspect and load.complete then out.drop(':u') end", ""),
+    ("R14-stamped-ever", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return VERSION_MAX"),
+    ("R14-uncompared", "adopt", "local suspect = landed < last or old[6]", "local suspect = landed < last"),
+    ("R14-purged", "mutate", "if marks > 0 or r.unverified then", "if marks > 0 then"),
     ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    (
+        "R14-marker",
+        "mutate",
+        "and not hash then return needs_load end",
+        "and not hash and mark == '?' then return needs_load end",
+    ),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
-    ("R15-version", "mutate", "and not hash and mark == '?' then return needs_load end", "and false then return needs_load end"),
+    ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),
     ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),

@@ -91,6 +91,7 @@ scripts! {
     evict [PRELUDE];
     part_state [PRELUDE];
     adopt [PRELUDE];
+    trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
     partition_count [PRELUDE];
@@ -110,12 +111,12 @@ scripts! {
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// `update.lua` for a blind write, `mutate.lua` for any other.
-pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+/// `update.lua` for a blind write, unless it may not take it; `mutate.lua` for any other.
+pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
     const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
     let partition = space.partition(&mutation.owner);
     let keys = mutation_keys(space, partition, &mutation.owner);
-    let blind = mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
+    let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
     let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
     let mut cmd = script.call(&keys);
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
@@ -247,6 +248,13 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 
+/// `trust.lua`.
+pub(crate) fn trust(space: &Space, partition: Partition, recorded: &str, incarnation: &str) -> Command {
+    let mut cmd = SCRIPTS.trust.call(&[space.keys.part(partition)]);
+    cmd.arg(recorded).arg(incarnation);
+    SCRIPTS.trust.write(space.slot(partition), cmd)
+}
+
 /// `raise_landed.lua`.
 pub(crate) fn raise_landed(space: &Space, partition: Partition, epoch: Epoch, landed: Version) -> Command {
     let mut cmd = SCRIPTS.raise_landed.call(&[space.keys.part(partition)]);
@@ -280,6 +288,14 @@ pub(crate) fn announce(space: &Space, worker: &str, ttl: Duration) -> Command {
 /// `lock.lua`.
 pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
+}
+
+/// `lock.lua` for the right to load an owner.
+pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
+    let partition = space.partition(owner);
+    let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
+    cmd.arg("").arg(millis(ttl));
+    SCRIPTS.lock.write(space.slot(partition), cmd)
 }
 
 /// `renew.lua`.

@@ -4,21 +4,38 @@ use redis::Value;
 use storage_model::{Applied, Field, Mutation};
 
 use super::error::Failure;
+use super::transport::Answer;
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
 impl RedisStore {
     pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
-        let call = |(mutation, load): &(Mutation, Option<Load>)| {
+        let call = |(mutation, load): &(Mutation, Option<Load>), unverified| {
             // Another owner's load proves nothing about this one.
             let load = load.as_ref().filter(|load| load.owner == mutation.owner);
-            script::mutation(&self.space, mutation, load)
+            script::mutation(&self.space, mutation, load, unverified)
         };
-        let answers = self.send_verified(mutations.iter().map(call).collect(), &partitions).await;
+        let commands = mutations.iter().map(|mutation| call(mutation, false)).collect();
+        let mut answers = self.send_verified(commands, &partitions).await;
+        let unverified: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_unverified)).collect();
+        if !unverified.is_empty() {
+            let some = unverified.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+            let (again, partitions): (Vec<_>, Vec<_>) = some.map(|(mutation, at)| (call(mutation, true), at)).unzip();
+            for (index, answer) in unverified.into_iter().zip(self.send_verified(again, &partitions).await) {
+                if let Some(slot) = answers.get_mut(index) {
+                    *slot = answer;
+                }
+            }
+        }
         let decoded = answers.into_iter().map(|answer| answer.and_then(decode));
         super::hot_errors("mutate", true, &partitions, decoded)
     }
+}
+
+/// Whether `update.lua` leaves a write to `mutate.lua`, since the partition is served unverified.
+fn is_unverified(answer: &Answer) -> bool {
+    matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"unverified".to_vec())))
 }
 
 /// The answer of `update.lua` and `mutate.lua`.

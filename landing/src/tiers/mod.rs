@@ -15,6 +15,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
+pub use epoch::{Need, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
 pub use suspect::is_suspect;
@@ -60,6 +61,12 @@ pub enum TierError {
         what: String,
         /// How often.
         tries: u32,
+    },
+    /// The work panicked, which is a defect of this program. Nothing was settled that was not committed.
+    #[error("a panic ended the work: {words}")]
+    Panicked {
+        /// What the panic said.
+        words: String,
     },
 }
 

@@ -24,7 +24,10 @@ impl Tiers {
         };
         let state = self.hot.partition_states(&[partition]).await.pop().transpose()?;
         let Some(state) = state.filter(|state| state.record.is_some()) else { return Err(away.into()) };
-        self.hot.trust(partition, &state);
+        if !self.hot.trust(partition, &state).await? {
+            // Replaced once more, or adopted by somebody else: the caller's next try finds out.
+            return Ok(());
+        }
         self.trusted.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
         tracing::warn!(
             partition = partition.0, error = %away,

@@ -59,7 +59,7 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
             snapshot: peek.snapshot,
             errors: peek.errors,
             probation: peek.probation,
-            oldest_unlanded_seconds: peek.oldest.map(|oldest| backlog.now.since(oldest).as_secs_f64()),
+            oldest_unlanded_seconds: peek.oldest().map(|oldest| backlog.now.since(oldest).as_secs_f64()),
             holder: peek.holder.clone(),
         });
     }

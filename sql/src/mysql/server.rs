@@ -18,9 +18,11 @@ pub(super) async fn read(connection: &mut MySqlConnection, version: &str, packet
     Ok(Server { packet_bytes_max, id: DatabaseId::of(&words), forgets })
 }
 
-/// The server by name, and the second in which it was started. Time and uptime are taken of the same moment, the statement's begin,
-/// so their difference is the same in every answer of one process, until its clock is set. Two processes that are started within one
-/// second can't be told apart.
+/// The server by name, the second in which it was started, and the random part of the ids that it gives.
+///
+/// Time and uptime are taken of the same moment, the statement's begin, so their difference is the same in every answer of one
+/// process. From its 20th character on a UUID has a random sequence and a node, chosen when the server starts, which tell two starts
+/// within one second apart. It is chosen anew when the clock goes back; then what is on probation lands once more, in vain.
 fn question(version: &str) -> String {
     let (name, status) = if version.contains("MariaDB") {
         ("CONCAT(@@server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS")
@@ -28,7 +30,8 @@ fn question(version: &str) -> String {
         ("@@server_uuid", "performance_schema.global_status")
     };
     format!(
-        "SELECT CAST(CONCAT({name}, ' since ', CAST(UNIX_TIMESTAMP() AS SIGNED) - CAST(VARIABLE_VALUE AS SIGNED)) AS CHAR), \
+        "SELECT CAST(CONCAT({name}, ' since ', CAST(UNIX_TIMESTAMP() AS SIGNED) - CAST(VARIABLE_VALUE AS SIGNED), \
+         ' as ', SUBSTRING(UUID(), 20)) AS CHAR), \
          @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.sync_binlog, @@GLOBAL.log_bin \
          FROM {status} WHERE VARIABLE_NAME = 'UPTIME'"
     )

@@ -122,24 +122,6 @@ impl MariaDbServer {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Waits until the server has run for more than a second: two starts within one can't be told apart by their times.
-    ///
-    /// # Errors
-    /// As [`sql`](Self::sql).
-    ///
-    /// # Cancel safety
-    /// Only reads.
-    pub async fn outlast_its_second(&self) -> Result<()> {
-        loop {
-            let status = self.sql("SHOW GLOBAL STATUS LIKE 'Uptime'").await?;
-            if status.split_whitespace().last().and_then(|seconds| seconds.parse::<u64>().ok()).is_some_and(|uptime| uptime >= 2)
-            {
-                return Ok(());
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    }
-
     fn url_of(&self, database: &str) -> String {
         format!("mysql://{NAME}:{PASSWORD}@127.0.0.1:{}/{database}", self.port())
     }

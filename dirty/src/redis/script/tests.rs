@@ -60,8 +60,8 @@ fn calls() -> Vec<Command> {
     let settling =
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     vec![
-        mutation(&space, &of(Change::Set(Bytes::new())), None),
-        mutation(&space, &of(Change::Incr(1)), Some(&load)),
+        mutation(&space, &of(Change::Set(Bytes::new())), None, false),
+        mutation(&space, &of(Change::Incr(1)), Some(&load), false),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
@@ -69,6 +69,7 @@ fn calls() -> Vec<Command> {
         evict(&space, &owner),
         part_state(&space, partition),
         adopt(&space, &adopted),
+        trust(&space, partition, "a/b", "c/d"),
         raise_landed(&space, partition, Epoch(1), version),
         check_part(&space, partition),
         partition_count(&space),
@@ -106,8 +107,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers =
-        "evict adopt raise_landed partition_count announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "evict adopt trust raise_landed partition_count announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {
