@@ -1,8 +1,10 @@
 //! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
 
 mod bad_input;
+mod claims;
 mod cluster;
 mod cold;
+mod crash;
 mod defects;
 mod landing;
 mod lost_replies;
