@@ -200,28 +200,14 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let names = || commands.iter().map(|command| command.name).collect::<Vec<_>>();
-        if let Some(gate) = &self.common.gate {
-            gate.before(&names()).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))?;
+        let Some(gate) = &self.common.gate else { return send(&mut connection, commands, asking).await };
+        let names: Vec<_> = commands.iter().map(|command| command.name).collect();
+        gate.before(&names).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))?;
+        let mut values = send(&mut connection, commands, asking).await?;
+        if gate.again(&names).await {
+            values = send(&mut connection, commands, asking).await?;
         }
-        let values = match commands {
-            [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
-            _ => {
-                let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
-                for command in commands {
-                    if asking {
-                        pipeline.cmd("ASKING");
-                    }
-                    pipeline.add_command(command.cmd.clone());
-                }
-                let count = pipeline.len();
-                let values = connection.req_packed_commands(&pipeline, 0, count).await?;
-                if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
-            }
-        };
-        if let Some(gate) = &self.common.gate {
-            gate.after(&names()).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))?;
-        }
+        gate.after(&names).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))?;
         Ok(values)
     }
 
@@ -337,6 +323,23 @@ impl Node {
             other => other,
         }
     }
+}
+
+/// Sends commands over a connection and waits for their answers.
+async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], asking: bool) -> Result<Vec<Value>, Failure> {
+    if let ([command], false) = (commands, asking) {
+        return Ok(vec![connection.req_packed_command(&command.cmd).await?]);
+    }
+    let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
+    for command in commands {
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(command.cmd.clone());
+    }
+    let count = pipeline.len();
+    let values = connection.req_packed_commands(&pipeline, 0, count).await?;
+    Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
 }
 
 impl Lane {
