@@ -2,8 +2,10 @@
 
 mod backpressure;
 mod bad_input;
+mod claims;
 mod cluster;
 mod cold;
+mod crash;
 mod defects;
 mod durability;
 mod hazards;

@@ -68,6 +68,12 @@ impl Common {
         gate.after(names).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
     }
 
+    /// Whether they are to be sent once more.
+    pub(crate) async fn passes_again(&self, names: &[&'static str]) -> bool {
+        let Some(gate) = &self.gate else { return false };
+        gate.again(names).await
+    }
+
     /// The time limits of a connection.
     pub(crate) fn connection_config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()

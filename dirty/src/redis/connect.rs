@@ -204,23 +204,15 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let names = if self.common.is_gated() { commands.iter().map(|command| command.name).collect() } else { Vec::new() };
+        if !self.common.is_gated() {
+            return send(&mut connection, commands, asking).await;
+        }
+        let names: Vec<_> = commands.iter().map(|command| command.name).collect();
         self.common.pass(&names).await?;
-        let values = match commands {
-            [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
-            _ => {
-                let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
-                for command in commands {
-                    if asking {
-                        pipeline.cmd("ASKING");
-                    }
-                    pipeline.add_command(command.cmd.clone());
-                }
-                let count = pipeline.len();
-                let values = connection.req_packed_commands(&pipeline, 0, count).await?;
-                if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
-            }
-        };
+        let mut values = send(&mut connection, commands, asking).await?;
+        if self.common.passes_again(&names).await {
+            values = send(&mut connection, commands, asking).await?;
+        }
         self.common.passed(&names).await?;
         Ok(values)
     }
@@ -361,6 +353,23 @@ impl Node {
             other => other,
         }
     }
+}
+
+/// Sends commands over a connection and waits for their answers.
+async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], asking: bool) -> Result<Vec<Value>, Failure> {
+    if let ([command], false) = (commands, asking) {
+        return Ok(vec![connection.req_packed_command(&command.cmd).await?]);
+    }
+    let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
+    for command in commands {
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(command.cmd.clone());
+    }
+    let count = pipeline.len();
+    let values = connection.req_packed_commands(&pipeline, 0, count).await?;
+    Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
 }
 
 impl Lane {

@@ -17,6 +17,11 @@ pub trait Gate: Send + Sync + fmt::Debug {
 
     /// After a pipeline was answered. An error loses the answers, as a connection that breaks does.
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken>;
+
+    /// Whether a pipeline that was answered is sent once more, as by something on the way that repeats; the second answers count.
+    async fn again(&self, _commands: &[&'static str]) -> bool {
+        false
+    }
 }
 
 /// Opens the streams that connections speak over, in place of the network, so that tests can stand in for the server.
