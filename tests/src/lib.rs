@@ -1,7 +1,6 @@
 //! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
 
 pub mod game;
-pub mod protocol;
 pub mod proxy;
 pub mod rows;
 pub mod stack;

@@ -1,34 +1,39 @@
-//! Searches all interleavings of the protocol within bounds; see `storage_tests::protocol`.
-
 use clap::Parser;
-use storage_tests::protocol::cases::CASES;
-
-/// Searches all interleavings of the protocol within bounds.
+use storage_protocol::cases::{BROKEN, CASES, DEEP};
 #[derive(Debug, Parser)]
 struct Args {
-    /// Only the searches whose names hold this
     #[arg(long, default_value = "")]
     case: String,
-    /// Ends a search that has reached more states than this
     #[arg(long, default_value_t = 10_000_000)]
     states: usize,
-    /// Breaks this rule; only in builds with debug assertions
     #[arg(long = "break")]
     switch: Option<String>,
-    /// Other bounds than the searches' own, as NAME=NUMBER
     #[arg(long = "set")]
     bounds: Vec<String>,
 }
-
 fn main() {
     let args = Args::parse();
-    for case in CASES.iter().filter(|case| case.name.contains(&args.case)) {
+    for case in CASES.iter().chain(DEEP).chain(BROKEN).filter(|case| case.name == args.case) {
         let mut case = *case;
         for set in &args.bounds {
             let (name, number) = set.split_once('=').unwrap();
-            let n: u8 = number.parse().unwrap();
+            let n: u8 = number.parse().unwrap_or(0);
             let b = &mut case.bounds;
+            use storage_protocol::Kind::*;
             match name {
+                "kinds" => {
+                    b.kinds = match number {
+                        "set" => &[Set],
+                        "setall" => &[Set, SetAll],
+                        "incr" => &[Incr],
+                        "setincr" => &[Set, Incr],
+                        "cas" => &[Set, SetIfLast, SetIfStale],
+                        "castrue" => &[Set, SetIfLast],
+                        "rm" => &[Set, Remove],
+                        "purge" => &[Set, Remove, Purge],
+                        _ => panic!(),
+                    }
+                }
                 "fields" => b.fields = n as usize,
                 "writes" => b.writes = n,
                 "clients" => b.clients = n as usize,
@@ -40,10 +45,13 @@ fn main() {
                 "flushes" => b.flushes = n,
                 "replies" => b.replies = n,
                 "failovers" => b.failovers = n,
+                "preparers" => b.preparers = n as usize,
                 "windows" => b.windows = n,
                 "losses" => b.losses = n,
                 "probation" => b.probation = n > 0,
                 "wipes" => b.wipes = n > 0,
+                "evicts" => b.evicts = n > 0,
+                "unverified" => b.unverified = n > 0,
                 "partial" => b.partial = n > 0,
                 "unprepared" => b.unprepared = n > 0,
                 _ => panic!("{name}"),
@@ -61,5 +69,7 @@ fn main() {
         #[cfg(not(debug_assertions))]
         let found = run();
         println!("{}: {found}", case.name);
+        return;
     }
+    panic!("no case")
 }
