@@ -81,8 +81,19 @@ pub struct PartitionPeek {
     pub probation: u64,
     /// Whether these are to become live again.
     pub relive: bool,
-    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
-    pub oldest: Option<Timestamp>,
+    /// When the oldest entry of the dirty map was marked, in the hot tier's time, or earlier. It tells this dirty map from others,
+    /// whatever the clock did.
+    pub live_since: Option<Timestamp>,
+    /// As `live_since`, of the snapshot, which takes it over from the dirty map that it was.
+    pub snapshot_since: Option<Timestamp>,
     /// Who holds the lock.
     pub holder: Option<String>,
+}
+
+impl PartitionPeek {
+    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        self.live_since.into_iter().chain(self.snapshot_since).min()
+    }
 }

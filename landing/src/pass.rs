@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use storage_dirty::{Entry, ErrorEntry, Map, Mark, PartitionPeek, Snapshot};
-use storage_model::{Partition, Timestamp};
+use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
+use crate::caught::caught;
 use crate::claim::{Busy, Claims};
 use crate::metrics::Metrics;
 use crate::step::{self, Size};
@@ -28,6 +29,8 @@ pub(crate) struct Worker {
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
     pub(crate) looked: Mutex<Option<Instant>>,
+    /// What the jitter of waits is drawn from.
+    pub(crate) jitter: OpId,
 }
 
 /// A partition that has work, and how far its snapshot was read.
@@ -156,7 +159,7 @@ impl Worker {
     }
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await;
+        let landed = caught(step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts)).await;
         match landed {
             Ok(size) => self.learn(size),
             // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.

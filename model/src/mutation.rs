@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Field, OpId, Owner, Timestamp, Version};
+use crate::{Durability, Field, OpId, Owner, Timestamp, Version};
 
 /// What happens to one field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +44,8 @@ pub struct Mutation {
     pub id: OpId,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
+    /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
+    pub durability: Durability,
 }
 
 impl Mutation {
@@ -51,13 +53,21 @@ impl Mutation {
     #[must_use]
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
-        Self { owner, changes: changes.into_iter().collect(), condition: Condition::None, id, deadline }
+        let changes = changes.into_iter().collect();
+        Self { owner, changes, condition: Condition::None, id, deadline, durability: Durability::Cached }
     }
 
     /// The same mutation under a condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
+        self
+    }
+
+    /// The same mutation, answered when it is so safe.
+    #[must_use]
+    pub fn as_safe_as(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 

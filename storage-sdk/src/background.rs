@@ -1,13 +1,16 @@
 //! What a storage does by itself: maintenance, and landing in embedded mode.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use storage_landing::LandingWorker;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
+use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
@@ -29,8 +32,9 @@ impl Background {
         let ended = ended(stopped.clone());
         tasks.spawn(async move {
             tokio::select! {
+                biased;
                 () = ended => {}
-                () = maintain(&held, check_every) => {}
+                _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
             }
         });
         if let Some(worker) = worker.clone() {
@@ -57,6 +61,14 @@ async fn ended(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
+/// Maintenance that goes on after a panic, which is a defect but no reason to trust the hot tier unseen from then on (H49).
+async fn maintain_always(core: &Core, check_every: Duration) {
+    while AssertUnwindSafe(maintain(core, check_every)).catch_unwind().await.is_err() {
+        tracing::error!("maintenance panicked and begins anew");
+        sleep(TOUCH_EVERY).await;
+    }
+}
+
 /// Sends touches, and looks whether the hot tier still may be trusted with unlanded data.
 async fn maintain(core: &Core, check_every: Duration) {
     let hot = core.tiers.hot();
@@ -66,6 +78,7 @@ async fn maintain(core: &Core, check_every: Duration) {
     touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             _ = checks.tick() => {
                 if let Err(error) = hot.check().await {
                     tracing::error!(%error, "the hot tier failed its check");

@@ -3,8 +3,10 @@
 pub mod game;
 pub mod proxy;
 pub mod rows;
+pub mod sim;
 pub mod stack;
+pub mod torture;
 
-pub use proxy::Proxy;
+pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};
 pub use stack::{Stack, Worker, World, redis, until};

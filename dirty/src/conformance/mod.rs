@@ -121,7 +121,7 @@ macro_rules! hot_conformance {
                 ];
                 conditions: [
                     a_version_condition_holds_on_a_hot_owner,
-                    a_version_condition_on_an_evicted_owner_uses_the_marker,
+                    a_version_condition_on_an_evicted_owner_needs_a_load,
                     a_version_condition_on_an_unknown_owner_needs_a_load,
                     a_version_condition_on_an_absent_owner_means_zero,
                     an_absent_condition_refuses_live_fields_and_accepts_tombstones,
@@ -228,6 +228,7 @@ macro_rules! hot_conformance {
                 ];
                 locks: [
                     a_lock_excludes_others_until_it_is_given_back,
+                    a_lock_is_taken_again_by_its_own_token,
                     a_lock_is_only_given_back_and_renewed_by_its_token,
                     a_lock_runs_out,
                     a_renewed_lock_lasts_on,

@@ -54,9 +54,9 @@ impl Marks {
         [self.live.len(), self.snapshot.len(), self.errors.len()]
     }
 
-    /// When the oldest entry of dirty map or snapshot was marked, or earlier.
-    pub(super) fn oldest(&self) -> Option<Timestamp> {
-        self.live_since.into_iter().chain(self.snapshot_since).min()
+    /// When the oldest entries of dirty map and snapshot were marked, or earlier.
+    pub(super) fn since(&self) -> [Option<Timestamp>; 2] {
+        [self.live_since, self.snapshot_since]
     }
 
     /// Marks a write in the dirty map.

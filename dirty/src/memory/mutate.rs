@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Mutation, Partition, Version};
+use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::{OwnerHash, Stamps};
@@ -19,7 +19,7 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// `Unprepared` without a record, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
 /// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
@@ -31,6 +31,10 @@ pub fn mutate(
     let record = recorded(state, partition, OPERATION)?.clone();
     if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
+    }
+    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
+        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
+        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
     }
     if present.now >= mutation.deadline {
         return Ok(Mutated::Refused(Refusal::Expired));

@@ -22,12 +22,13 @@ pub(super) struct Met<'a> {
 }
 
 impl<'a> Met<'a> {
-    /// The version, if it is known. A negative answer is version 0.
+    /// The version, if it is known. A negative answer is version 0. A marker alone does not tell it: in a hot tier that came back
+    /// older it lies behind what has landed (R14).
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
-            (None, Marker::Unknown) if !self.loaded => None,
-            (None, marker) => Some(marker.version()),
+            (None, Marker::Absent) => Some(Version::ZERO),
+            (None, marker) => self.loaded.then(|| marker.version()),
         }
     }
 

@@ -71,13 +71,15 @@ pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
     let [live, snapshot, errors] = state.marks.sizes().map(|size| u64::try_from(size).unwrap_or(u64::MAX));
     let holder = holder(state, present.now).map(|lock| lock.holder.clone());
     let probation = state.marks.sizes_on_probation().iter().sum::<usize>();
+    let [live_since, snapshot_since] = state.marks.since();
     PartitionPeek {
         live,
         snapshot,
         errors,
         probation: u64::try_from(probation).unwrap_or(u64::MAX),
         relive: state.marks.is_lost(),
-        oldest: state.marks.oldest(),
+        live_since,
+        snapshot_since,
         holder,
     }
 }

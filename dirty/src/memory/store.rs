@@ -10,7 +10,7 @@ use storage_model::{Clock, Owner, Partition, SystemClock, Timestamp};
 
 use super::state::{PartState, Present};
 use super::{invariant, room};
-use crate::{HotError, HotKind};
+use crate::{HotError, HotKind, MemoryUse};
 
 /// How much a [`MemoryStore`] holds, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,14 @@ impl MemoryStore {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How full it is; none without a limit, or while landed data is left to evict.
+    pub(super) fn taken(&self) -> Option<MemoryUse> {
+        let limit = self.bytes_max.load(Ordering::Relaxed);
+        let evicts = || self.parts.iter().any(|part| lock(part).hashes.coldest(None).is_some());
+        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        (limit < usize::MAX && !evicts()).then(|| MemoryUse { used: bytes(self.bytes()), limit: bytes(limit) })
     }
 
     /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next mutation or fill.

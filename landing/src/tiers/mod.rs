@@ -62,6 +62,12 @@ pub enum TierError {
         /// How often.
         tries: u32,
     },
+    /// The work panicked, which is a defect of this program. Nothing was settled that was not committed.
+    #[error("a panic ended the work: {words}")]
+    Panicked {
+        /// What the panic said.
+        words: String,
+    },
 }
 
 impl Tiers {
