@@ -1,5 +1,7 @@
 //! What went wrong with a statement, in words that both drivers share.
 
+use storage_model::sabotage::broken;
+
 use crate::classify::{Class, Dialect, class};
 use crate::{ColdError, ColdKind, LandError, RowFault};
 
@@ -16,9 +18,10 @@ pub(crate) struct Fault {
 impl Fault {
     /// An error that the database answered with. A number that no table knows is treated as an unwell database, and reported.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
-        let class = class(dialect, code).unwrap_or_else(|| {
+        let known = class(dialect, code).filter(|_| !broken("H38-refused"));
+        let class = known.unwrap_or_else(|| {
             tracing::warn!(code, message, "unknown database error number; treated as an unwell database");
-            Class::Reconnect
+            if broken("H38-refused") { Class::Refused } else { Class::Reconnect }
         });
         Self { class, code, message: one_line(message) }
     }

@@ -2,7 +2,6 @@
 
 pub mod crash;
 pub mod game;
-pub mod protocol;
 pub mod proxy;
 pub mod reference;
 pub mod rows;

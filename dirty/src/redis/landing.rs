@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use redis::Value;
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::error::{Failure, hot_error};
@@ -105,7 +106,7 @@ impl RedisStore {
         let (partition, lock) = (settle.partition, settle.lock.as_ref());
         let head = Head { partition, lock, epoch: settle.epoch, clean_ttl: self.clean_ttl };
         // Without the lock marks are left to the worker.
-        let marks = if settle.lock.is_some() { settle.marks.as_slice() } else { &[] };
+        let marks = if settle.lock.is_some() || broken("R5-flush") { settle.marks.as_slice() } else { &[] };
         let marks: Vec<MarkRef<'_>> = marks.iter().map(|(entry, version)| of_entry(entry, *version)).collect();
         let errors: Vec<MarkRef<'_>> = match self.has_errors(settle.partition).await? {
             true => settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect(),

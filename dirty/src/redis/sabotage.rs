@@ -21,6 +21,20 @@ const BREAKS: &[Break] = &[
     ("R4-whole", "settle", "each_chunk('HDEL', KEYS[1], marks)", "call('DEL', KEYS[1])"),
     ("R5-by-name", "settle", "return stored == version", "return true"),
     ("R5-any-error", "settle", "return stored <= version", "return true"),
+    // Marks are cleared by whoever asks, whatever version they have; an error mark outlives its landing, or loses to an older one; a
+    // flush settles marks, which it does without the lock.
+    ("R5-unlocked", "settle", "return stored == version", "return true"),
+    ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end", ""),
+    ("R5-kept-error", "settle", "return stored <= version", "return false"),
+    ("R5-older-error", "park", "old_version and mark_version(old_version) > version --", "false --"),
+    ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
+    // A settled error mark is not taken off its owner's count.
+    (
+        "H12-replayed",
+        "settle",
+        "        owners.add(owner, -1, version)",
+        "        if map ~= KEYS[2] then owners.add(owner, -1, version) end",
+    ),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
     ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
@@ -35,6 +49,9 @@ const BREAKS: &[Break] = &[
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
     ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
+    // A negative answer outlives a first write.
+    ("R8-kept", "update", "call('SET', KEYS[2], v)", "if call('GET', KEYS[2]) ~= '-' then call('SET', KEYS[2], v) end"),
+    ("R8-kept", "mutate", "call('SET', KEYS[2], digits(new))", "if mark ~= '-' then call('SET', KEYS[2], digits(new)) end"),
     ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
     // The first counter is written before the second is looked at.
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
@@ -43,6 +60,8 @@ const BREAKS: &[Break] = &[
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-ids-set", "update", "if before then return before end", ""),
+    ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),

@@ -1,6 +1,6 @@
 //! How much may happen in one search.
 
-use super::world::Left;
+use crate::world::Left;
 
 /// What kind of write there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,10 +52,16 @@ pub struct Bounds {
     pub replies: u8,
     /// Whether nobody has prepared the partition at first.
     pub unprepared: bool,
+    /// How many processes prepare the partition at once.
+    pub preparers: usize,
+    /// Whether somebody asks for the owner's eviction.
+    pub evicts: bool,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
     /// Whether it may also be replaced by an empty one.
     pub wipes: bool,
+    /// Whether a replaced hot tier may be served before it was compared.
+    pub unverified: bool,
     /// Whether landed marks stay on probation.
     pub probation: bool,
     /// How many windows of probation end.
@@ -80,8 +86,11 @@ impl Bounds {
         flushes: 0,
         replies: 0,
         unprepared: false,
+        preparers: 1,
+        evicts: false,
         failovers: 0,
         wipes: false,
+        unverified: false,
         probation: false,
         windows: 0,
         losses: 0,

@@ -3,8 +3,8 @@
 use storage_dirty::Map;
 use storage_dirty::memory::{invariant, landing};
 
-use super::names::PARTITION;
-use super::world::{World, held};
+use crate::names::PARTITION;
+use crate::world::{World, held};
 
 /// What does not hold.
 pub(super) fn violation(world: &World) -> Option<String> {

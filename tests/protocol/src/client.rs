@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::mutate;
+use storage_dirty::memory::{mutate, read};
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Bytes, Change, Condition, Field, Mutation, OpId, Timestamp, Version};
 
-use super::bounds::{Bounds, Kind};
-use super::load::{Asked, Loading, Went};
-use super::names::{PARTITION, fields, owner};
-use super::search::Step;
-use super::truth::Effect;
-use super::world::World;
-use super::{Take, step};
+use crate::bounds::{Bounds, Kind};
+use crate::load::{Asked, Loading, Went};
+use crate::names::{PARTITION, fields, owner};
+use crate::search::Step;
+use crate::truth::Effect;
+use crate::world::World;
+use crate::{Take, step};
 
 /// What a client is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,6 +53,11 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         }
     }
     let idle = world.clients.iter().position(|client| *client == Client::Idle);
+    if bounds.evicts {
+        let mut next = world.clone();
+        read::evict(next.hot(), &owner());
+        take(step("client", bounds.clients, "asks for the eviction"), Ok(next));
+    }
     begin_read(bounds, world, idle, take);
     begin_write(bounds, world, idle, take);
 }
@@ -91,7 +96,7 @@ fn set(world: &mut World, at: Option<usize>, client: Client) {
 
 /// A read that the hash alone answers changes nothing, and is checked as part of the state; so here only those begin that load.
 fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
-    if idle.is_none() || world.left.reads == 0 || !world.is_ready() {
+    if idle.is_none() || world.left.reads == 0 || !world.is_served() {
         return;
     }
     let read = world.read();
@@ -164,7 +169,7 @@ fn name(sent: &Sent) -> &'static str {
 /// A mutation reaches the hot tier.
 fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, take: Take<'_>) {
     let by = step("client", at.unwrap_or(bounds.clients), name(sent));
-    if !world.is_ready() {
+    if !world.is_served() {
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));

@@ -7,8 +7,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
 use storage_sql::Fence;
 
-use super::names::PARTITION;
-use super::world::World;
+use crate::names::PARTITION;
+use crate::world::World;
 
 /// Reads what is wanted; none if the partition must be prepared first.
 pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Collected> {

@@ -10,13 +10,13 @@ use storage_landing::batch::{self, Part, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
-use super::bounds::Bounds;
-use super::land::{self, commit, fence, is_suspect};
-use super::load::{Loading, Went};
-use super::names::{PARTITION, fields, lock};
-use super::settle;
-use super::world::World;
-use super::{Take, step};
+use crate::bounds::Bounds;
+use crate::land::{self, commit, fence, is_suspect};
+use crate::load::{Loading, Went};
+use crate::names::{PARTITION, fields, lock};
+use crate::settle;
+use crate::world::World;
+use crate::{Take, step};
 
 /// What a worker is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

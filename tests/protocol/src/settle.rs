@@ -9,9 +9,9 @@ use storage_landing::batch::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
 
-use super::names::{PARTITION, lock, owner};
-use super::worker::{Batch, Landed, Worker, Working};
-use super::world::World;
+use crate::names::{PARTITION, lock, owner};
+use crate::worker::{Batch, Landed, Worker, Working};
+use crate::world::World;
 
 impl Working<'_, '_> {
     pub(super) fn settle(&mut self, landed: &Landed) {

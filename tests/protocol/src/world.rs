@@ -7,15 +7,15 @@ use storage_dirty::{Fields, HotRead};
 use storage_landing::tiers::{Need, need};
 use storage_model::{Cell, Epoch, Field, Timestamp};
 
-use super::bounds::Bounds;
-use super::client::Client;
-use super::cold::Cold;
-use super::flush::Flush;
-use super::load::Asked;
-use super::names::{PARTITION, PRESENT, fields, owner};
-use super::prepare::{Preparer, adoption};
-use super::truth::Truth;
-use super::worker::Worker;
+use crate::bounds::Bounds;
+use crate::client::Client;
+use crate::cold::Cold;
+use crate::flush::Flush;
+use crate::load::Asked;
+use crate::names::{PARTITION, PRESENT, fields, owner};
+use crate::prepare::{Preparer, adoption};
+use crate::truth::Truth;
+use crate::worker::Worker;
 
 /// A state of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,7 +29,9 @@ pub struct World {
     pub(super) clients: Vec<Client>,
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
-    pub(super) preparer: Preparer,
+    pub(super) preparers: Vec<Preparer>,
+    /// Which of the servers is served as it is, since the database is away.
+    pub(super) trusted: Option<u8>,
     /// How many servers have held the hot tier before this one.
     pub(super) replaced: u8,
     /// How many windows of probation have ended.
@@ -68,7 +70,8 @@ impl World {
             clients: vec![Client::Idle; bounds.clients],
             workers: vec![Worker::Idle; bounds.workers],
             flush: Flush::Idle,
-            preparer: Preparer::Idle,
+            preparers: vec![Preparer::Idle; bounds.preparers],
+            trusted: None,
             replaced: 0,
             windows: 0,
             left: bounds.left(),
@@ -90,7 +93,12 @@ impl World {
         need(&record::partition_state(&self.hot), self.cold.record, bounds.probation) == Need::Nothing
     }
 
-    /// Whether the partition's record belongs to the server that holds it. Nobody reads or writes before it does.
+    /// Whether clients may read and write: the partition is ready, or served as it is.
+    pub(super) fn is_served(&self) -> bool {
+        self.trusted == Some(self.replaced) || self.is_ready()
+    }
+
+    /// Whether the partition's record belongs to the server that holds it.
     pub(super) fn is_ready(&self) -> bool {
         read::observe(&self.hot, PARTITION, &owner()).is_ok()
     }

@@ -8,8 +8,8 @@ use storage_dirty::{Acquit, Map, Probation, Window};
 use storage_model::Timestamp;
 use storage_model::sabotage::broken;
 
-use super::names::{PARTITION, lock};
-use super::worker::{Worker, Working};
+use crate::names::{PARTITION, lock};
+use crate::worker::{Worker, Working};
 
 impl Working<'_, '_> {
     /// A window of probation ends; or a period later its marks may go, if the database kept what it had committed.

@@ -7,10 +7,10 @@ use storage_model::sabotage::broken;
 use storage_model::{Cell, DatabaseId, Epoch, Field, Row, Version};
 use storage_sql::{Fence, PartitionRecord};
 
-use super::bounds::Bounds;
-use super::names::{PARTITION, owner};
-use super::world::World;
-use super::{Take, step};
+use crate::bounds::Bounds;
+use crate::names::{PARTITION, owner};
+use crate::world::World;
+use crate::{Take, step};
 
 /// All that the database has committed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

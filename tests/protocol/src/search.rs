@@ -112,7 +112,7 @@ pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
         depth += usize::from(!next.is_empty());
         level = next;
     }
-    let complete = level.is_empty();
+    let complete = level.is_empty() && found.is_none();
     let counterexample = found
         .map(|(at, last, violation)| Counterexample { script: way(&reached, at).into_iter().chain(last).collect(), violation });
     Searched { states: reached.len(), depth, complete, elapsed: begun.elapsed(), counterexample }

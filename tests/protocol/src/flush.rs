@@ -7,13 +7,13 @@ use storage_dirty::{Collected, HotRead, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
 
-use super::bounds::Bounds;
-use super::land::{self, commit, fence, is_suspect};
-use super::load::{Loading, Went};
-use super::names::{PARTITION, fields, lock, owner};
-use super::settle;
-use super::world::World;
-use super::{Take, step};
+use crate::bounds::Bounds;
+use crate::land::{self, commit, fence, is_suspect};
+use crate::load::{Loading, Went};
+use crate::names::{PARTITION, fields, owner};
+use crate::settle;
+use crate::world::World;
+use crate::{Take, step};
 
 /// What a flush is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -134,9 +134,8 @@ fn commit_but(
             next.left.refusals -= u8::from(refused.is_some());
             let landed = if fine.is_empty() { collected.landed } else { fence.reaches };
             let rows: Vec<(_, _, Version)> = fine.into_iter().map(|row| (row.owner, row.field, row.version)).collect();
-            let lock = (broken("R5-flush")).then(lock);
             let (epoch, probation) = (collected.epoch, bounds.probation);
-            let settle = Settle { partition: PARTITION, lock, epoch, landed, marks: Vec::new(), rows, probation };
+            let settle = Settle { partition: PARTITION, lock: None, epoch, landed, marks: Vec::new(), rows, probation };
             let then = Flush::Settle(Arc::new(settle));
             match refused {
                 Some(_) => to("is refused a row", next, then, take),

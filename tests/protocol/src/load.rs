@@ -7,8 +7,8 @@ use storage_dirty::{Filled, Load, Marker, Observed};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Row};
 
-use super::names::{PARTITION, owner};
-use super::world::World;
+use crate::names::{PARTITION, owner};
+use crate::world::World;
 
 /// How far a load is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ fn observe(world: &World, asked: &Asked) -> Result<Went, String> {
 }
 
 fn look(world: &World, observed: Observed) -> Went {
-    if !world.is_ready() {
+    if !world.is_served() {
         return Went::Waits;
     }
     if observed.marker == Marker::Absent {
