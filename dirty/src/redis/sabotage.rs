@@ -34,8 +34,8 @@ const BREAKS: &[Break] = &[
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
-    ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
-    ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
+    ("R8-complete", "update", "marker == format('-%.0f', generation) and 'a' or 'p'", "'a'"),
+    ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
@@ -75,6 +75,12 @@ const BREAKS: &[Break] = &[
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    // A negative answer counts whatever happened since.
+    ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "mutate", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "update", "format('-%.0f', generation)", "'-'"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
     ("R15-version", "mutate", "and not hash and mark == '?' then return needs_load end", "and false then return needs_load end"),
