@@ -80,7 +80,8 @@ impl Sentinels {
         let mut cmd = redis::cmd("SENTINEL");
         cmd.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master);
         common.pass(&["sentinel"]).await?;
-        let mut connection = Client::open(info.clone())?.get_multiplexed_async_connection_with_config(&common.connection_config()).await?;
+        let mut connection =
+            Client::open(info.clone())?.get_multiplexed_async_connection_with_config(&common.connection_config()).await?;
         let value = connection.req_packed_command(&cmd).await?;
         common.passed(&["sentinel"]).await?;
         if value == redis::Value::Nil {

@@ -46,7 +46,9 @@ pub fn kind(name: &str) -> Option<Kind> {
     let kind = |writes, grows, keys| Some(Kind { writes, grows, keys });
     match name {
         "PING" | "TIME" | "INFO" | "CLIENT" => kind(false, false, Keys::None),
-        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE" | "ZRANGEBYSCORE" => kind(false, false, Keys::First),
+        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE" | "ZRANGEBYSCORE" => {
+            kind(false, false, Keys::First)
+        }
         "EXISTS" => kind(false, false, Keys::All),
         "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => kind(true, false, Keys::First),
         "DEL" | "UNLINK" | "RENAME" => kind(true, false, Keys::All),
