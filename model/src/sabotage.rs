@@ -73,6 +73,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-adopted-late",
     "R14-suspect",
     "R14-trusting",
+    "R14-absent",
     "R14-unstamped",
     "R14-hidden",
     "R14-outdone",

@@ -48,11 +48,21 @@ const BREAKS: &[Break] = &[
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
-    ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
+    ("R8-complete", "update", "marker == format('-%.0f', generation) and 'a' or 'p'", "'a'"),
     // A negative answer outlives a first write.
-    ("R8-kept", "update", "call('SET', KEYS[2], v)", "if call('GET', KEYS[2]) ~= '-' then call('SET', KEYS[2], v) end"),
-    ("R8-kept", "mutate", "call('SET', KEYS[2], digits(new))", "if mark ~= '-' then call('SET', KEYS[2], digits(new)) end"),
-    ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
+    (
+        "R8-kept",
+        "update",
+        "call('SET', KEYS[2], v)",
+        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], v) end",
+    ),
+    (
+        "R8-kept",
+        "mutate",
+        "call('SET', KEYS[2], digits(new))",
+        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], digits(new)) end",
+    ),
+    ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
@@ -100,6 +110,12 @@ const BREAKS: &[Break] = &[
         "and not hash then return needs_load end",
         "and not hash and mark == '?' then return needs_load end",
     ),
+    // A negative answer counts whatever happened since.
+    ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "mutate", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "update", "format('-%.0f', generation)", "'-'"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
     ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),

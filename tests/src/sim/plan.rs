@@ -112,8 +112,13 @@ impl Plan {
         operations.extend([Operation::Update, Operation::Get]);
         let rate = *chance.one(&[1, 1, 3]);
         let global: Vec<Fault> = GLOBAL.iter().copied().filter(|_| half()).collect();
-        // The version of an owner that is too large to be loaded whole is not known once Redis has lost it.
+        // Versions of owners that are not in Redis are believed though it came back older; and the version of an owner that is too
+        // large to be loaded whole is not known once Redis has lost it.
         let forgets = global.iter().any(|fault| matches!(fault, Fault::RedisRewinds | Fault::RedisWiped));
+        let rewinds = global.contains(&Fault::RedisRewinds);
+        if rewinds {
+            operations.retain(|operation| *operation != Operation::UpdateIfVersion);
+        }
         let load_rows_max = if forgets { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) };
         Self {
             games: size(1, 3),
