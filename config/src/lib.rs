@@ -26,11 +26,15 @@
 //! | [`SqlSettings`], [`ColdUrl`] | how to reach the cold tier |
 //! | [`HotSettings`] | how the hot tier is used as a cache |
 //! | [`LandingSettings`] | how changes become durable |
+//! | [`BackpressureSettings`] | what happens when more is written than lands |
+//! | [`DurabilitySettings`] | what writes wait for |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | what was refused, where, and what is allowed |
 
+mod backpressure;
 mod cold_url;
 mod draft;
+mod durability;
 mod entry;
 mod error;
 mod hot;
@@ -45,7 +49,9 @@ mod sql;
 mod url;
 mod value;
 
+pub use backpressure::BackpressureSettings;
 pub use cold_url::{ColdUrl, MysqlAddress};
+pub use durability::DurabilitySettings;
 pub use error::{ConfigError, Place};
 pub use hot::HotSettings;
 pub use hot_url::HotUrl;

@@ -3,10 +3,12 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use storage_model::Limits;
+use storage_model::{Durability, Limits};
 
+use crate::backpressure::BackpressureSettings;
 use crate::cold_url::ColdUrl;
 use crate::draft::Draft;
+use crate::durability::DurabilitySettings;
 use crate::entry::{Entry, Section};
 use crate::error::{ConfigError, Place};
 use crate::hot::HotSettings;
@@ -29,6 +31,10 @@ pub struct Settings {
     pub hot: HotSettings,
     /// How changes become durable.
     pub landing: LandingSettings,
+    /// What happens when more is written than lands.
+    pub backpressure: BackpressureSettings,
+    /// What writes wait for.
+    pub durability: DurabilitySettings,
     /// The largest values and calls.
     pub limits: Limits,
 }
@@ -42,6 +48,8 @@ impl Settings {
             sql: SqlSettings::new(cold),
             hot: HotSettings::default(),
             landing: LandingSettings::default(),
+            backpressure: BackpressureSettings::default(),
+            durability: DurabilitySettings::default(),
             limits: Limits::default(),
         }
     }
@@ -99,12 +107,14 @@ impl Settings {
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 5] {
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 7] {
         [
             ("redis", self.redis.entries()),
             ("sql", self.sql.entries()),
             ("hot", self.hot.entries()),
             ("landing", self.landing.entries()),
+            ("backpressure", self.backpressure.entries()),
+            ("durability", self.durability.entries()),
             ("limits", self.limits.entries()),
         ]
     }
@@ -124,9 +134,22 @@ impl Settings {
             &landing.error_retry_min.show(),
             || format!("at most landing.error_retry_max, {}", landing.error_retry_max.show()),
         )?;
+        self.validate_watermarks()?;
         ensure(limits.value_bytes_max <= limits.call_bytes_max, "limits.value_bytes_max", &limits.value_bytes_max, || {
             format!("at most limits.call_bytes_max, {}", limits.call_bytes_max)
         })
+    }
+
+    /// A hard watermark of 0 is off, so it lies above any soft one.
+    fn validate_watermarks(&self) -> Result<(), ConfigError> {
+        let BackpressureSettings { soft_marks, hard_marks, soft_age, hard_age, soft_memory, hard_memory, .. } =
+            &self.backpressure;
+        let below = |name: &str, soft: &dyn Display, holds: bool, hard: &dyn Display| {
+            ensure(holds, &format!("backpressure.soft_{name}"), &soft, || format!("at most backpressure.hard_{name}, {hard}"))
+        };
+        below("marks", soft_marks, *hard_marks == 0 || soft_marks <= hard_marks, hard_marks)?;
+        below("age", &soft_age.show(), hard_age.is_zero() || soft_age <= hard_age, &hard_age.show())?;
+        below("memory", soft_memory, *hard_memory == 0 || soft_memory <= hard_memory, hard_memory)
     }
 
     fn validate_connections(&self) -> Result<(), ConfigError> {
@@ -135,6 +158,13 @@ impl Settings {
         ensure(!on_cluster || redis.database_number() == 0, "redis.database", &redis.database.show(), || {
             "0 or \"\", since a cluster has database 0 alone".to_owned()
         })?;
+        let asked = std::iter::once(&self.durability.default).chain(self.durability.logic_types.values());
+        let beyond = asked.into_iter().find(|asked| matches!(asked, Durability::Replicated { .. } | Durability::Fsynced { .. }));
+        if let (HotUrl::Memory, Some(beyond)) = (&redis.url, beyond) {
+            ensure(false, "durability", &beyond.show(), || {
+                "cached or landed, since redis.url is memory:, which has neither replicas nor a disk".to_owned()
+            })?;
+        }
         ensure(redis.tls_ca_file.is_none() || redis.url.tls(), "redis.tls_ca_file", &redis.tls_ca_file.show(), || {
             "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://".to_owned()
         })?;

@@ -16,7 +16,7 @@ pub(crate) enum Raw<'a> {
 }
 
 impl Raw<'_> {
-    fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Toml(value) => value.as_str(),
             Self::Variable(text) => Some(text),

@@ -16,6 +16,11 @@ pub enum HotKind {
     OutOfMemory,
     /// The server's `maxmemory-policy` may evict unlanded data; writes are refused until it is `noeviction` or `volatile-*`.
     Policy,
+    /// The durability that was asked for can't be had from this server now: it has too few replicas, or no append-only file that
+    /// it can wait for. Nothing was written.
+    Durability,
+    /// The mutation was applied, but is not known to be as safe as was asked for in the time that was given.
+    NotReached,
     /// The stored partition count differs from the configured one.
     PartitionCount,
     /// The lock is held by somebody else, or ran out.

@@ -74,6 +74,11 @@ impl Keys {
         format!("{}-ops:{{{partition}}}:{parity}", self.prefix)
     }
 
+    /// What is written so that a WAIT behind it covers all before it.
+    pub(crate) fn sync(&self, partition: Partition) -> String {
+        format!("{}-sync:{{{partition}}}", self.prefix)
+    }
+
     /// What holds for all partitions.
     pub(crate) fn meta(&self) -> String {
         format!("{}-meta", self.prefix)

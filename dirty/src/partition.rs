@@ -5,7 +5,7 @@ use std::fmt;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 /// What the hot tier remembers of a partition (R14).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionRecord {
     /// The incarnation that the record was made or adopted under.
     pub incarnation: String,
@@ -22,7 +22,7 @@ pub struct PartitionRecord {
 }
 
 /// A partition's record beside the incarnation of the server that holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionState {
     /// Which server process, in which replication history, holds the partition now.
     pub incarnation: String,
@@ -39,7 +39,7 @@ impl PartitionState {
 }
 
 /// The takeover of a partition by a new incarnation, after the database's epoch was raised.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Adopt {
     /// Which partition.
     pub partition: Partition,
@@ -81,8 +81,19 @@ pub struct PartitionPeek {
     pub probation: u64,
     /// Whether these are to become live again.
     pub relive: bool,
-    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
-    pub oldest: Option<Timestamp>,
+    /// When the oldest entry of the dirty map was marked, in the hot tier's time, or earlier. It tells this dirty map from others,
+    /// whatever the clock did.
+    pub live_since: Option<Timestamp>,
+    /// As `live_since`, of the snapshot, which takes it over from the dirty map that it was.
+    pub snapshot_since: Option<Timestamp>,
     /// Who holds the lock.
     pub holder: Option<String>,
+}
+
+impl PartitionPeek {
+    /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time, or earlier.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Timestamp> {
+        self.live_since.into_iter().chain(self.snapshot_since).min()
+    }
 }

@@ -1,5 +1,6 @@
 //! What waits to be landed, and waiting until it has been.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore, PartitionPeek};
@@ -50,13 +51,13 @@ impl Backlog {
     /// The age of the oldest unlanded mark.
     #[must_use]
     pub fn oldest(&self) -> Option<Duration> {
-        self.partitions.iter().filter_map(|(_, peek)| peek.oldest).min().map(|oldest| self.now.since(oldest))
+        self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min().map(|oldest| self.now.since(oldest))
     }
 
-    /// The partitions that hold something marked at or before `start`, or refused.
-    #[must_use]
-    pub fn older_than(&self, start: Timestamp) -> Vec<(Partition, PartitionPeek)> {
-        self.partitions.iter().filter(|(_, peek)| waits(peek, start) || peek.errors > 0).cloned().collect()
+    /// The partitions that hold something of what was found, or something refused.
+    fn left_of(&self, found: &[Found]) -> Vec<(Partition, PartitionPeek)> {
+        let left = self.partitions.iter().zip(found).filter(|((_, peek), found)| found.waits(peek) || peek.errors > 0);
+        left.map(|(partition, _)| partition.clone()).collect()
     }
 }
 
@@ -64,8 +65,28 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
     peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
-fn waits(peek: &PartitionPeek, start: Timestamp) -> bool {
-    unlanded(peek) > 0 && (peek.relive || peek.oldest.is_none_or(|oldest| oldest <= start))
+/// The maps of a partition that a drain waits for. They are told from later ones by when their first entry was marked, which is
+/// compared for equality alone: the clock may be set back meanwhile (H8).
+#[derive(Debug, Clone)]
+struct Found {
+    maps: BTreeSet<Timestamp>,
+    /// Whether the maps of the next look belong to them too: at first, and while marks on probation become live again.
+    grows: bool,
+}
+
+impl Found {
+    fn look(&mut self, peek: &PartitionPeek) {
+        if self.grows {
+            self.maps.extend(peek.live_since.into_iter().chain(peek.snapshot_since));
+        }
+        self.grows = peek.relive;
+    }
+
+    fn waits(&self, peek: &PartitionPeek) -> bool {
+        let was_found = |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
+        let maps = [(peek.live, peek.live_since), (peek.snapshot, peek.snapshot_since)];
+        (peek.relive && peek.probation > 0) || maps.iter().any(|(marks, since)| *marks > 0 && was_found(*since))
+    }
 }
 
 /// How often the backlog is looked at.
@@ -85,15 +106,16 @@ pub async fn drained(
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
-    let mut start = None;
+    let nothing = || Found { maps: BTreeSet::new(), grows: true };
+    let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();
     loop {
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {
                 progress(&backlog);
-                let start = *start.get_or_insert(backlog.now);
-                let ended = backlog.partitions.iter().all(|(_, peek)| !waits(peek, start));
-                if ended || Instant::now() >= deadline {
-                    return Ok(backlog.older_than(start));
+                backlog.partitions.iter().zip(&mut found).for_each(|((_, peek), found)| found.look(peek));
+                let waits = backlog.partitions.iter().zip(&found).any(|((_, peek), found)| found.waits(peek));
+                if !waits || Instant::now() >= deadline {
+                    return Ok(backlog.left_of(&found));
                 }
                 None
             }

@@ -10,16 +10,19 @@
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
+//! | [`pressure`] | [`Pressure`]: how near all that waits is to the watermarks |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 
 pub mod backoff;
 pub mod batch;
+mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;
 pub mod metrics;
 pub mod options;
 mod pass;
+pub mod pressure;
 mod probation;
 pub mod run;
 #[cfg(feature = "sabotage")]
@@ -30,5 +33,6 @@ pub mod tiers;
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
+pub use pressure::Pressure;
 pub use run::LandingWorker;
-pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};
+pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

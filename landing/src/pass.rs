@@ -10,6 +10,7 @@ use storage_model::{Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
+use crate::caught::caught;
 use crate::claim::{Busy, Claims};
 use crate::metrics::Metrics;
 use crate::step::{self, Size};
@@ -156,7 +157,7 @@ impl Worker {
     }
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts).await;
+        let landed = caught(step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts)).await;
         match landed {
             Ok(size) => self.learn(size),
             // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Backoff;
+use crate::caught::caught;
 use crate::claim::Claims;
 use crate::metrics::{Counts, Metrics};
 use crate::pass::Worker;
@@ -64,8 +65,8 @@ impl LandingWorker {
 
     /// Lands until `shutdown` is ready; then finishes the batches under way, gives its locks back and returns.
     ///
-    /// Failures of either tier are reported and waited out, for as long as it takes. While the database is away nothing is given
-    /// up and no mark is moved.
+    /// Failures of either tier are reported and waited out, for as long as it takes, and so are panics. While the database is away
+    /// nothing is given up and no mark is moved.
     ///
     /// # Cancel safety
     /// Dropping it is like killing the worker: nothing is lost, and its locks run out.
@@ -77,7 +78,8 @@ impl LandingWorker {
             let _ = stop.send(true);
         };
         tokio::join!(shutdown, self.keep(stopped.clone()), self.work(stopped));
-        if let Err(error) = self.worker.claims.release(self.worker.tiers.hot().as_ref(), &self.worker.options).await {
+        let Worker { tiers, options, claims, .. } = &*self.worker;
+        if let Err(error) = caught(async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
             tracing::warn!(%error, "locks could not be given back; they run out by themselves");
         }
     }
@@ -87,7 +89,8 @@ impl LandingWorker {
         let Worker { tiers, options, claims, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
         while !*stopped.borrow_and_update() {
-            let round = timeout(options.lock_ttl, claims.keep(tiers.hot().as_ref(), options)).await;
+            let round = caught(async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
+            let round = timeout(options.lock_ttl, round).await;
             if let Ok(Err(error)) = round {
                 tracing::warn!(%error, "locks could not be kept");
             }
@@ -100,7 +103,7 @@ impl LandingWorker {
         let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
-            let pause = match self.worker.pass().await {
+            let pause = match caught(self.worker.pass()).await {
                 Ok(any) => {
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");

@@ -225,7 +225,7 @@ fn report(partition: Partition, parked: &[storage_dirty::Parked]) {
 pub(crate) fn is_confined(error: &TierError) -> bool {
     match error {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
-        TierError::Contended { .. } => true,
+        TierError::Contended { .. } | TierError::Panicked { .. } => true,
         _ => false,
     }
 }

@@ -8,6 +8,7 @@
 //! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: what a write asks for and what it did |
 //! | [`cell`] | [`Cell`], [`Row`]: what a field holds, hot and cold |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: what a caller can do about an error |
+//! | [`durability`] | [`Durability`]: how safe a write is to be before it is acknowledged |
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
@@ -16,6 +17,7 @@
 pub mod cell;
 pub mod clock;
 pub mod database;
+pub mod durability;
 pub mod ids;
 pub mod limits;
 pub mod mutation;
@@ -28,6 +30,7 @@ pub use bytes::Bytes;
 pub use cell::{Cell, Row};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::DatabaseId;
+pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use limits::{LimitError, Limits};
 pub use mutation::{Applied, Change, Condition, Mutation};

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::{Field, OpId, Owner, Timestamp, Version};
+use crate::{Durability, Field, OpId, Owner, Timestamp, Version};
 
 /// What happens to one field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// The field gets this value; a tombstone is cleared. Never needs the old value.
     Set(Bytes),
@@ -20,7 +20,7 @@ pub enum Change {
 }
 
 /// What must hold for a mutation to be applied; otherwise it changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Condition {
     /// Nothing.
     #[default]
@@ -32,7 +32,7 @@ pub enum Condition {
 }
 
 /// A write of one owner: all of its changes happen, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mutation {
     /// Whose fields change.
     pub owner: Owner,
@@ -44,6 +44,8 @@ pub struct Mutation {
     pub id: OpId,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
+    /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
+    pub durability: Durability,
 }
 
 impl Mutation {
@@ -51,13 +53,21 @@ impl Mutation {
     #[must_use]
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
-        Self { owner, changes: changes.into_iter().collect(), condition: Condition::None, id, deadline }
+        let changes = changes.into_iter().collect();
+        Self { owner, changes, condition: Condition::None, id, deadline, durability: Durability::Cached }
     }
 
     /// The same mutation under a condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
+        self
+    }
+
+    /// The same mutation, answered when it is so safe.
+    #[must_use]
+    pub fn as_safe_as(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 
@@ -69,7 +79,7 @@ impl Mutation {
 }
 
 /// What an applied mutation did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Applied {
     /// The owner's version after it. Unchanged if no field changed.
     pub version: Version,

@@ -39,6 +39,12 @@ impl Fault {
         Self { class, message: format!("the commit failed: {}", self.message), ..self }
     }
 
+    /// A refusal that would befall any row: no row's fault.
+    pub(crate) fn of_any_row(self) -> Self {
+        let class = if self.class == Class::Refused { Class::Operator } else { self.class };
+        Self { class, message: format!("no row is taken: {}", self.message), ..self }
+    }
+
     /// For an operation that has no rows to refuse.
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {

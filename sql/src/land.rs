@@ -3,6 +3,8 @@
 use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Partition, Row};
 
+use crate::canary;
+use crate::classify::Class;
 use crate::exec::Exec;
 use crate::fault::Fault;
 use crate::session::{Arg, Session};
@@ -43,6 +45,11 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
     match exec.end(work).await {
         Ok(()) => Ok(()),
         Err(Stop::Fenced(partitions)) => Err(LandError::Fenced(partitions)),
+        // Only a row that stands alone is ever blamed, and only while another would be taken.
+        Err(Stop::Fault(fault)) if fault.class == Class::Refused && rows.len() == 1 => {
+            canary::check(exec).await.map_err(Fault::into_land)?;
+            Err(fault.into_land())
+        }
         Err(Stop::Fault(fault)) => Err(fault.into_land()),
     }
 }
@@ -84,7 +91,7 @@ async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fa
     Ok(matched == 1 || broken("R14-fence"))
 }
 
-fn row_args(row: &Row) -> [Arg<'_>; 8] {
+pub(crate) fn row_args(row: &Row) -> [Arg<'_>; 8] {
     let owner = &row.owner;
     [
         owner.app().into(),

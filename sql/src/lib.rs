@@ -27,6 +27,7 @@ pub mod store;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
+mod canary;
 mod classify;
 mod cold;
 mod exec;

@@ -1,33 +1,8 @@
 //! What an acknowledged write says of itself.
 
-use std::time::Duration;
-
 use storage_model::{Applied, Field, OpId, Version};
 
-/// What a write waits for before it is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Durability {
-    /// The hot tier has it, with its mark. One round trip.
-    #[default]
-    Cached,
-    /// The database has it. If that takes longer than `timeout`, the write fails with the outcome `Applied`: it is in the hot
-    /// tier and lands later.
-    Landed {
-        /// How long to wait for the database.
-        timeout: Duration,
-    },
-}
-
-/// How safe an acknowledged write was at the moment of the acknowledgement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Safety {
-    /// In the hot tier, marked for landing.
-    Cached,
-    /// In the database too.
-    Landed,
-}
+use crate::Safety;
 
 /// The acknowledgement of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +25,7 @@ impl Ack {
         self.applied.changed
     }
 
-    /// How safe the write is by now: in the hot tier, or in the database.
+    /// How safe the write was when it was acknowledged.
     #[must_use]
     pub fn durability(&self) -> Safety {
         self.safety

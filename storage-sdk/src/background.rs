@@ -1,13 +1,16 @@
 //! What a storage does by itself: maintenance, and landing in embedded mode.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use storage_landing::LandingWorker;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
+use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
@@ -30,7 +33,7 @@ impl Background {
         tasks.spawn(async move {
             tokio::select! {
                 () = ended => {}
-                () = maintain(&held, check_every) => {}
+                _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
             }
         });
         if let Some(worker) = worker.clone() {
@@ -55,6 +58,14 @@ impl Background {
 /// Ready when the storage is closed or dropped.
 async fn ended(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Maintenance that goes on after a panic, which is a defect but no reason to trust the hot tier unseen from then on (H49).
+async fn maintain_always(core: &Core, check_every: Duration) {
+    while AssertUnwindSafe(maintain(core, check_every)).catch_unwind().await.is_err() {
+        tracing::error!("maintenance panicked and begins anew");
+        sleep(TOUCH_EVERY).await;
+    }
 }
 
 /// Sends touches, and looks whether the hot tier still may be trusted with unlanded data.

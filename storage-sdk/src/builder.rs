@@ -6,13 +6,12 @@ use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings, Unverified};
 use storage_dirty::HotStore;
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
-use storage_model::{Clock, Ids, Limits, SystemClock};
+use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
 use storage_sql::{ColdOptions, ColdStore};
 
 use crate::background::Background;
 use crate::core::Core;
 use crate::storage::{Storage, random_ids};
-use crate::touch::Touches;
 use crate::{Error, Kind, Result};
 
 /// A storage that is not open yet: settings, and parts that tests replace.
@@ -62,6 +61,12 @@ impl StorageBuilder {
         self
     }
 
+    /// What the writes of a logic type wait for, unless they say otherwise; in place of what the settings say of it.
+    pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
+        self.settings.durability.logic_types.insert(logic_type.to_owned(), durability);
+        self
+    }
+
     /// Opens the storage; see [`Storage::open`].
     ///
     /// # Errors
@@ -91,13 +96,11 @@ impl StorageBuilder {
         tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
-        let touches = Touches::new(settings.hot.touch_interval);
         let worker = lands.unwrap_or(settings.redis.url == HotUrl::Memory).then(|| {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
-        let core = Core::new(tiers, fitting, ids, settings.hot.operation_deadline, settings.hot.trust_absent, touches).await?;
-        let core = Arc::new(core);
+        let core = Arc::new(Core::new(tiers, fitting, ids, &settings).await?);
         let background = Arc::new(Background::start(&core, settings.hot.policy_check_interval, worker));
         Ok(Storage { core, background })
     }

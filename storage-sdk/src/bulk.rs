@@ -4,11 +4,11 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use storage_model::{Bytes, Change, Field, Mutation, Owner};
+use storage_model::{Bytes, Change, Durability, Field, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
-use crate::{Ack, ByteOwner, Error, Kind, Result, Safety};
+use crate::{Ack, ByteOwner, Error, Kind, Result};
 
 /// What a write changes, or why it can't be sent.
 pub(crate) type Changes = Result<Vec<(Field, Change)>>;
@@ -23,16 +23,17 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 #[derive(Debug, Clone)]
 pub struct Bulk {
     core: Arc<Core>,
-    writes: Vec<(Owner, Changes)>,
+    writes: Vec<(Owner, Changes, Durability)>,
+    durability: Option<Durability>,
 }
 
 impl Bulk {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
-        Self { core: Arc::clone(core), writes: Vec::new() }
+        Self { core: Arc::clone(core), writes: Vec::new(), durability: None }
     }
 
     fn add(mut self, owner: &ByteOwner, changes: Changes) -> Self {
-        self.writes.push((owner.owner().clone(), changes));
+        self.writes.push((owner.owner().clone(), changes, owner.default_durability()));
         self
     }
 
@@ -52,30 +53,34 @@ impl Bulk {
         self.add(owner, changes)
     }
 
+    /// How safe each write must be before it is acknowledged. Default: as [`Write::durability`](crate::Write::durability).
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
     async fn send(self) -> Vec<Result<Ack>> {
-        let Self { core, writes } = self;
-        let deadline = core.expiry(core.deadline);
+        let Self { core, writes, durability } = self;
+        let left = match core.brake.admit(core.deadline, false).await {
+            Ok(left) => left,
+            Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
+        };
+        let deadline = core.expiry(left);
         let mut sent = Vec::new();
-        let mut ids = Vec::with_capacity(writes.len());
-        for (owner, changes) in writes {
-            ids.push(match changes {
+        let mut refused = Vec::with_capacity(writes.len());
+        for (owner, changes, default) in writes {
+            refused.push(match changes {
                 Ok(changes) => {
-                    let id = core.ids.next();
-                    sent.push(Mutation::new(owner, changes, id, deadline));
-                    Ok(id)
+                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline);
+                    sent.push(mutation.as_safe_as(durability.unwrap_or(default)));
+                    None
                 }
-                Err(error) => Err(error.of(&owner)),
+                Err(error) => Some(error.of(&owner)),
             });
         }
-        let mut applied = core.write_many(sent, core.deadline).await.into_iter();
+        let mut acks = core.write_many(sent, left).await.into_iter();
         let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
-        ids.into_iter()
-            .map(|id| {
-                let id = id?;
-                let applied = applied.next().unwrap_or_else(missing)?;
-                Ok(Ack { applied, safety: Safety::Cached, id })
-            })
-            .collect()
+        refused.into_iter().map(|error| error.map_or_else(|| acks.next().unwrap_or_else(missing), Err)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::Evicted;
 use storage_landing::Flushed;
-use storage_model::{Bytes, Change, Field, Owner, Scope, Version};
+use storage_model::{Bytes, Change, Durability, Field, Owner, Scope, Version};
 use tokio::time::timeout;
 
 use crate::bulk::{Bulk, Changes};
@@ -26,6 +26,8 @@ pub struct ByteStorage {
 pub struct ByteOwner {
     core: Arc<Core>,
     owner: Owner,
+    /// What its writes wait for, unless they say otherwise.
+    durability: Durability,
 }
 
 /// Conflicts after which the deletion of an owner gives up.
@@ -37,8 +39,14 @@ impl ByteStorage {
     /// # Errors
     /// A name is empty, too long or holds a control character.
     pub fn owner(&self, logic_type: &str, id: impl OwnerId) -> Result<ByteOwner> {
+        self.owner_with(logic_type, id, None)
+    }
+
+    /// An owner whose Rust type says what writes wait for, if nothing nearer does.
+    pub(crate) fn owner_with(&self, logic_type: &str, id: impl OwnerId, derived: Option<Durability>) -> Result<ByteOwner> {
         let owner = self.scope.owner(logic_type, &id.to_owner_id())?;
-        Ok(ByteOwner { core: Arc::clone(&self.core), owner })
+        let durability = self.core.durability.of(&owner, derived);
+        Ok(ByteOwner { core: Arc::clone(&self.core), owner, durability })
     }
 
     /// Many writes of many owners, sent together.
@@ -121,8 +129,12 @@ impl ByteOwner {
         &self.owner
     }
 
+    pub(crate) fn default_durability(&self) -> Durability {
+        self.durability
+    }
+
     fn write<T>(&self, changes: Changes, answer: fn(Ack, Vec<Field>) -> T) -> Write<T> {
-        Write::new(&self.core, &self.owner, changes, answer)
+        Write::new(&self.core, self, changes, answer)
     }
 
     /// Sets fields. Never waits for the database, unless it has a condition and the owner is cold.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
@@ -12,8 +13,10 @@ use storage_model::{Applied, Field, Ids, Limits, Mutation, OpId, Outcome, Owner,
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::brake::Brake;
+use crate::durability::{Defaults, check};
 use crate::touch::Touches;
-use crate::{Error, Kind, Result};
+use crate::{Ack, Error, Kind, Result};
 
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
@@ -30,8 +33,11 @@ pub(crate) struct Core {
     pub(crate) ids: Arc<dyn Ids>,
     /// Until when a write is repeated, unless it says otherwise.
     pub(crate) deadline: Duration,
+    /// What writes wait for, unless they say otherwise.
+    pub(crate) durability: Defaults,
     /// R8: an owner without an exist marker is taken as absent, without asking the database.
     pub(crate) trust_absent: bool,
+    pub(crate) brake: Brake,
     pub(crate) touches: Touches,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
@@ -80,23 +86,18 @@ fn no_answer<T>() -> Result<T> {
 }
 
 impl Core {
-    pub(crate) async fn new(
-        tiers: Tiers,
-        limits: Limits,
-        ids: Arc<dyn Ids>,
-        deadline: Duration,
-        trust_absent: bool,
-        touches: Touches,
-    ) -> Result<Self> {
+    pub(crate) async fn new(tiers: Tiers, limits: Limits, ids: Arc<dyn Ids>, settings: &Settings) -> Result<Self> {
         let asked = Instant::now();
         let time = HotTime(Mutex::new((asked, tiers.hot().time().await?)));
         Ok(Self {
             tiers,
             limits,
             ids,
-            deadline,
-            trust_absent,
-            touches,
+            deadline: settings.hot.operation_deadline,
+            durability: settings.durability.clone().into(),
+            trust_absent: settings.hot.trust_absent,
+            brake: Brake::new(settings.backpressure.clone()),
+            touches: Touches::new(settings.hot.touch_interval),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             time,
@@ -126,14 +127,14 @@ impl Core {
     }
 
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
-    /// is unknown, until `within` has passed.
-    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Applied> {
+    /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
+    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
         let mut results = self.write_many(vec![mutation], within).await;
         results.pop().unwrap_or_else(no_answer)
     }
 
     /// Applies mutations, sent together; each as [`Core::write`].
-    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Applied>> {
+    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Ack>> {
         let _flight = match self.flight() {
             Ok(flight) => flight,
             Err(error) => return mutations.iter().map(|mutation| Err(error.clone().of(&mutation.owner))).collect(),
@@ -142,15 +143,18 @@ impl Core {
         let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(mutations.len());
         let mut checked: Vec<Result<()>> = Vec::with_capacity(mutations.len());
         for mutation in mutations {
-            checked.push(self.limits.check(&mutation).map_err(|error| Error::from(error).of(&mutation.owner)));
+            let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
+            checked.push(possible.map_err(|error| error.of(&mutation.owner)));
             if let Some(Ok(())) = checked.last() {
                 sent.push((mutation, None));
             }
         }
         let first = self.tiers.hot().mutate(&sent).await;
         let finished = sent.into_iter().zip(first).map(|((mutation, _), first)| async move {
-            let owner = mutation.owner.clone();
-            self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))
+            let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
+            let applied = self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))?;
+            let safety = self.secure(&owner, durability).await?;
+            Ok(Ack { applied, safety, id })
         });
         let mut finished = futures::future::join_all(finished).await.into_iter();
         checked.into_iter().map(|checked| checked.and_then(|()| finished.next().unwrap_or_else(no_answer))).collect()
@@ -216,6 +220,7 @@ impl Core {
                         unknown |= error.outcome != Outcome::NotApplied;
                         Some(error)
                     }
+                    HotKind::NotReached => return Err(error.into()),
                     _ => {
                         unknown |= error.outcome != Outcome::NotApplied;
                         return Err(self.given_up(&mutation, unknown, error.into()));

@@ -31,8 +31,13 @@ pub enum Kind {
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
     OutOfMemory,
+    /// More is written than lands: writes are refused until the landing workers have caught up. Reads and landing go on.
+    Overloaded,
     /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
     UnsafeEviction,
+    /// The durability that the write asks for can't be had: too few replicas follow the server, or it has no disk to wait for.
+    /// Nothing was written. One that was not reached in time is a `Timeout` with the outcome `Applied`.
+    Durability,
     /// The cold tier is away, and the call needed it.
     ColdUnavailable,
     /// The database refuses a value; it stays in the hot tier.
@@ -87,14 +92,22 @@ const SOON: Duration = Duration::from_millis(200);
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => {
-                Retry::After(SOON)
-            }
+            Kind::HotUnavailable
+            | Kind::ColdUnavailable
+            | Kind::OutOfMemory
+            | Kind::Durability
+            | Kind::Timeout
+            | Kind::Contended => Retry::After(SOON),
             Kind::UnsafeEviction => Retry::After(Duration::from_secs(60)),
             Kind::Conflict | Kind::NotLanded => Retry::Reread,
             _ => Retry::Never,
         };
         Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into() }
+    }
+
+    /// A write that is refused since too much waits to be landed; `soon` is when it is looked again.
+    pub(crate) fn overloaded(message: impl Into<String>, soon: Duration) -> Self {
+        Self { retry: Retry::After(soon), ..Self::new(Kind::Overloaded, message) }
     }
 
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
@@ -177,7 +190,8 @@ impl From<LimitError> for Error {
 impl From<HotError> for Error {
     fn from(error: HotError) -> Self {
         let kind = match &error.kind {
-            HotKind::Interrupted => Kind::Timeout,
+            HotKind::Interrupted | HotKind::NotReached => Kind::Timeout,
+            HotKind::Durability => Kind::Durability,
             HotKind::OutOfMemory => Kind::OutOfMemory,
             HotKind::Policy => Kind::UnsafeEviction,
             HotKind::PartitionCount | HotKind::Settings => Kind::Invalid,

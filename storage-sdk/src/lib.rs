@@ -13,18 +13,21 @@
 //! | [`read`] | [`Record`]: what a read found |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
 //! | [`owners`] | [`OwnerPages`]: listing |
-//! | [`ack`] | [`Ack`], [`Counters`], [`Durability`]: what an acknowledged write says of itself |
+//! | [`durability`] | [`Durability`], [`Safety`]: what a write waits for, and what was reached |
+//! | [`ack`] | [`Ack`], [`Counters`]: what an acknowledged write says of itself |
 //! | [`error`] | [`Error`], [`Kind`]: what a caller can do about a failure |
 
 extern crate self as storage_sdk;
 
 pub mod ack;
 mod background;
+mod brake;
 pub mod builder;
 pub mod bulk;
 pub mod byte;
 pub mod codec;
 mod core;
+pub mod durability;
 pub mod error;
 pub mod object;
 pub mod owners;
@@ -35,10 +38,11 @@ pub mod storage;
 mod touch;
 pub mod write;
 
-pub use ack::{Ack, Counters, Durability, Safety};
+pub use ack::{Ack, Counters};
 pub use builder::StorageBuilder;
 pub use bulk::Bulk;
 pub use byte::{ByteOwner, ByteStorage};
+pub use durability::Safety;
 pub use error::{Error, Kind, Result};
 pub use object::{ModifyError, ObjStorage, Save, Versioned};
 pub use owners::OwnerPages;
@@ -51,7 +55,7 @@ pub use write::Write;
 pub use storage_config::Settings;
 pub use storage_dirty::Evicted;
 pub use storage_landing::Flushed;
-pub use storage_model::{Bytes, Field, OpId, Outcome, Owner, Retry, Version};
+pub use storage_model::{Bytes, Durability, Field, OpId, Outcome, Owner, Retry, Version};
 pub use storage_sdk_derive::SaveObject;
 
 /// The examples of the README, compiled and run with the doc tests.

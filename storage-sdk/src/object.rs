@@ -132,7 +132,7 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 
     fn owner(&self, id: impl OwnerId) -> Result<ByteOwner> {
-        self.bytes.owner(T::LOGIC_TYPE, id)
+        self.bytes.owner_with(T::LOGIC_TYPE, id, T::DURABILITY)
     }
 
     fn write(&self, object: &T) -> Result<Write> {

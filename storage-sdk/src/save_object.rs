@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use storage_model::Durability;
 
 /// A type whose objects are stored, one per owner.
 ///
@@ -34,6 +35,7 @@ use serde::de::DeserializeOwned;
 /// - `field = "…"`: the owner's field that holds the object, 1 to 255 bytes. Default: "data". Types that share a logic type
 ///   need fields of their own;
 /// - `schema_version = N`: from 1. Default: 1. Raise it when programs that know only the older form must not touch the newer;
+/// - `durability = EXPRESSION`: a [`Durability`] that saves wait for, unless they or the settings say otherwise;
 /// - `owner_id` on exactly one field: it names the owner, and is stored with the object.
 ///
 /// Names hold any UTF-8 but control characters. The derive checks them at compile time; a hand-written implementation's are
@@ -49,6 +51,9 @@ pub trait SaveObject: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// The version of the type's stored form. Default: 1. Objects of a greater version are refused, of a lesser one read.
     const SCHEMA_VERSION: u32 = 1;
+
+    /// What saves and removals wait for, unless they or the settings of the logic type say otherwise. Default: what all writes wait for.
+    const DURABILITY: Option<Durability> = None;
 
     /// What names an owner of this type.
     type OwnerId: OwnerId;

@@ -5,12 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Change, Condition, Field, Mutation, OpId, Outcome, Owner, Version};
-use tokio::time::timeout;
+use storage_model::{Change, Condition, Durability, Field, Mutation, OpId, Owner, Version};
 
 use crate::bulk::Changes;
 use crate::core::Core;
-use crate::{Ack, Counters, Durability, Error, Kind, Result, Safety};
+use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 
 /// A write that is sent when it is awaited. All of its changes happen, or none.
 ///
@@ -18,7 +17,7 @@ use crate::{Ack, Counters, Durability, Error, Kind, Result, Safety};
 /// under the same id, until its deadline; it is applied at most once.
 ///
 /// # Errors
-/// Any [`Kind`] but `Closed` means what its text says. The [`Outcome`] is `Unknown` if the answer was still lost at the deadline: then a
+/// Any [`Kind`] but `Closed` means what its text says. The [`Outcome`](crate::Outcome) is `Unknown` if the answer was still lost at the deadline: then a
 /// repeat of the same write [`with_id`](Write::with_id) tells whether it was applied, or applies it.
 ///
 /// # Cancel safety
@@ -45,13 +44,13 @@ pub(crate) fn counters(ack: Ack, fields: Vec<Field>) -> Counters {
 }
 
 impl<T> Write<T> {
-    pub(crate) fn new(core: &Arc<Core>, owner: &Owner, changes: Changes, answer: fn(Ack, Vec<Field>) -> T) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, owner: &ByteOwner, changes: Changes, answer: fn(Ack, Vec<Field>) -> T) -> Self {
         Self {
             core: Arc::clone(core),
-            owner: owner.clone(),
+            owner: owner.owner().clone(),
             changes,
             condition: Condition::None,
-            durability: Durability::Cached,
+            durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
             answer,
@@ -71,7 +70,9 @@ impl<T> Write<T> {
         self
     }
 
-    /// How safe the write must be before it is acknowledged. Default: [`Durability::Cached`].
+    /// How safe the write must be before it is acknowledged. Default: that of the owner's logic type, as the settings, the
+    /// [builder](crate::StorageBuilder::durability) or the [object's type](crate::SaveObject::DURABILITY) have it; else
+    /// [`Durability::Cached`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -94,16 +95,12 @@ impl<T> Write<T> {
         let Self { core, owner, changes, condition, durability, deadline, id, answer } = self;
         let changes = changes.map_err(|error| error.of(&owner))?;
         check_deadline(deadline).map_err(|error| error.of(&owner))?;
+        let left = core.brake.admit(deadline, id.is_some()).await.map_err(|error| error.of(&owner))?;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner.clone(), changes, id, core.expiry(deadline)).when(condition);
+        let mutation = Mutation::new(owner, changes, id, core.expiry(left)).when(condition).as_safe_as(durability);
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
-        let applied = core.write(mutation, deadline).await?;
-        let mut ack = Ack { applied, safety: Safety::Cached, id };
-        if let Durability::Landed { timeout } = durability {
-            land(&core, &owner, timeout).await?;
-            ack.safety = Safety::Landed;
-        }
+        let ack = core.write(mutation, left).await?;
         Ok(answer(ack, fields))
     }
 }
@@ -117,15 +114,6 @@ fn check_deadline(deadline: Duration) -> Result<()> {
         return Err(Error::new(Kind::Invalid, message));
     }
     Ok(())
-}
-
-/// Waits until an owner is in the database. What fails here has been applied.
-async fn land(core: &Core, owner: &Owner, within: Duration) -> Result<()> {
-    let flushed = match timeout(within, core.tiers.flush(owner)).await {
-        Ok(flushed) => flushed.map(|_| ()).map_err(Error::from),
-        Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
-    };
-    flushed.map_err(|error| error.of(owner).with_outcome(Outcome::Applied))
 }
 
 impl<T: Send + 'static> IntoFuture for Write<T> {

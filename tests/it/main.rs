@@ -1,9 +1,12 @@
 //! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
 
+mod backpressure;
 mod bad_input;
 mod cluster;
 mod cold;
 mod defects;
+mod durability;
+mod hazards;
 mod landing;
 mod lost_replies;
 mod minute;
@@ -16,3 +19,4 @@ mod round_trips;
 mod rules;
 mod sdk;
 mod tls;
+mod torture;

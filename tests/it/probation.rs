@@ -62,7 +62,7 @@ async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
     const WRITERS: usize = 3;
-    const ROUNDS: usize = 4;
+    const ROUNDS: usize = 5;
     // What InnoDB flushes once a second is durable after three.
     let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
     let (stop, stopped) = watch::channel(false);

@@ -178,15 +178,8 @@ impl Harness {
     pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
         let record = self.record(partition).await;
         let marks = entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
-        let settle = Settle {
-            partition,
-            lock: lock.cloned(),
-            epoch: record.epoch,
-            landed: record.landed,
-            marks,
-            rows: vec![],
-            probation: false,
-        };
+        let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await
     }
 

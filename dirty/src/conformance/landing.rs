@@ -255,13 +255,15 @@ pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     h.set(&ann, "bag", "1").await;
     let seen = peek().await;
     assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (2, 0, 0, None));
-    assert!(seen.oldest.is_some_and(|oldest| before <= oldest && oldest <= after), "{:?}", seen.oldest);
+    let first = seen.live_since;
+    assert!(first.is_some_and(|first| before <= first && first <= after), "{first:?}");
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
     h.set(&ann, "gold", "2").await;
     let seen = peek().await;
     assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 2, Some("worker")));
-    assert!(seen.oldest.is_some_and(|oldest| oldest <= after), "the snapshot's are the oldest");
+    assert_eq!((seen.snapshot_since, seen.oldest()), (first, first), "the snapshot's are the oldest");
+    assert!(seen.live_since > first, "the dirty map that follows began later");
     h.unlock(partition, &lock).await;
     h.land(&ann).await;
     assert_eq!(peek().await, crate::PartitionPeek::default());

@@ -160,7 +160,7 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     assert_eq!(h.store().relive(partition, &lock_of("worker"), &[]).await.unwrap_err().kind, HotKind::LockLost);
     assert_eq!(relive(h, partition, &lock).await, 2);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.live, peek.probation, peek.relive, peek.oldest.is_some()), (2, 0, false, true));
+    assert_eq!((peek.live, peek.probation, peek.relive, peek.oldest().is_some()), (2, 0, false, true));
     let mut live = versions(h, partition, Map::Dirty).await;
     live.sort_unstable();
     assert_eq!(live, [first, second]);

@@ -6,7 +6,12 @@
 -- Reply: names of all announced workers.
 -- Invariant: time is this server's, so that workers' clocks don't matter.
 expect(#KEYS == 1 and #ARGV == 2)
-local now, ttl = time(), number(ARGV[2], 'the time to live')
-call('ZADD', KEYS[1], digits(now + ttl * 1000), ARGV[1])
+local now = time()
+local ends = digits(now + number(ARGV[2], 'the time to live') * 1000)
+-- A clock that was set back would let the announcements of those who died last for as long (H8).
+for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[1], table.concat({ '(', ends }), '+inf')) do
+  call('ZADD', KEYS[1], ends, name)
+end
+call('ZADD', KEYS[1], ends, ARGV[1])
 call('ZREMRANGEBYSCORE', KEYS[1], '-inf', digits(now))
 return call('ZRANGE', KEYS[1], 0, -1)

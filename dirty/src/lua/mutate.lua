@@ -24,7 +24,7 @@ local r = record(KEYS[4])
 
 local round = math.floor(now / window)
 local ids = KEYS[5 + round % 2]
-local seen = call('HMGET', ids, ':w', ARGV[1])
+local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
@@ -37,11 +37,11 @@ local load_at = 7 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2])
-local needs_load = { 'load', observed(hash, mark, version), r.epoch }
+local needs_load = { 'load', observed(hash, mark), r.epoch }
 local marks = hash and hash.marks or 0
 -- While the partition is served unverified, nothing that was loaded can be proved.
 local load = not r.unverified and #ARGV >= load_at and load_of(load_at) or nil
-if load and not proved(load, hash, mark, r, version) then load = nil end
+if load and not proved(load, hash, mark, r) then load = nil end
 if hash then version = hash.version end
 
 -- The owner as the changes find it: the hash, and what the load adds.
@@ -69,7 +69,8 @@ for i, name in ipairs(names) do
     cells[i] = false
   end
 end
-if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash and mark == '?' then return needs_load end
+-- A marker alone does not tell the version: in a hot tier that came back older it lies behind what has landed (R14).
+if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash then return needs_load end
 if ARGV[5] ~= 'none' and ARGV[5] ~= 'absent' and number(ARGV[5], 'the wanted version') ~= base then
   return { 'version', digits(base) }
 end
@@ -188,7 +189,13 @@ out.put(':g', flagged(generation, complete))
 if not hash or purged then out.put(':b', digits(new - 1)) end
 out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
-if seen_round and seen_round < round then call('UNLINK', ids) end
-if not seen_round or seen_round < round then call('HSET', ids, ':w', digits(round)) end
+local leaps = tonumber(seen[3]) or 0
+if seen_round and seen_round ~= round and seen_round ~= round - 2 and leaps < 100 then
+  -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
+  call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
+elseif seen_round ~= round then
+  if seen_round then call('UNLINK', ids) end
+  call('HSET', ids, ':w', digits(round))
+end
 call('HSET', ids, ARGV[1], reply)
 return reply

@@ -27,7 +27,7 @@ if r[5] then return { 'unverified' } end
 
 local round = math.floor(now / window)
 local ids = KEYS[5 + round % 2]
-local seen = call('HMGET', ids, ':w', ARGV[1])
+local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
@@ -45,7 +45,7 @@ else
   local hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$'))
   if not last or not marks or not hash_generation then return redis.error_reply('CORRUPT the reserved fields of the owner hash') end
   if hash_generation < generation then
-    return { 'load', marks > 0 and format('%.0f', last - 1) or call('GET', KEYS[2]) or '?', r[3] }
+    return { 'load', format('%.0f', marks > 0 and last - 1 or last), r[3] }
   end
 end
 local version = math.max(source + 2, now, last + 2)
@@ -74,8 +74,11 @@ else
   end
 end
 local reply = format('%s %.0f', v, (argc - 4) / 2)
-if seen_round and seen_round >= round then
+if seen_round == round then
   call('HSET', ids, ARGV[1], reply)
+elseif seen_round and seen_round ~= round - 2 and (tonumber(seen[3]) or 0) < 100 then
+  -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
+  call('HSET', ids, ':w', format('%.0f', round), ':j', format('%.0f', (tonumber(seen[3]) or 0) + 1), ARGV[1], reply)
 else
   if seen_round then call('UNLINK', ids) end
   call('HSET', ids, ':w', format('%.0f', round), ARGV[1], reply)

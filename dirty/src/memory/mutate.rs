@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use storage_model::{Applied, Mutation, Partition, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::{OwnerHash, Stamps};
@@ -18,7 +19,7 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// `Unprepared` without a record, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
 /// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
@@ -28,8 +29,12 @@ pub fn mutate(
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
     let record = recorded(state, partition, OPERATION)?.clone();
-    if let Some(reply) = state.ops.reply(&mutation.id) {
+    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
+    }
+    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
+        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
+        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
     }
     if present.now >= mutation.deadline {
         return Ok(Mutated::Refused(Refusal::Expired));
@@ -121,9 +126,14 @@ fn write(
 ) -> Applied {
     let owner = &mutation.owner;
     let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
-    state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
-    let complete = state.markers.get(owner) == Marker::Absent;
-    state.markers.raise(owner, version);
+    let was_clean = state.marks.outstanding(owner) == 0;
+    if !broken("R1-unmarked") {
+        state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
+    }
+    let complete = state.markers.get(owner) == Marker::Absent || broken("R8-complete");
+    if was_clean || !broken("R7-raised-once") {
+        state.markers.raise(owner, version);
+    }
     if state.hashes.get(owner).is_none() {
         let mut hash = OwnerHash::new(version, record.generation);
         hash.complete = complete;
@@ -134,7 +144,7 @@ fn write(
         hash.version = version;
         // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
         hash.born = if plan.born { before(version) } else { hash.born };
-        hash.expires = None;
+        hash.expires = hash.expires.filter(|_| broken("R2-expires"));
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });
     if let Some(record) = &mut state.record {

@@ -1,6 +1,7 @@
 //! Reading, observing, evicting and touching owners.
 
 use bytes::Bytes;
+use storage_model::sabotage::broken;
 use storage_model::{Cell, Field, Owner, Partition};
 
 use super::hash::OwnerHash;
@@ -48,7 +49,7 @@ pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result
 
 /// Drops the hash, or has it dropped when its last mark is settled.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
-    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() {
+    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
         state.hashes.edit(owner, |hash| hash.evict_when_landed = true);
         return Evicted::WhenLanded;
     }
@@ -70,13 +71,15 @@ pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
     let [live, snapshot, errors] = state.marks.sizes().map(|size| u64::try_from(size).unwrap_or(u64::MAX));
     let holder = holder(state, present.now).map(|lock| lock.holder.clone());
     let probation = state.marks.sizes_on_probation().iter().sum::<usize>();
+    let [live_since, snapshot_since] = state.marks.since();
     PartitionPeek {
         live,
         snapshot,
         errors,
         probation: u64::try_from(probation).unwrap_or(u64::MAX),
         relive: state.marks.is_lost(),
-        oldest: state.marks.oldest(),
+        live_since,
+        snapshot_since,
         holder,
     }
 }

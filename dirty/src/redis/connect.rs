@@ -7,12 +7,15 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
+use storage_model::Durability;
 use tokio::time::{Instant, timeout};
 
+use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
 use super::script::SCRIPTS;
@@ -20,14 +23,21 @@ use super::server::ServerInfo;
 use super::transport::{Answer, Command, Under};
 use super::{address, reply};
 
+/// Connections of writes that wait, beside those that all calls share.
+const WAITING: usize = 2;
+
 /// One server.
 pub(crate) struct Node {
     pub(crate) info: ConnectionInfo,
     pub(crate) name: String,
     common: Arc<Common>,
     pool: Pool,
+    /// What all calls share.
     lanes: Vec<Lane>,
     turn: AtomicUsize,
+    /// Of writes that wait for replicas, and of those that wait for the disk.
+    replicated: Waiting,
+    fsynced: Waiting,
     /// Answers in a row that did not come in time. Written after each exchange.
     timeouts: AtomicU32,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
@@ -36,7 +46,7 @@ pub(crate) struct Node {
 
 /// A place for one connection.
 #[derive(Default)]
-struct Lane {
+pub(super) struct Lane {
     /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
     line: Mutex<Option<Line>>,
     /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
@@ -51,10 +61,17 @@ struct Line {
 
 /// What a call needs of a connection.
 #[derive(Clone)]
-struct Ready {
+pub(super) struct Ready {
     connection: MultiplexedConnection,
     incarnation: u64,
     serial: u64,
+}
+
+impl Ready {
+    /// Waits so long for answers.
+    pub(super) fn patience(&mut self, timeout: Duration) {
+        self.connection.set_response_timeout(timeout);
+    }
 }
 
 impl Drop for Line {
@@ -73,7 +90,7 @@ impl Node {
             .set_response_timeout(Some(common.response_timeout));
         let manager = Manager::new_with_config(info.clone(), config).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
-            .max_size(common.connections)
+            .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
             .create_timeout(Some(common.connect_timeout))
             .recycle_timeout(Some(common.connect_timeout))
@@ -87,6 +104,8 @@ impl Node {
             pool,
             lanes: (0..common.connections).map(|_| Lane::default()).collect(),
             turn: AtomicUsize::new(0),
+            replicated: Waiting::default(),
+            fsynced: Waiting::default(),
             timeouts: AtomicU32::new(0),
             unsafe_policy: Mutex::new(None),
         }))
@@ -95,10 +114,14 @@ impl Node {
     /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
     /// connection, and the server's incarnation does not matter since the slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
-        let ready = match self.ready().await {
-            Ok(ready) => ready,
-            Err(failure) => return commands.iter().map(|_| Err(failure.clone())).collect(),
-        };
+        match self.ready().await {
+            Ok(ready) => self.send_on(ready, commands, asking).await,
+            Err(failure) => commands.iter().map(|_| Err(failure.clone())).collect(),
+        }
+    }
+
+    /// As [`Node::pipeline`], on this connection.
+    pub(super) async fn send_on(&self, ready: Ready, commands: &[&Command], asking: bool) -> Vec<Answer> {
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
         let sent: Vec<&Command> =
             commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
@@ -117,6 +140,26 @@ impl Node {
         refusals.into_iter().map(|refusal| refusal.map_or_else(&mut next, Err)).collect()
     }
 
+    /// Whether what a server says of itself is what it said when the connection was opened. If not, the connection is given up.
+    pub(super) fn is_still(&self, info: &ServerInfo, ready: &Ready) -> bool {
+        self.judge(info);
+        let same = self.common.number_of(&info.incarnation) == ready.incarnation;
+        if !same {
+            self.retire(self.common.next_serial());
+        }
+        same
+    }
+
+    /// The writes that wait for the same kind of thing.
+    pub(super) fn waiting(&self, until: Durability) -> &Waiting {
+        if matches!(until, Durability::Replicated { .. }) { &self.replicated } else { &self.fsynced }
+    }
+
+    /// How long one answer may take.
+    pub(super) fn response_timeout(&self) -> Duration {
+        self.common.response_timeout
+    }
+
     /// Whether the node has stopped answering.
     pub(crate) fn is_hung(&self) -> bool {
         self.timeouts.load(Ordering::Relaxed) >= 2
@@ -124,6 +167,12 @@ impl Node {
 
     /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
+        self.info().await?;
+        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
         let ready = self.ready().await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
@@ -134,12 +183,13 @@ impl Node {
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
             self.retire(began);
         }
-        self.judge(&info?);
-        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+        let info = info?;
+        self.judge(&info);
+        Ok(info)
     }
 
     /// Why a command must not be sent on this connection.
-    fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+    pub(super) fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
         match command.under {
             Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
             _ => {}
@@ -199,7 +249,7 @@ impl Node {
     /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
     /// sent on a dead connection ends unknown.
     fn retire(&self, began: u64) {
-        for lane in &self.lanes {
+        for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
             let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
             drop(retired);
         }
@@ -209,6 +259,11 @@ impl Node {
     async fn ready(&self) -> Result<Ready, Failure> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.lanes.len()).unwrap_or_default();
         let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        self.ready_in(lane).await
+    }
+
+    /// The connection of a lane, opened if need be.
+    pub(super) async fn ready_in(&self, lane: &Lane) -> Result<Ready, Failure> {
         if let Some(ready) = lane.ready() {
             return Ok(ready);
         }
@@ -284,7 +339,8 @@ impl Node {
         }
     }
 
-    fn unsent(&self, failure: Failure) -> Failure {
+    /// What a failure means before anything of a call was sent.
+    pub(super) fn unsent(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
             Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),

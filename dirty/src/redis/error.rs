@@ -23,6 +23,10 @@ pub(crate) enum Failure {
     TimedOut,
     /// The server may evict unlanded data; nothing was sent.
     Policy(String),
+    /// The server can't make a write as safe as was asked for; nothing was sent.
+    Durability(String),
+    /// The command was executed, but is not known to be as safe as was asked for.
+    NotReached(String),
     /// Settings that can't work.
     Settings(String),
     /// Another incarnation answers than the one the command was meant for; nothing was sent.
@@ -41,9 +45,13 @@ impl Failure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Server { code, text } => format!("{code} {text}"),
-            Self::NoConnection(text) | Self::Lost(text) | Self::Policy(text) | Self::Settings(text) | Self::Nonsense(text) => {
-                text.clone()
-            }
+            Self::NoConnection(text)
+            | Self::Lost(text)
+            | Self::Policy(text)
+            | Self::Durability(text)
+            | Self::NotReached(text)
+            | Self::Settings(text)
+            | Self::Nonsense(text) => text.clone(),
             Self::TimedOut => "no answer came in time".to_owned(),
             Self::Unverified => "the record was made under another incarnation".to_owned(),
         }
@@ -93,6 +101,8 @@ pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool,
         Failure::NoConnection(_) => (HotKind::Unavailable, Outcome::NotApplied),
         Failure::Lost(_) | Failure::TimedOut => (HotKind::Interrupted, lost),
         Failure::Policy(_) => (HotKind::Policy, Outcome::NotApplied),
+        Failure::Durability(_) => (HotKind::Durability, Outcome::NotApplied),
+        Failure::NotReached(_) => (HotKind::NotReached, Outcome::Applied),
         Failure::Settings(_) => (HotKind::Settings, Outcome::NotApplied),
         Failure::Unverified => (partition.map_or(HotKind::Unavailable, HotKind::Unprepared), Outcome::NotApplied),
         Failure::Nonsense(_) => (HotKind::Corrupt, lost),

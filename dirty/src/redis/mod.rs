@@ -5,6 +5,7 @@
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes |
 //! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
@@ -16,6 +17,7 @@
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;
+mod barrier;
 mod cluster;
 mod common;
 mod connect;
@@ -58,8 +60,8 @@ use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, MemoryUse,
+    Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
@@ -85,7 +87,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let router = Router::open(addresses, Common::new(&options)).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
             router,
             space: Space::new(&options.prefix, options.partitions),
@@ -209,6 +212,10 @@ impl HotStore for RedisStore {
         const OPERATION: &str = "check";
         let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
         self.check_nodes(OPERATION).await.and(asked)
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+        self.memory_use().await
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {

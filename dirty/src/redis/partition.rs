@@ -8,7 +8,7 @@ use storage_model::{Epoch, Partition, Timestamp, Version};
 use super::error::{Failure, hot_error};
 use super::transport::{Answer, Command};
 use super::{RedisStore, reply, script};
-use crate::{Adopt, HotError, HotKind, Lock, PartitionPeek, PartitionRecord, PartitionState};
+use crate::{Adopt, HotError, HotKind, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
 
 impl RedisStore {
     pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
@@ -117,6 +117,14 @@ impl RedisStore {
         self.one("retire", None, Command::write("retire", slot, cmd), |_| Ok(())).await
     }
 
+    pub(super) async fn memory_use(&self) -> Result<Option<MemoryUse>, HotError> {
+        let nodes = self.router.nodes();
+        let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
+        let infos = infos.into_iter().collect::<Result<Vec<_>, _>>();
+        let infos = infos.map_err(|failure| hot_error(failure, "memory", false, None))?;
+        Ok(infos.into_iter().filter_map(|info| info.memory).max_by_key(MemoryUse::percent))
+    }
+
     pub(super) async fn server_time(&self) -> Result<Timestamp, HotError> {
         let decode = |value| {
             let [seconds, micros] = reply::array(value)?;
@@ -149,9 +157,8 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
 fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
     let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let [live, snapshot, errors, landed, leaving, record, lock] = reply::array(Value::Array(values))?;
-    let [first, first_saving, relive] = reply::array(record)?;
-    let firsts = [reply::maybe(first)?, reply::maybe(first_saving)?];
-    let firsts = firsts.iter().flatten().map(|first| reply::timestamp(first)).collect::<Result<Vec<_>, _>>()?;
+    let [live_since, snapshot_since, relive] = reply::array(record)?;
+    let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,
@@ -159,7 +166,8 @@ fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
         errors: reply::number(errors)?,
         probation: reply::number::<u64>(landed)?.saturating_add(reply::number(leaving)?),
         relive: reply::maybe(relive)?.is_some(),
-        oldest: firsts.into_iter().min(),
+        live_since: since(live_since)?,
+        snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| script::holder_of(&value).to_owned()),
     })
 }

@@ -55,13 +55,8 @@ impl RedisStore {
 
     pub(super) async fn lease_all(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let lease = |owner: &Owner| {
-            let partition = self.space.partition(owner);
-            let mut cmd = redis::cmd("SET");
-            cmd.arg(self.space.keys.lease(partition, owner)).arg(1).arg("NX").arg("PX").arg(script::millis(ttl));
-            Command::write("lease", self.space.slot(partition), cmd)
-        };
-        self.each("lease", &partitions, owners.iter().map(lease).collect(), |value| Ok(value != Value::Nil)).await
+        let commands = owners.iter().map(|owner| script::lease(&self.space, owner, ttl)).collect();
+        self.each("lease", &partitions, commands, reply::yes).await
     }
 
     pub(super) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use redis::ConnectionInfo;
+use storage_model::Durability;
 use tokio::time::{Instant, sleep};
 
 use super::address::{self, Addresses};
@@ -123,12 +124,12 @@ impl Router {
         commands: &[Command],
         pending: &[(usize, Option<Arc<Node>>)],
     ) -> Vec<(usize, Answer)> {
-        if let ([(index @ 0, None)], [command]) = (pending, commands)
+        if let ([(index @ 0, None)], [command @ Command { barrier: None, .. }]) = (pending, commands)
             && let Some(node) = topology.node_of(command.slot).and_then(|at| topology.nodes.get(at))
         {
             return node.pipeline(&[command], false).await.into_iter().map(|answer| (*index, answer)).collect();
         }
-        let mut groups: BTreeMap<(usize, bool), Group<'_>> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, bool, Option<Durability>), Group<'_>> = BTreeMap::new();
         let mut answers = Vec::with_capacity(pending.len());
         for (index, ask) in pending {
             let Some(command) = commands.get(*index) else { continue };
@@ -141,11 +142,17 @@ impl Router {
                     continue;
                 }
             };
-            groups.entry(group.0).or_insert_with(|| (group.1, Vec::new())).1.push((*index, command));
+            let (node, asking) = group.0;
+            let until = command.barrier.as_ref().map(|barrier| barrier.until);
+            groups.entry((node, asking, until)).or_insert_with(|| (group.1, Vec::new())).1.push((*index, command));
         }
-        let sent = groups.into_iter().map(|((_, asking), (node, members))| async move {
+        let sent = groups.into_iter().map(|((_, asking, until), (node, members))| async move {
             let (indices, batch): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-            indices.into_iter().zip(node.pipeline(&batch, asking).await).collect::<Vec<_>>()
+            let answers = match until {
+                None => node.pipeline(&batch, asking).await,
+                Some(until) => node.commit(until, &batch, asking).await,
+            };
+            indices.into_iter().zip(answers).collect::<Vec<_>>()
         });
         answers.extend(join_all(sent).await.into_iter().flatten());
         answers

@@ -23,11 +23,11 @@ const BREAKS: &[Break] = &[
     ("R5-any-error", "settle", "return stored <= version", "return true"),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
-    ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
+    ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),
     // Rows that were read beside unlanded data may outlive it.
-    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
-    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
-    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
+    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
+    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
     ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
@@ -40,9 +40,11 @@ const BREAKS: &[Break] = &[
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
-    // Ids are not looked up at all, or not those of the window before; a late copy is applied.
+    // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
+    ("R11-leap", "mutate", "leaps < 100 then", "false then"),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),
@@ -73,9 +75,15 @@ const BREAKS: &[Break] = &[
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    (
+        "R14-marker",
+        "mutate",
+        "and not hash then return needs_load end",
+        "and not hash and mark == '?' then return needs_load end",
+    ),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
-    ("R15-version", "mutate", "and not hash and mark == '?' then return needs_load end", "and false then return needs_load end"),
+    ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),
     ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),

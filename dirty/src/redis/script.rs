@@ -7,6 +7,7 @@ use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 
+use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
 use crate::{Adopt, Load, Lock, Marker, Park, Settle, key, mark};
@@ -101,6 +102,7 @@ scripts! {
     snapshot [PRELUDE];
     settle [PRELUDE, MARKS];
     park [PRELUDE, MARKS];
+    sync [PRELUDE];
     probation [PRELUDE];
     acquit [PRELUDE, MARKS];
     relive [PRELUDE, MARKS];
@@ -124,7 +126,8 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, 
     } else {
         mutate_args(&mut cmd, mutation, load);
     }
-    Command { needs_policy: true, ..script.write(space.slot(partition), cmd) }
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
 }
 
 fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
@@ -287,6 +290,14 @@ pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Durati
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
 }
 
+/// `lock.lua` for the right to load an owner.
+pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
+    let partition = space.partition(owner);
+    let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
+    cmd.arg("").arg(millis(ttl));
+    SCRIPTS.lock.write(space.slot(partition), cmd)
+}
+
 /// `renew.lua`.
 pub(crate) fn renew(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
     timed_lock(&SCRIPTS.renew, space, partition, lock, ttl)
@@ -408,6 +419,11 @@ impl<'a> Owners<'a> {
     fn keys<const N: usize>(&self, space: &Space, partition: Partition, fixed: [String; N]) -> Vec<String> {
         fixed.into_iter().chain(self.order.iter().map(|owner| space.keys.data(partition, owner))).collect()
     }
+}
+
+/// `sync.lua`.
+pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
 }
 
 /// The error mark of a field.

@@ -5,6 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use redis::{Cmd, Value};
 
+use super::barrier::Barrier;
 use super::error::Failure;
 
 /// Stands between the engine and its connections, so that tests can count, hold back and break what is sent.
@@ -45,12 +46,14 @@ pub(crate) struct Command {
     pub(crate) needs_policy: bool,
     /// Under which server it may run.
     pub(crate) under: Under,
+    /// What its answer waits for.
+    pub(crate) barrier: Option<Barrier>,
 }
 
 impl Command {
     /// A command that changes nothing.
     pub(crate) fn read(name: &'static str, slot: u16, cmd: Cmd) -> Self {
-        Self { name, cmd, slot, writes: false, needs_policy: false, under: Under::Any }
+        Self { name, cmd, slot, writes: false, needs_policy: false, under: Under::Any, barrier: None }
     }
 
     /// A command that may change something.

@@ -11,8 +11,8 @@ use storage_servers::{RedisServer, Reply};
 
 use crate::support::*;
 
-const PARTITION: Partition = Partition(0);
-const IDS: [&str; 3] = ["a", "b", "c"];
+pub(crate) const PARTITION: Partition = Partition(0);
+pub(crate) const IDS: [&str; 3] = ["a", "b", "c"];
 
 #[tokio::test]
 async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expires() {
@@ -30,7 +30,7 @@ async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expire
 }
 
 /// Something that happens in a partition.
-async fn step(store: &RedisStore, random: &mut StdRng) {
+pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     let id = owner(IDS.choose(random).unwrap());
     match random.random_range(0..8) {
         0..3 => {

@@ -52,7 +52,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     }
     assert_eq!(cleared, 3_000);
     let peek = store.peek(&[partition]).await.pop().unwrap().unwrap();
-    assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest), (0, 0, 0, None));
+    assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest()), (0, 0, 0, None));
     assert_eq!(peek.holder.as_deref(), Some("worker"));
     assert_eq!(read(&store, &owner("7")).await.header.unwrap().marks, 0);
 }

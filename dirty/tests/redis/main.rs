@@ -1,6 +1,9 @@
 //! The Redis engine, on servers that the tests start.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
 
+mod aof;
+mod barriers;
+mod clocks;
 mod cluster;
 mod conformance;
 mod counts;
@@ -10,5 +13,6 @@ mod memory_limit;
 mod outages;
 mod refusals;
 mod sentinel;
+mod spoilt;
 mod support;
 mod writes;

@@ -1,9 +1,11 @@
 //! Servers that forget scripts, restart, hang, or may not be trusted.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::RedisServer;
@@ -24,6 +26,58 @@ async fn forgotten_scripts_are_loaded_again_between_any_two_operations() {
     server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
     assert_eq!(drain(&store).await, 1);
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("20"));
+}
+
+/// Makes the server forget its scripts before every other pipeline.
+#[derive(Debug)]
+struct Forgetful {
+    server: Arc<RedisServer>,
+    turn: AtomicBool,
+}
+
+#[async_trait]
+impl Gate for Forgetful {
+    async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
+        if !self.turn.fetch_xor(true, Ordering::SeqCst) {
+            self.server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// H21: what a pipeline finds forgotten is loaded, and sent once more.
+#[tokio::test]
+async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_again() {
+    let server = Arc::new(server().await);
+    let gate = Forgetful { server: Arc::clone(&server), turn: AtomicBool::new(false) };
+    let store = prepared(RedisOptions { gate: Some(Arc::new(gate)), ..options(&server.url()) }).await;
+    let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
+    for round in 1..=5 {
+        for ann in &owners {
+            if round == 1 {
+                apply_new(&store, ann, &[("gold", set("0"))]).await;
+            }
+            apply(&store, ann, &[("gold", Change::Incr(1)), ("bag", set("1"))]).await;
+        }
+        assert!(drain(&store).await >= 10);
+        for evicted in store.evict(&owners[..5]).await {
+            assert_eq!(evicted, Ok(Evicted::Gone));
+        }
+        for ann in &owners[..5] {
+            let observed = store.observe(std::slice::from_ref(ann)).await.pop().unwrap().unwrap();
+            let Marker::At(version) = observed.marker else { panic!("{observed:?}") };
+            let rows = vec![(field("gold"), Cell::Live(round.to_string().into()), version)];
+            let load = Load { owner: ann.clone(), observed, rows, complete: true };
+            assert!(matches!(store.fill(&[load]).await.pop(), Some(Ok(Filled::Accepted(_)))));
+        }
+    }
+    for ann in &owners {
+        assert_eq!(value(&store, ann, "gold").await.as_deref(), Some("5"));
+    }
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
-//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once.
+//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once, comparing both.
 
 mod epoch;
 mod flush;
 mod load;
 mod suspect;
 mod unverified;
+mod verify;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -15,9 +16,11 @@ use storage_model::sabotage::broken;
 use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
+pub use epoch::{Need, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
 pub use suspect::is_suspect;
+pub use verify::{Compared, Conflict, Difference};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,6 +63,12 @@ pub enum TierError {
         what: String,
         /// How often.
         tries: u32,
+    },
+    /// The work panicked, which is a defect of this program. Nothing was settled that was not committed.
+    #[error("a panic ended the work: {words}")]
+    Panicked {
+        /// What the panic said.
+        words: String,
     },
 }
 

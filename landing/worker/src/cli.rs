@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use crate::{demo, drain, errors, export, import, migrate, run, status};
+use crate::{demo, drain, errors, export, import, migrate, run, status, verify};
 
 /// Lands what game servers wrote into Redis in a database, and looks after it.
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ enum Command {
     Drain(drain::Args),
     /// Show what waits to be landed, for how long, and who lands it
     Status(status::Args),
+    /// Compare what Redis holds with what has landed: 0 if they agree, else 1 with a list of conflicts
+    Verify(verify::Args),
     /// List what the database refused, with its reasons
     Errors(errors::Args),
     /// Create or upgrade the schema
@@ -67,6 +69,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Run(args) => Box::pin(run::run(args)),
         Command::Drain(args) => Box::pin(drain::run(args)),
         Command::Status(args) => Box::pin(status::run(args)),
+        Command::Verify(args) => Box::pin(verify::run(args)),
         Command::Errors(args) => Box::pin(errors::run(args)),
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),

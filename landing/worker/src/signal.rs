@@ -1,6 +1,6 @@
 //! When to stop.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ready at the first SIGTERM or SIGINT (Ctrl-C). A second one ends the process at once, which is safe at any moment.
 pub async fn stop() {
@@ -8,22 +8,17 @@ pub async fn stop() {
         tracing::error!("signals can't be watched; stop the process with SIGKILL, which is safe");
         return std::future::pending().await;
     };
-    let mut next = async || {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    next().await;
+    either(&mut terminate, &mut interrupt).await;
     tracing::info!("stopping: finishing the batch; a second signal exits at once");
-    tokio::spawn(async {
-        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
-            return;
-        };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+    tokio::spawn(async move {
+        either(&mut terminate, &mut interrupt).await;
         std::process::exit(130);
     });
+}
+
+async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
 }

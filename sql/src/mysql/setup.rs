@@ -9,6 +9,8 @@ use super::server;
 use crate::fault::Fault;
 use crate::session::{Record, Server};
 
+/// Seconds; well above what the pool trusts an idle connection without asking it.
+const IDLE_MIN: u64 = 3;
 /// Below this a list of names may not fit into one statement.
 const PACKET_BYTES_MIN: u64 = 1 << 20;
 
@@ -36,6 +38,7 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
 
 /// The session variables, by the server's kind. Without a strict mode the server cuts what is too long, silently.
 fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
+    let idle = limit;
     let limit = if version.contains("MariaDB") {
         format!("max_statement_time = {}", limit.as_secs_f64())
     } else {
@@ -43,8 +46,11 @@ fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
         format!("max_execution_time = {}", limit.as_millis())
     };
     let lock_wait = lock_wait.as_secs().max(1);
+    // A client that vanished inside a transaction holds its locks until the server gives it up, by default after eight hours (H44).
+    let idle = idle.as_secs().max(IDLE_MIN);
     format!(
-        "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, innodb_lock_wait_timeout = {lock_wait}, {limit}"
+        "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, innodb_lock_wait_timeout = {lock_wait}, \
+         wait_timeout = {idle}, {limit}"
     )
 }
 
@@ -73,6 +79,7 @@ mod tests {
         let (lock_wait, limit) = (Duration::from_millis(300), Duration::from_millis(1_500));
         let maria = settings("10.11.19-MariaDB-0+deb12u1", lock_wait, limit);
         assert!(maria.contains("max_statement_time = 1.5") && maria.contains("innodb_lock_wait_timeout = 1,"), "{maria}");
+        assert!(maria.contains("wait_timeout = 3,"), "{maria}");
         let mysql = settings("9.7.4", lock_wait, limit);
         assert!(mysql.contains("max_execution_time = 1500") && !mysql.contains("max_statement_time"), "{mysql}");
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::{Backend, land_on, live, owner};
-use storage_sql::{ColdKind, ColdOptions, ColdStore, LandError, open};
+use storage_sql::{ColdKind, ColdOptions, ColdStore, LandError, Statement, open, open_through};
 
 use crate::backend::{mysql, server};
 
@@ -98,7 +99,7 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
 
 #[tokio::test]
 async fn a_server_without_strict_mode_cuts_nothing() {
-    let server = with_args(&["--sql-mode="]).await;
+    let server = with_args(&["--sql-mode=", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci"]).await;
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
     // A column that an operator made shorter than the names it has to hold.
@@ -108,6 +109,12 @@ async fn a_server_without_strict_mode_cuts_nothing() {
         other => panic!("{other:?}"),
     }
     land_on(&*store, 0, ann("1234", 1)).await.unwrap();
+    // Nor does it fold names that its collation takes for equal.
+    let names = ["gold", "Gold", "g\u{f6}ld", "gold ", "gold\u{a0}"];
+    land_on(&*store, 0, names.iter().map(|name| live(&owner(name), name, "1", 2)).collect()).await.unwrap();
+    for (name, loaded) in names.iter().zip(store.load(&names.map(owner), 9).await.unwrap()) {
+        assert_eq!(loaded.rows, [live(&owner(name), name, "1", 2)]);
+    }
 }
 
 #[tokio::test]
@@ -140,6 +147,45 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
     server.sql("RENAME TABLE storage.away TO storage.landing_rows").await.unwrap();
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
+}
+
+/// H38: what no row gets past is no row's fault, or an operator's mistake would park everything.
+#[tokio::test]
+async fn a_database_that_refuses_every_row_blames_none() {
+    let backend = mysql().await;
+    let store = open(&backend.options()).await.unwrap();
+    init(&*store).await;
+    backend.sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)").await;
+    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
+    backend.sql("ALTER TABLE landing_rows DROP CONSTRAINT mistake").await;
+    backend.poison().await;
+    let poison = vec![live(&owner("ann"), "poison", "1", 1)];
+    assert!(matches!(land_on(&*store, 0, poison).await, Err(LandError::Refused(_))));
+    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    let owners = store.all_owners(None, 9).await.unwrap();
+    assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
+}
+
+/// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and nothing is blamed on a row.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
+    let server = with_args(&[]).await;
+    let store = open(&options(&server)).await.unwrap();
+    init(&*store).await;
+    for (number, statement) in (1..).zip([Statement::Begin, Statement::Fence, Statement::Upsert, Statement::Commit]) {
+        let gate = Arc::new(Gate::before(statement));
+        let held = open_through(&options(&server), gate.clone()).await.unwrap();
+        let landing = tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
+        gate.reached().await;
+        server.sql("SET GLOBAL read_only = 1").await.unwrap();
+        gate.open();
+        assert_eq!(kind(landing.await.unwrap()), ColdKind::Unwell, "{statement:?}");
+        assert_eq!(kind(land_on(&*store, 0, ann("refused", 10 * number)).await), ColdKind::Unwell);
+        server.sql("SET GLOBAL read_only = 0").await.unwrap();
+        let rows = ann(&number.to_string(), 10 * number - 1);
+        land_on(&*store, 0, rows.clone()).await.unwrap();
+        assert_eq!(store.load(&[owner("ann")], 9).await.unwrap()[0].rows, rows, "{statement:?}");
+    }
 }
 
 #[tokio::test]

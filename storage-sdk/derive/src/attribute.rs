@@ -1,7 +1,7 @@
 //! Reads and checks `#[save_object(…)]`.
 
 use syn::meta::ParseNestedMeta;
-use syn::{Attribute, Error, Field, LitInt, LitStr, Result};
+use syn::{Attribute, Error, Expr, Field, LitInt, LitStr, Result};
 
 /// The most bytes of a logic type, as the table's column has them.
 pub(crate) const LOGIC_TYPE_BYTES_MAX: usize = 64;
@@ -14,6 +14,7 @@ pub(crate) struct Place {
     pub(crate) logic_type: Option<LitStr>,
     pub(crate) field: Option<LitStr>,
     pub(crate) schema_version: Option<LitInt>,
+    pub(crate) durability: Option<Expr>,
 }
 
 impl Place {
@@ -32,10 +33,12 @@ impl Place {
             once(meta, &mut self.field, name(meta, "field", FIELD_BYTES_MAX)?)
         } else if meta.path.is_ident("schema_version") {
             once(meta, &mut self.schema_version, schema_version(meta)?)
+        } else if meta.path.is_ident("durability") {
+            once(meta, &mut self.durability, meta.value()?.parse()?)
         } else if meta.path.is_ident("owner_id") {
             Err(meta.error("owner_id belongs on the field that names the owner, not on the struct"))
         } else {
-            Err(meta.error("unknown save_object attribute; a struct takes logic_type, field and schema_version"))
+            Err(meta.error("unknown save_object attribute; a struct takes logic_type, field, schema_version and durability"))
         }
     }
 }

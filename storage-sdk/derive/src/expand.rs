@@ -34,6 +34,10 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let (id, id_type) = (&owner_id.ident, &owner_id.ty);
     let field = place.field.map(|field| quote!(const FIELD: &'static str = #field;));
     let version = place.schema_version.map(|version| quote!(const SCHEMA_VERSION: u32 = #version;));
+    let durability = place.durability.map(|durability| {
+        let option = quote!(::core::option::Option);
+        quote!(const DURABILITY: #option<::storage_sdk::Durability> = #option::Some(#durability);)
+    });
     // Spanned to the field's type, so that a type that cannot name an owner is reported there.
     let associated = quote_spanned!(id_type.span()=> type OwnerId = #id_type;);
     Ok(quote! {
@@ -42,6 +46,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             const LOGIC_TYPE: &'static str = #logic_type;
             #field
             #version
+            #durability
             #associated
 
             fn owner_id(&self) -> &Self::OwnerId {
@@ -153,7 +158,7 @@ mod tests {
     #[test]
     fn unknown_misplaced_and_repeated_attributes_are_reported_at_their_place() {
         for (attributes, message, place) in [
-            ("#[save_object(logictype = \"p\")]", "a struct takes logic_type, field and schema_version", "logictype"),
+            ("#[save_object(logictype = \"p\")]", "a struct takes logic_type, field, schema_version and durability", "logictype"),
             ("#[save_object(owner_id)]", "owner_id belongs on the field", "owner_id"),
             ("#[save_object(field = \"a\", field = \"b\")]", "given twice", "field = \"b\""),
             ("#[save_object(logic_type = \"a\")] #[save_object(logic_type = \"b\")]", "given twice", "logic_type = \"b\""),

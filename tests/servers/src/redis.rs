@@ -155,6 +155,37 @@ impl RedisServer {
         connection.call(args).await
     }
 
+    /// Makes this server a replica of another one, and returns when it is in sync. Neither may need a password.
+    ///
+    /// # Errors
+    /// A server is down, or they are not in sync within a minute.
+    ///
+    /// # Cancel safety
+    /// A cancelled call may leave it a replica.
+    pub async fn follow(&self, master: &Self) -> Result<()> {
+        master.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await?;
+        self.call(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await?;
+        let line = format!("port={},state=online", self.port());
+        let online = async {
+            while !master.call(&["INFO", "replication"]).await?.text()?.contains(&line) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(Duration::from_secs(60), online).await.context("the replica is not in sync")?
+    }
+
+    /// Makes a replica a master, as a failover does.
+    ///
+    /// # Errors
+    /// The server is down.
+    ///
+    /// # Cancel safety
+    /// A cancelled call may or may not have taken place.
+    pub async fn promote(&self) -> Result<()> {
+        self.call(&["REPLICAOF", "NO", "ONE"]).await.map(drop)
+    }
+
     pub(crate) fn password(&self) -> Option<&str> {
         self.options.password.as_deref()
     }

@@ -118,7 +118,7 @@ struct Half {
 
 impl Half {
     fn is_still(&self, peek: &PartitionPeek) -> bool {
-        peek.oldest == self.oldest && (1..self.whole).contains(&peek.snapshot)
+        peek.oldest() == self.oldest && (1..self.whole).contains(&peek.snapshot)
     }
 }
 
@@ -136,9 +136,9 @@ async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow:
                 seen.remove(&partition);
                 continue;
             }
-            let first = Half { partition, oldest: peek.oldest, whole: peek.snapshot };
+            let first = Half { partition, oldest: peek.oldest(), whole: peek.snapshot };
             let half = seen.entry(partition).or_insert(first);
-            if half.oldest != peek.oldest {
+            if half.oldest != peek.oldest() {
                 *half = first;
             }
             if half.is_still(&peek) {
@@ -156,7 +156,7 @@ async fn taken_over(hot: &dyn HotStore, worker: &mut WorkerProcess, left: &[(Par
     while !open.is_empty() {
         worker.check()?;
         for (partition, peek) in Backlog::read(hot).await?.partitions {
-            let is_finished = |before: &&PartitionPeek| peek.snapshot == 0 || peek.oldest != before.oldest;
+            let is_finished = |before: &&PartitionPeek| peek.snapshot == 0 || peek.oldest() != before.oldest();
             if is_held(&peek, &worker.name) && open.get(&partition).is_some_and(is_finished) {
                 open.remove(&partition);
             }

@@ -1,0 +1,191 @@
+//! Every script on every key that somebody else spoilt: one that refuses has changed nothing (H1, R10).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::{RedisServer, Reply};
+
+use crate::support::*;
+
+const PARTITION: Partition = Partition(0);
+const TTL: Duration = Duration::from_secs(60);
+
+/// The keys that scripts take, those that are hashes first.
+const KEYS: [&str; 14] = [
+    "slug-data:{0}:game:eu:player:ann",
+    "slug-dirty:{0}",
+    "slug-dirty:{0}:saving",
+    "slug-dirty:{0}:error",
+    "slug-dirty:{0}:landed",
+    "slug-dirty:{0}:leaving",
+    "slug-part:{0}",
+    "slug-ops:{0}:0",
+    "slug-ops:{0}:1",
+    "slug-meta",
+    "slug-exist:{0}:game:eu:player:ann",
+    "slug-dirty:{0}:lock",
+    "slug-lease:{0}:game:eu:player:ann",
+    "slug-workers",
+];
+const HASHES: usize = 10;
+
+/// Each script's call, by its name.
+const CALLS: [&str; 23] = [
+    "update",
+    "mutate",
+    "mutate and load",
+    "observe",
+    "fill",
+    "names",
+    "evict",
+    "part_state",
+    "adopt",
+    "raise_landed",
+    "collect",
+    "partition_count",
+    "announce",
+    "lock",
+    "renew",
+    "unlock",
+    "lease",
+    "snapshot",
+    "settle",
+    "park",
+    "probation",
+    "acquit",
+    "relive",
+];
+
+/// Makes one call; answers its failure.
+async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
+    let ann = owner("ann");
+    let (version, held) = (Version::new(5).unwrap(), lock("w"));
+    let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
+    let observed = Observed { marker: Marker::At(Version::MAX), epoch: Epoch(1) };
+    let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
+    let changes = [("bag", Change::Remove), ("gold", Change::Incr(1)), ("name", set("x"))];
+    let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
+    let entry = Entry { raw, mark: Some(Mark { owner: ann.clone(), fields: vec![field("gold")] }), version };
+    match name {
+        "update" => mutate(store, &ann, &[("gold", set("2"))]).await.map(drop),
+        "mutate" => mutate(store, &ann, &changes).await.map(drop),
+        "mutate and load" => {
+            let mutation = mutation(store, &ann, &changes).await;
+            store.mutate(&[(mutation, Some(load))]).await.remove(0).map(drop)
+        }
+        "observe" => store.observe(&[ann]).await.remove(0).map(drop),
+        "fill" => store.fill(&[load]).await.remove(0).map(drop),
+        "names" => store.read(&[Read { owner: ann, fields: Fields::Names }]).await.remove(0).map(drop),
+        "evict" => store.evict(&[ann]).await.remove(0).map(drop),
+        "part_state" => store.partition_states(&[PARTITION]).await.remove(0).map(drop),
+        "adopt" => {
+            let seen = store.partition_states(&[PARTITION]).await.remove(0)?;
+            store
+                .adopt(&[Adopt { partition: PARTITION, seen, epoch: Epoch(9), last_version: version, database: None }])
+                .await
+                .remove(0)
+                .map(drop)
+        }
+        "raise_landed" => store.raise_landed(PARTITION, Epoch(1), Version::MAX).await,
+        "collect" => store.collect(PARTITION, &[(ann, vec![field("gold")])]).await.map(drop),
+        "partition_count" => store.fix_partition_count().await,
+        "announce" => store.announce("w", TTL).await.map(drop),
+        "lock" => store.lock(&[PARTITION], &held, TTL).await.remove(0).map(drop),
+        "renew" => store.renew(&[PARTITION], &held, TTL).await.remove(0).map(drop),
+        "unlock" => store.unlock(&[PARTITION], &held).await.remove(0),
+        "lease" => store.lease(&[ann], TTL).await.remove(0).map(drop),
+        "snapshot" => store.snapshot(PARTITION, &held).await.map(drop),
+        "settle" => {
+            let rows = vec![(ann, field("gold"), version)];
+            let marks = vec![(entry.clone(), version)];
+            store
+                .settle(&Settle {
+                    partition: PARTITION,
+                    lock: Some(held),
+                    epoch: Epoch(1),
+                    landed: version,
+                    marks,
+                    rows,
+                    probation: false,
+                })
+                .await
+                .map(drop)
+        }
+        "probation" => store.probation(PARTITION, &held, TTL).await.map(drop),
+        "acquit" => {
+            let acquit = Acquit {
+                partition: PARTITION,
+                lock: held,
+                window: Window { epoch: Epoch(1), end: Timestamp(1) },
+                entries: vec![entry],
+            };
+            store.acquit(&acquit).await.map(drop)
+        }
+        "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
+        "park" => {
+            let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
+            let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];
+            store.park(&Park { partition: PARTITION, lock: held, epoch: Epoch(1), retry_min: TTL, retry_max: TTL, parked }).await
+        }
+        other => panic!("no call {other}"),
+    }
+}
+
+/// A partition with something in each of its keys.
+async fn fill_all(server: &RedisServer, store: &RedisStore) {
+    server.call(&["FLUSHALL"]).await.unwrap();
+    adopt_all(store, 1).await;
+    let (ann, held) = (owner("ann"), lock("w"));
+    apply_new(store, &ann, &[("gold", set("1")), ("bag", set("1"))]).await;
+    store.lock(&[PARTITION], &held, TTL).await.pop().unwrap().unwrap();
+    store.snapshot(PARTITION, &held).await.unwrap();
+    apply(store, &ann, &[("gold", set("1"))]).await;
+    call(store, "park").await.unwrap();
+    for name in ["lease", "announce", "partition_count"] {
+        call(store, name).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let mut refused: BTreeMap<&str, u32> = BTreeMap::new();
+    for (number, key) in KEYS.into_iter().enumerate() {
+        // Another type; and of hashes, text in place of everything they hold, and a number that is too large.
+        let values = if number < HASHES { &["list", "text", "9007199254740993"][..] } else { &["list"] };
+        for value in values {
+            let mut fresh = false;
+            for name in CALLS {
+                if !fresh {
+                    fill_all(&server, &store).await;
+                    spoil(&server, key, value).await;
+                }
+                let before = dump(&server).await;
+                let result = call(&store, name).await;
+                fresh = result.is_err();
+                if let Err(error) = result {
+                    assert_eq!(dump(&server).await, before, "{name} with {key} as {value}: {error}");
+                    *refused.entry(name).or_default() += 1;
+                }
+            }
+        }
+    }
+    let never: Vec<_> = CALLS.into_iter().filter(|name| !refused.contains_key(name)).collect();
+    assert_eq!(never, ["lock", "lease"], "no spoilt key made these refuse; a lock of another type is somebody else's");
+}
+
+async fn spoil(server: &RedisServer, key: &str, value: &str) {
+    if value == "list" {
+        server.call(&["DEL", key]).await.unwrap();
+        server.call(&["RPUSH", key, "x"]).await.unwrap();
+        return;
+    }
+    let Reply::Array(names) = server.call(&["HKEYS", key]).await.unwrap() else { panic!("{key} is no hash") };
+    for name in names {
+        let Reply::Bytes(name) = name else { panic!("{name:?}") };
+        server.call(&[b"HSET", key.as_bytes(), &name, value.as_bytes()]).await.unwrap();
+    }
+}

@@ -1,0 +1,82 @@
+//! How safe a write is before it is acknowledged: what is asked for, and what was reached.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use storage_config::DurabilitySettings;
+use storage_model::{Durability, Outcome, Owner};
+use tokio::time::timeout;
+
+use crate::core::Core;
+use crate::{Error, Kind, Result};
+
+/// How safe an acknowledged write was at the moment of the acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Safety {
+    /// In the hot tier, marked for landing.
+    Cached,
+    /// In so many replicas of the hot tier too, at least.
+    Replicated {
+        /// How many.
+        replicas: u32,
+    },
+    /// On the disk of the hot tier too, in its append-only file.
+    Fsynced,
+    /// In the database too.
+    Landed,
+}
+
+/// What writes wait for that do not say it themselves.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Defaults {
+    default: Durability,
+    logic_types: BTreeMap<String, Durability>,
+}
+
+impl From<DurabilitySettings> for Defaults {
+    fn from(settings: DurabilitySettings) -> Self {
+        let DurabilitySettings { default, logic_types } = settings;
+        Self { default, logic_types }
+    }
+}
+
+impl Defaults {
+    /// That of the owner's logic type; else what its Rust type says; else that of all.
+    pub(crate) fn of(&self, owner: &Owner, derived: Option<Durability>) -> Durability {
+        self.logic_types.get(owner.logic_type()).copied().or(derived).unwrap_or(self.default)
+    }
+}
+
+/// Refuses numbers that are not possible.
+pub(crate) fn check(durability: Durability) -> Result<()> {
+    if durability.is_possible() {
+        return Ok(());
+    }
+    let (min, max) = (Durability::TIMEOUT.start(), Durability::TIMEOUT.end());
+    let message = format!("{durability:?} is not possible; timeouts are {min:?} to {max:?}, and replicas at least 1");
+    Err(Error::new(Kind::Invalid, message))
+}
+
+impl Core {
+    /// How safe a write is by now that the hot tier has acknowledged; waits for the database if that was asked for. What fails
+    /// here has been applied.
+    pub(crate) async fn secure(&self, owner: &Owner, durability: Durability) -> Result<Safety> {
+        match durability {
+            Durability::Replicated { replicas, .. } => Ok(Safety::Replicated { replicas }),
+            Durability::Fsynced { .. } => Ok(Safety::Fsynced),
+            Durability::Landed { timeout } => self.land(owner, timeout).await.map(|()| Safety::Landed),
+            _ => Ok(Safety::Cached),
+        }
+    }
+
+    async fn land(&self, owner: &Owner, within: Duration) -> Result<()> {
+        // Boxed, so that every other write's future is small.
+        let flushed = match timeout(within, self.tiers.flush(owner).boxed()).await {
+            Ok(flushed) => flushed.map(|_| ()).map_err(Error::from),
+            Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+        };
+        flushed.map_err(|error| error.of(owner).with_outcome(Outcome::Applied))
+    }
+}

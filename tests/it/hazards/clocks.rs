@@ -1,0 +1,71 @@
+//! A clock that is set back while marks wait (H8, H48).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::future::join;
+use storage_config::Settings;
+use storage_landing::drained;
+use storage_model::{ManualClock, Timestamp};
+use storage_sdk::Storage;
+use storage_servers::{RedisOptions, RedisServer};
+use storage_tests::{Stack, World, rows, stack};
+use tokio::time::Instant;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_waits_for_marks_from_before_the_clock_was_set_back_and_not_for_those_made_meanwhile() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions { clock: true, ..RedisOptions::default() }).await?;
+    let stack = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
+    for id in 0..50 {
+        stack.player(&id.to_string()).update([("early", "1")]).await?;
+    }
+    redis.skew(-3_600)?;
+    let (done, mut writes) = (tokio::sync::Notify::new(), 0_u64);
+    let play = async {
+        let finished = done.notified();
+        tokio::pin!(finished);
+        loop {
+            tokio::select! {
+                () = &mut finished => return anyhow::Ok(()),
+                written = stack.player(&(writes % 50).to_string()).update([("late", writes.to_string())]) => drop(written?),
+            }
+            writes += 1;
+        }
+    };
+    let drain = async {
+        let worker = stack.worker();
+        let left = drained(stack.storage.tiers().hot().as_ref(), Instant::now() + Duration::from_secs(60), |_| {}).await;
+        done.notify_one();
+        worker.stop().await?;
+        anyhow::Ok(left?)
+    };
+    let (played, left) = join(play, drain).await;
+    played?;
+    assert_eq!(left?, [], "it ended before its deadline, though writes went on");
+    let early = rows(&stack.database).await?.into_iter().filter(|row| row.name.ends_with("/early")).count();
+    assert_eq!(early, 50);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_mode_lands_everything_when_it_closes_though_the_clock_was_set_back() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let settings = Settings::embedded(folder.path().join("game.db"));
+    let clock = Arc::new(ManualClock::new(Timestamp(2_000_000_000_000_000)));
+    let storage = Storage::builder(settings.clone()).clock(clock.clone()).open().await?;
+    let bytes = storage.scope("game", "eu")?.bytes();
+    for id in 0..200 {
+        bytes.owner("player", id.to_string())?.update([("gold", id.to_string())]).await?;
+    }
+    clock.set(Timestamp(1_000_000_000_000_000));
+    let report = storage.close(Duration::from_secs(30)).await;
+    assert_eq!((report.unlanded, report.errors), (0, 0));
+    let again = Storage::open(settings).await?;
+    let bytes = again.scope("game", "eu")?.bytes();
+    for id in 0..200 {
+        let read = bytes.owner("player", id.to_string())?.get(["gold"]).await?;
+        assert_eq!(read["gold"].as_deref(), Some(id.to_string().as_bytes()));
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of it.
+
+mod clocks;
+mod links;
+mod panics;
+mod pauses;
+mod slots;
+mod stops;
+mod tables;

@@ -1,0 +1,209 @@
+//! A panic in what a storage does by itself (H49).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use storage_config::Settings;
+use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::{RedisStore, redis::RedisOptions};
+use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_model::RandomIds;
+use storage_sdk::{Kind, Storage};
+use storage_servers::RedisServer;
+use storage_sql::{ColdError, ColdOptions, Seam, Statement, open, open_through};
+use storage_tests::{Stack, World, rows, stack, until};
+
+/// Panics the first time that it is asked at a place.
+#[derive(Debug, Default)]
+struct Once {
+    armed: std::sync::atomic::AtomicBool,
+    places: Mutex<Vec<String>>,
+}
+
+impl Once {
+    fn arm(&self, armed: bool) {
+        self.armed.store(armed, Ordering::SeqCst);
+    }
+
+    /// The places where it panicked.
+    fn places(&self) -> Vec<String> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    #[expect(clippy::panic, reason = "it is for that")]
+    fn at(&self, place: String) {
+        if !self.armed.load(Ordering::SeqCst) {
+            return;
+        }
+        {
+            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            if places.contains(&place) {
+                return;
+            }
+            places.push(place.clone());
+        }
+        panic!("on purpose {place}");
+    }
+}
+
+#[async_trait]
+impl Gate for Once {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("before {}", commands.last().unwrap_or(&"")));
+        Ok(())
+    }
+
+    async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("after {}", commands.last().unwrap_or(&"")));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Seam for Once {
+    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
+        self.at(format!("before {statement:?}"));
+        Ok(())
+    }
+
+    async fn after(&self, statement: Statement) -> Result<(), ColdError> {
+        self.at(format!("after {statement:?}"));
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -> Result<()> {
+    let stack = Stack::open().await?;
+    let settings = &stack.settings;
+    let once = Arc::new(Once::default());
+    let hot = RedisOptions {
+        prefix: settings.redis.prefix.clone(),
+        partitions: settings.redis.partitions,
+        gate: Some(once.clone()),
+        ..RedisOptions::new(&stack::redis().await?.url())
+    };
+    let hot = Arc::new(RedisStore::open(hot).await?);
+    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
+    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(&settings.landing) };
+    let worker = LandingWorker::new(Tiers::new(hot, cold, 1_000), options, &RandomIds);
+    once.arm(true);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = worker.clone();
+    let task = tokio::spawn(async move { running.run(async { drop(stopped.await) }).await });
+    for round in 0..10 {
+        for id in 0..40 {
+            stack.player(&id.to_string()).update([("round", round.to_string())]).await?;
+        }
+        stack.landed().await?;
+    }
+    let _ = stop.send(());
+    task.await?;
+    let places = once.places();
+    for step in ["announce", "lock", "peek", "snapshot", "scan", "check_part", "settle", "Begin", "Fence", "Upsert"] {
+        assert!(places.contains(&format!("before {step}")), "no panic before {step}: {places:?}");
+        assert!(places.contains(&format!("after {step}")), "no panic after {step}: {places:?}");
+    }
+    assert!(places.contains(&"after Commit".to_owned()), "{places:?}");
+    let stored = rows(&stack.database).await?;
+    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"9").count()), (40, 40));
+    Ok(())
+}
+
+/// Panics at the rows of a transaction over several partitions.
+#[derive(Debug, Default)]
+struct Crowded {
+    fences: AtomicU32,
+    panics: AtomicU32,
+}
+
+#[async_trait]
+impl Seam for Crowded {
+    #[expect(clippy::panic, reason = "it is for that")]
+    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
+        match statement {
+            Statement::Begin => self.fences.store(0, Ordering::SeqCst),
+            Statement::Fence => drop(self.fences.fetch_add(1, Ordering::SeqCst)),
+            Statement::Upsert if self.fences.load(Ordering::SeqCst) > 1 => {
+                self.panics.fetch_add(1, Ordering::SeqCst);
+                panic!("on purpose, at a crowd");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is() -> Result<()> {
+    let mut world = World::fresh().await?;
+    world.settings.landing.connections = 1;
+    let stack = Stack::with(world).await?;
+    for id in 0..40 {
+        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+    }
+    let crowded = Arc::new(Crowded::default());
+    let cold = open_through(&ColdOptions::from(&stack.settings.sql), crowded.clone()).await?;
+    let tiers = Tiers::new(Arc::clone(stack.storage.tiers().hot()), cold, 1_000);
+    let worker = LandingWorker::new(tiers, LandingOptions::from(&stack.settings.landing), &RandomIds);
+    let task = tokio::spawn(async move { worker.run(std::future::pending()).await });
+    stack.landed().await?;
+    task.abort();
+    assert!(crowded.panics.load(Ordering::SeqCst) > 0, "there was no crowd");
+    assert_eq!(rows(&stack.database).await?.len(), 40);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut settings = Settings::embedded(folder.path().join("game.db"));
+    settings.landing.interval = Duration::from_millis(20);
+    settings.landing.backoff_max = Duration::from_millis(200);
+    let once = Arc::new(Once::default());
+    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
+    let storage = Storage::builder(settings.clone()).cold(cold).open().await?;
+    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    ann.update([("gold", "0")]).await?;
+    once.arm(true);
+    for gold in 1..20 {
+        ann.update([("gold", gold.to_string())]).await?;
+        until("it has landed", async || Ok(storage.stats().await?.marks == 0)).await?;
+    }
+    assert!(once.places().contains(&"before Commit".to_owned()), "{:?}", once.places());
+    assert_eq!(storage.close(Duration::from_secs(30)).await.unlanded, 0);
+    let again = open(&ColdOptions::from(&settings.sql)).await?;
+    assert_eq!(again.load(&[ann.owner().clone()], 9).await?[0].rows[0].cell.value(), b"19");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn maintenance_goes_on_after_a_panic() -> Result<()> {
+    let redis = RedisServer::start(storage_servers::RedisOptions::default()).await?;
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    world.settings.hot.policy_check_interval = Duration::from_secs(1);
+    let once = Arc::new(Once::default());
+    let options = RedisOptions {
+        prefix: world.settings.redis.prefix.clone(),
+        partitions: world.settings.redis.partitions,
+        gate: Some(once.clone()),
+        ..RedisOptions::new(&redis.url())
+    };
+    let hot = Arc::new(RedisStore::open(options).await?);
+    let storage = Storage::builder(world.settings).hot(hot).open().await?;
+    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    ann.update([("gold", "1")]).await?;
+    once.arm(true);
+    until("maintenance has panicked twice", async || Ok(once.places() == ["before info", "after info"])).await?;
+    once.arm(false);
+    redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
+    let refused = async || Ok(ann.update([("gold", "2")]).await.is_err_and(|error| error.kind() == Kind::UnsafeEviction));
+    until("the policy was noticed", refused).await
+}

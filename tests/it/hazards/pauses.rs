@@ -1,0 +1,177 @@
+//! Workers that stand still for longer than their locks last (H26, H27, H29).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+use sqlx::mysql::MySqlConnection;
+use sqlx::{Connection as _, Row as _};
+use storage_tests::{Stack, World, rows, stack, until};
+use tokio::process::{Child, Command};
+
+/// A worker process.
+pub(super) struct Program {
+    child: Child,
+    name: String,
+    log: PathBuf,
+}
+
+impl Program {
+    pub(super) fn start(config: &Path, name: &str) -> Result<Self> {
+        let log = config.with_extension(name);
+        let child = Command::new(env!("CARGO_BIN_EXE_worker"))
+            .args(["run", "--config"])
+            .arg(config)
+            .env("STORAGE__LANDING__WORKER_NAME", name)
+            .stderr(std::fs::File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(Self { child, name: name.to_owned(), log })
+    }
+
+    /// Waits until its log has these words.
+    pub(super) async fn says(&self, words: &str) -> Result<()> {
+        until(&format!("{} says {words:?}", self.name), async || Ok(std::fs::read_to_string(&self.log)?.contains(words))).await
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        let id = i32::try_from(self.child.id().context("the process has ended")?)?;
+        Ok(rustix::process::kill_process(rustix::process::Pid::from_raw(id).context("a process id")?, signal)?)
+    }
+
+    /// Waits for its end; answers its exit code.
+    pub(super) async fn ended(mut self) -> Result<Option<i32>> {
+        storage_tests::stack::bounded("the process has ended", async { Ok(self.child.wait().await?.code()) }).await
+    }
+
+    /// Waits until it holds all partitions, or none.
+    async fn holds(&self, stack: &Stack, all: bool) -> Result<()> {
+        until(&format!("{} holds {}", self.name, if all { "all" } else { "nothing" }), async || {
+            let partitions = stack.backlog().await?.partitions;
+            let mine = partitions.iter().filter(|(_, peek)| peek.holder.as_ref() == Some(&self.name)).count();
+            Ok(mine == if all { partitions.len() } else { 0 })
+        })
+        .await
+    }
+}
+
+/// A world with short locks, its settings file, and a table that refuses a version that falls.
+async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
+    let mut world = World::fresh().await?;
+    world.text =
+        world.text.replace("lock_ttl = \"2s\"", "lock_ttl = \"1s\"").replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"");
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    // Small batches, so that a pass has many steps to stand still at.
+    std::fs::write(&config, format!("{}batch_rows = 5\n", world.text))?;
+    let stack = Stack::with(world).await?;
+    let mut connection = MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql(
+        "CREATE TABLE fallen (field VARBINARY(255), old BIGINT UNSIGNED, new BIGINT UNSIGNED) ENGINE = InnoDB; \
+         CREATE TRIGGER falling BEFORE UPDATE ON landing_rows FOR EACH ROW \
+         IF NEW.up_version < OLD.up_version OR (NEW.up_version = OLD.up_version AND NEW.value <> OLD.value) THEN \
+         INSERT INTO fallen VALUES (OLD.field, OLD.up_version, NEW.up_version); END IF",
+    )
+    .execute(&mut connection)
+    .await?;
+    connection.close().await?;
+    Ok((folder, config, stack))
+}
+
+/// How many rows were replaced by older ones.
+async fn fallen(database: &str) -> Result<i64> {
+    let mut connection = MySqlConnection::connect(database).await?;
+    let count = sqlx::query("SELECT COUNT(*) FROM fallen").fetch_one(&mut connection).await?.try_get(0)?;
+    connection.close().await?;
+    Ok(count)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stood_still_for_three_lives_of_its_locks_does_no_harm_when_it_goes_on() -> Result<()> {
+    const PAUSES: u64 = 2;
+    let (_folder, config, stack) = watched_world().await?;
+    let players: Vec<_> = (0..40).map(|id| stack.player(&format!("{id:02}"))).collect();
+    let mut round = 0_u64;
+    let mut write = async |rounds: u64| -> Result<u64> {
+        for _ in 0..rounds {
+            round += 1;
+            for player in &players {
+                player.update([("a", round.to_string()), ("b", round.to_string())]).await?;
+            }
+        }
+        Ok(round)
+    };
+    let sleeper = Program::start(&config, "sleeper")?;
+    sleeper.holds(&stack, true).await?;
+    for pause in 0..PAUSES {
+        write(3).await?;
+        // Each time at another moment of the pass: right away, or after some of it.
+        let before = stack.backlog().await?.marks();
+        if pause % 2 == 1 {
+            until("some of it has landed", async || Ok(stack.backlog().await?.marks() < before)).await?;
+        }
+        sleeper.signal(Signal::STOP)?;
+        write(1).await?;
+        // Its locks run out three times over; another worker takes all, lands it, and leaves.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let heir = Program::start(&config, "heir")?;
+        heir.holds(&stack, true).await?;
+        stack.landed().await?;
+        write(1).await?;
+        sleeper.signal(Signal::CONT)?;
+        write(3).await?;
+        stack.landed().await?;
+        heir.signal(Signal::TERM)?;
+        assert_eq!(heir.ended().await?, Some(0));
+        sleeper.holds(&stack, true).await?;
+    }
+    let last = write(1).await?.to_string();
+    stack.landed().await?;
+    sleeper.signal(Signal::TERM)?;
+    assert_eq!(sleeper.ended().await?, Some(0));
+    let stored = rows(&stack.database).await?;
+    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == last.as_bytes()).count()), (80, 80));
+    assert_eq!(fallen(&stack.database).await?, 0, "a row was replaced by an older one");
+    assert_eq!(stack.storage.stats().await?.error_marks, 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_stands_still_inside_a_transaction_holds_its_rows_only_for_a_while() -> Result<()> {
+    let (_folder, config, stack) = watched_world().await?;
+    let text = std::fs::read_to_string(&config)?.replace("[landing]", "statement_timeout = \"3s\"\n[landing]");
+    std::fs::write(&config, text)?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "1")]).await?;
+    let mut blocker = MySqlConnection::connect(&stack.database).await?;
+    let partition = ann.owner().partition(8).0;
+    until("the record is there", async || {
+        let held = sqlx::query("SELECT 1 FROM landing_partition WHERE partition_id = ? FOR UPDATE").bind(partition);
+        sqlx::raw_sql("BEGIN").execute(&mut blocker).await?;
+        Ok(held.fetch_optional(&mut blocker).await?.is_some())
+    })
+    .await?;
+    let sleeper = Program::start(&config, "sleeper")?;
+    until("it waits for the fence", async || {
+        let waits = "SELECT COUNT(*) FROM information_schema.innodb_lock_waits";
+        let list = stack::mariadb().await?.sql(waits).await?;
+        Ok(list.trim() != "0")
+    })
+    .await?;
+    sleeper.signal(Signal::STOP)?;
+    // The server now carries the fence out and waits for a client that says nothing.
+    sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await?;
+    let heir = Program::start(&config, "heir")?;
+    stack.landed().await?;
+    sleeper.signal(Signal::CONT)?;
+    ann.update([("gold", "2")]).await?;
+    stack.landed().await?;
+    for program in [heir, sleeper] {
+        program.signal(Signal::TERM)?;
+        assert_eq!(program.ended().await?, Some(0));
+    }
+    assert_eq!(rows(&stack.database).await?.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"2"]);
+    assert_eq!(fallen(&stack.database).await?, 0);
+    Ok(())
+}

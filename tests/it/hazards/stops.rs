@@ -1,0 +1,86 @@
+//! Workers that are told to stop, whatever they are at (H48).
+
+use anyhow::Result;
+use rustix::process::Signal;
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_tests::{Stack, World, rows, stack, until};
+
+use super::pauses::Program;
+
+/// A world with a database of its own, and its settings file.
+async fn own_database() -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, world.text.replace("[landing]", "statement_timeout = \"5s\"\nacquire_timeout = \"1s\"\n[landing]"))?;
+    Ok((mariadb, folder, config, Stack::with(world).await?))
+}
+
+async fn play(stack: &Stack, value: &str) -> Result<()> {
+    for id in 0..40 {
+        stack.player(&id.to_string()).update([("gold", value.to_owned())]).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Result<()> {
+    let (mariadb, _folder, config, stack) = own_database().await?;
+    let free = async || anyhow::Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_none()));
+    for round in 0..6_u32 {
+        play(&stack, &round.to_string()).await?;
+        let worker = Program::start(&config, "stopped")?;
+        let marks = stack.backlog().await?.marks();
+        match round {
+            // Before it holds anything, once it does, and in the middle of landing.
+            0 => worker.says("landing").await?,
+            1 => until("it holds something", async || Ok(!free().await?)).await?,
+            2 | 3 => until("it has begun", async || Ok(stack.backlog().await?.marks() < marks)).await?,
+            // While the database does not answer: a batch that hangs is given up after its time.
+            4 => {
+                stack.landed().await?;
+                mariadb.pause()?;
+                play(&stack, "late").await?;
+                let taken = async || Ok(stack.backlog().await?.partitions.iter().any(|(_, peek)| peek.snapshot > 0));
+                until("it is at a batch", taken).await?;
+            }
+            _ => stack.landed().await?,
+        }
+        worker.signal(Signal::TERM)?;
+        assert_eq!(worker.ended().await?, Some(0), "round {round}");
+        assert!(free().await?, "round {round}: locks are left");
+        mariadb.resume()?;
+    }
+    play(&stack, "last").await?;
+    let worker = Program::start(&config, "next")?;
+    stack.landed().await?;
+    worker.signal(Signal::TERM)?;
+    assert_eq!(worker.ended().await?, Some(0));
+    let stored = rows(&stack.database).await?;
+    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"last").count()), (40, 40));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one_goes_on() -> Result<()> {
+    let (mariadb, _folder, config, stack) = own_database().await?;
+    let hangs = Program::start(&config, "hangs")?;
+    play(&stack, "1").await?;
+    stack.landed().await?;
+    mariadb.pause()?;
+    play(&stack, "2").await?;
+    until("it is at a batch", async || Ok(stack.backlog().await?.partitions.iter().any(|(_, peek)| peek.snapshot > 0))).await?;
+    hangs.signal(Signal::TERM)?;
+    hangs.says("a second signal exits at once").await?;
+    hangs.signal(Signal::TERM)?;
+    assert_eq!(hangs.ended().await?, Some(130));
+    mariadb.resume()?;
+    let worker = Program::start(&config, "next")?;
+    stack.landed().await?;
+    worker.signal(Signal::TERM)?;
+    assert_eq!(worker.ended().await?, Some(0));
+    let stored = rows(&stack.database).await?;
+    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"2").count()), (40, 40));
+    Ok(())
+}
