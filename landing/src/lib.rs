@@ -35,4 +35,4 @@ pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use pressure::Pressure;
 pub use run::LandingWorker;
-pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};
+pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

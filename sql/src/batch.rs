@@ -48,3 +48,22 @@ pub struct PartitionRecord {
     /// The database server that answered, the same for all records of one answer.
     pub database: DatabaseId,
 }
+
+/// A partition's epoch that is to rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Raise {
+    /// The partition.
+    pub partition: Partition,
+    /// The epoch that was seen; another stays as it is.
+    pub seen: Epoch,
+    /// The new epoch is one above this and the one seen.
+    pub above: Epoch,
+}
+
+impl Raise {
+    /// To the next epoch.
+    #[must_use]
+    pub fn by_one(partition: Partition, seen: Epoch) -> Self {
+        Self { partition, seen, above: seen }
+    }
+}

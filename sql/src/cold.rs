@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
 
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
-use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Seam};
+use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Raise, Seam};
 use crate::{land, owners, partition, read, schema};
 
 /// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
@@ -160,11 +160,11 @@ impl<E: Engine> ColdStore for Cold<E> {
         self.work(Role::Read, "partitions", async |exec| partition::records(exec, partitions).await).await
     }
 
-    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError> {
-        if seen.is_empty() {
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if raises.is_empty() {
             return Ok(Vec::new());
         }
-        self.work(Role::Write, "raise", async |exec| partition::raise(exec, seen).await).await
+        self.work(Role::Write, "raise", async |exec| partition::raise(exec, raises).await).await
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::read::version;
 use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
-use crate::{ColdError, ColdKind, PartitionRecord, Statement};
+use crate::{ColdError, ColdKind, PartitionRecord, Raise, Statement};
 
 /// Under this name the partition count is stored.
 const COUNT: &str = "partitions";
@@ -30,40 +30,41 @@ pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partit
 }
 
 /// Raises the epoch of each partition that still has the one seen; returns all records as they are then, in the order given.
-pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, Fault> {
+pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<PartitionRecord>, Fault> {
     exec.begin().await?;
-    let work = raise_open(exec, seen).await;
+    let work = raise_open(exec, raises).await;
     exec.end(work).await
 }
 
-async fn raise_open<S: Session>(exec: &mut Exec<S>, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, Fault> {
+async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<PartitionRecord>, Fault> {
     // ORDER: all records are locked first, ascending as the fences of landings are; this waits for the landings under way.
-    let all: BTreeSet<Partition> = seen.iter().map(|(partition, _)| *partition).collect();
+    let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let all: Vec<Partition> = all.into_iter().collect();
     for chunk in all.chunks(MANY_MAX) {
         let ids = padded(chunk);
         let args: Vec<_> = ids.iter().copied().map(id).collect();
         exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
     }
-    for (epoch, partitions) in by_epoch(seen) {
+    for ((seen, next), partitions) in by_epoch(raises) {
         for chunk in partitions.chunks(MANY_MAX) {
             let ids = padded(chunk);
-            let mut args = vec![Arg::Number(epoch.0)];
+            let mut args = vec![Arg::Number(next.0), Arg::Number(seen.0)];
             args.extend(ids.iter().copied().map(id));
             exec.execute(Statement::RaisePartitions, ids.len(), &args).await?;
         }
     }
-    let asked: Vec<Partition> = seen.iter().map(|(partition, _)| *partition).collect();
+    let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
     records(exec, &asked).await
 }
 
-/// Which partitions were seen at each epoch, the highest epoch first: so none that is named twice is raised twice.
-fn by_epoch(seen: &[(Partition, Epoch)]) -> impl Iterator<Item = (Epoch, Vec<Partition>)> {
-    let mut groups: BTreeMap<Epoch, BTreeSet<Partition>> = BTreeMap::new();
-    for (partition, epoch) in seen {
-        groups.entry(*epoch).or_default().insert(*partition);
+/// Which partitions go from which epoch to which, the highest epoch seen first: so none that is named twice is raised twice.
+fn by_epoch(raises: &[Raise]) -> impl Iterator<Item = ((Epoch, Epoch), Vec<Partition>)> {
+    let mut groups: BTreeMap<(Epoch, Epoch), BTreeSet<Partition>> = BTreeMap::new();
+    for raise in raises {
+        let next = Epoch(raise.seen.max(raise.above).0.saturating_add(1));
+        groups.entry((raise.seen, next)).or_default().insert(raise.partition);
     }
-    groups.into_iter().rev().map(|(epoch, partitions)| (epoch, partitions.into_iter().collect()))
+    groups.into_iter().rev().map(|(epochs, partitions)| (epochs, partitions.into_iter().collect()))
 }
 
 /// Stores the count if none is stored; returns the one that is stored then, as it is written there.

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
 
-use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord};
+use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise};
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
 ///
@@ -50,10 +50,10 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// The records of these partitions, in the order asked. A partition without a record has epoch 0 and version 0.
     async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError>;
 
-    /// Raises the epoch of each partition by one, if it still is the one given, in one transaction that waits for landings under
+    /// Raises the epoch of each partition above those given, if it still is the one seen, in one transaction that waits for landings under
     /// way; returns all records as they are after it, in the order given. A record that moved is returned as it is, not raised.
     /// After it no landing transaction of an earlier epoch commits.
-    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError>;
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError>;
 
     /// Why this database may forget what it committed when it crashes, naming its setting; none if a commit survives that.
     async fn forgets(&self) -> Result<Option<String>, ColdError>;

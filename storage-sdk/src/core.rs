@@ -205,7 +205,7 @@ impl Core {
                     HotKind::Unprepared(_) if Instant::now() >= until => {
                         return Err(self.given_up(&mutation, unknown, error.into()));
                     }
-                    HotKind::Unprepared(partition) => match self.tiers.prepare_or_trust(partition).await {
+                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_or_trust(partition)).await {
                         Ok(()) => None,
                         Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
                     },

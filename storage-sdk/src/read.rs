@@ -138,7 +138,7 @@ impl Core {
                 Ok(read) => return Ok(read),
                 Err(error) if Instant::now() + pause >= until => return Err(error.into()),
                 Err(error) => match error.kind {
-                    HotKind::Unprepared(partition) => self.tiers.prepare_or_trust(partition).await?,
+                    HotKind::Unprepared(partition) => Box::pin(self.tiers.prepare_or_trust(partition)).await?,
                     HotKind::Interrupted | HotKind::Unavailable => {
                         sleep(pause).await;
                         pause = (pause * 2).min(REPEAT_MAX);

@@ -14,7 +14,7 @@ local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'th
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
-if not proved(load, hash, mark, r, version) then return { 'refused' } end
+if not proved(load, hash, mark, r) then return { 'refused' } end
 if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
   if load.complete and mark == '?' then call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl)) end
   return { 'filled', {} }

@@ -37,11 +37,11 @@ local load_at = 7 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
-local needs_load = { 'load', observed(hash, mark, version), r.epoch }
+local needs_load = { 'load', observed(hash, mark), r.epoch }
 local marks = hash and hash.marks or 0
 -- While the partition is served unverified, nothing that was loaded can be proved.
 local load = not r.unverified and #ARGV >= load_at and load_of(load_at) or nil
-if load and not proved(load, hash, mark, r, version) then load = nil end
+if load and not proved(load, hash, mark, r) then load = nil end
 if hash then version = hash.version end
 
 -- The owner as the changes find it: the hash, and what the load adds.

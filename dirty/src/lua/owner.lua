@@ -36,11 +36,12 @@ local function marker(key, r)
   return text, number(text, 'the exist marker')
 end
 
--- The marker as a reader remembers it: one below the marker while the hash holds unlanded data, since rows that are read now are
--- behind it. They may join that hash (R7), but equal no later marker, and lie below the birth of any hash that follows.
-local function observed(hash, mark, version)
-  if hash and hash.marks > 0 then return digits(version - 1) end
-  return mark
+-- The marker as a reader remembers it; of a hash its version, which the marker repeats unless somebody deleted it. One below while
+-- the hash holds unlanded data, since rows that are read now are behind it. They may join that hash (R7), but equal no later
+-- marker, and lie below the birth of any hash that follows.
+local function observed(hash, mark)
+  if hash and hash.marks > 0 then return digits(hash.version - 1) end
+  return hash and digits(hash.version) or mark
 end
 
 -- ARGV from `at` on: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row.
@@ -59,10 +60,10 @@ local function load_of(at)
 end
 
 -- Whether nothing happened since the load observed the owner that could make its rows stale.
-local function proved(load, hash, mark, r, version)
+local function proved(load, hash, mark, r)
   if load.epoch ~= r.epoch then return false end
   if hash and hash.generation >= r.generation then return hash.born <= load.version end
-  return observed(hash, mark, version) == load.marker -- no hash; or a suspect one, with whose version the rows are compared
+  return observed(hash, mark) == load.marker -- no hash; or a suspect one, with whose version the rows are compared
 end
 
 -- What is to be written to a hash: names to values, and names to drop. A later call about a name overrides an earlier one.

@@ -12,7 +12,7 @@ local load = load_of(1)
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
-if not proved(load, hash, mark, r, version) then return { 'refused' } end
+if not proved(load, hash, mark, r) then return { 'refused' } end
 if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
   return { 'proved', {}, {}, {}, '', '' }
 end

@@ -45,7 +45,7 @@ else
   local hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$'))
   if not last or not marks or not hash_generation then return redis.error_reply('CORRUPT the reserved fields of the owner hash') end
   if hash_generation < generation then
-    return { 'load', marks > 0 and format('%.0f', last - 1) or call('GET', KEYS[2]) or '?', r[3] }
+    return { 'load', format('%.0f', marks > 0 and last - 1 or last), r[3] }
   end
 end
 local version = math.max(source + 2, now, last + 2)

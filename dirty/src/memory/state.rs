@@ -88,13 +88,15 @@ impl PartState {
         Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks })
     }
 
-    /// The marker as a reader remembers it. While marks name the hash, the cold tier may be behind it: rows that are read now
+    /// The marker as a reader remembers it; of a hash its version. While marks name the hash, the cold tier may be behind it: rows that are read now
     /// may only ever be taken together with this very hash, never alone once it has landed and gone. One below the marker says
     /// so: it equals no later marker, lies below the birth of any hash that follows, and not below that of this one.
     pub(super) fn observed_marker(&self, owner: &Owner) -> Marker {
-        let marker = self.markers.get(owner);
-        let dirty = self.hashes.get(owner).is_some() && self.marks.outstanding(owner) > 0;
-        if dirty && !broken("R7-beside") { Marker::At(before(marker.version())) } else { marker }
+        match self.hashes.get(owner) {
+            Some(hash) if self.marks.outstanding(owner) > 0 && !broken("R7-beside") => Marker::At(before(hash.version)),
+            Some(hash) => Marker::At(hash.version),
+            None => self.markers.get(owner),
+        }
     }
 
     /// Gives the hash of an owner whose last mark went the time to live of landed data, or drops it if that was asked for.

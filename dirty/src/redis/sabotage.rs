@@ -37,11 +37,11 @@ const BREAKS: &[Break] = &[
     ),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
-    ("R7-marker", "fill", "return observed(hash, mark, version) == load.marker", "return true"),
+    ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),
     // Rows that were read beside unlanded data may outlive it.
-    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
-    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
-    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(version - 1) end", ""),
+    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
+    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
+    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
     ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),

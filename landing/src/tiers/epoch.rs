@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
 use storage_model::sabotage::broken;
-use storage_model::{DatabaseId, Epoch, Partition};
-use storage_sql::PartitionRecord;
+use storage_model::{DatabaseId, Partition};
+use storage_sql::{PartitionRecord, Raise};
 
 use super::{TierError, Tiers};
 
@@ -18,9 +18,7 @@ pub enum Need {
     /// Nothing: record, incarnation and epoch agree.
     Nothing,
     /// The database's epoch must rise first, so that no landing of the past commits.
-    Raise(Epoch),
-    /// The database's epoch is ahead already; the record follows.
-    Adopt,
+    Raise(Raise),
     /// A commit was not settled: `landed` follows the database.
     Landed,
 }
@@ -29,17 +27,19 @@ pub enum Need {
 /// recorded, since marks go on probation.
 #[must_use]
 pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
-    let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
-        return Need::Raise(cold.epoch);
-    };
+    let recorded = state.record.as_ref().map(|record| record.epoch).unwrap_or_default();
+    let raise = Need::Raise(Raise { partition: cold.partition, seen: cold.epoch, above: recorded });
+    let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else { return raise };
     match cold.epoch.cmp(&record.epoch) {
-        std::cmp::Ordering::Greater => Need::Adopt,
+        // Whoever raised it was lost before the record followed; or lands from another hot tier, such as the one that has taken
+        // over while this one goes on without knowing it. With an epoch of its own for each, what one lands is seen by the other.
+        std::cmp::Ordering::Greater => raise,
         // The database is an older copy of itself: it has to overtake what the hot tier has seen.
-        std::cmp::Ordering::Less => Need::Raise(cold.epoch),
+        std::cmp::Ordering::Less => raise,
         // It is another server, which may lack what was settled; or nothing says which one that was landed to.
-        std::cmp::Ordering::Equal if is_another(record.database, cold.database, watched) => Need::Raise(cold.epoch),
+        std::cmp::Ordering::Equal if is_another(record.database, cold.database, watched) => raise,
         // It lost commits that were settled. A new epoch makes both agree on what it still has.
-        std::cmp::Ordering::Equal if record.landed > cold.last_version => Need::Raise(cold.epoch),
+        std::cmp::Ordering::Equal if record.landed > cold.last_version => raise,
         std::cmp::Ordering::Equal if record.landed < cold.last_version => Need::Landed,
         std::cmp::Ordering::Equal => Need::Nothing,
     }
@@ -78,12 +78,10 @@ impl Tiers {
         let records = self.cold.partitions(partitions).await?;
         let mut again = Vec::new();
         let mut raises = Vec::new();
-        let mut adopts = Vec::new();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match need(&seen, record, self.has_probation()) {
                 Need::Nothing => continue,
-                Need::Raise(epoch) => raises.push((partition, epoch, seen)),
-                Need::Adopt => adopts.push(self.adoption(partition, seen, record)),
+                Need::Raise(raise) => raises.push((raise, seen)),
                 Need::Landed => {
                     // One that moved meanwhile is looked at again.
                     let _ = self.hot.raise_landed(partition, record.epoch, record.last_version).await;
@@ -92,14 +90,16 @@ impl Tiers {
             again.push(partition);
         }
         if !raises.is_empty() {
-            let seen: Vec<_> = raises.iter().map(|(partition, epoch, _)| (*partition, *epoch)).collect();
-            let raised = self.cold.raise(&seen).await?;
-            adopts.extend(
-                raises.into_iter().zip(raised).map(|((partition, _, seen), record)| self.adoption(partition, seen, record)),
-            );
+            let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
+            let raised = self.cold.raise(&asked).await?;
+            let adopts: Vec<Adopt> = raises
+                .into_iter()
+                .zip(raised)
+                .map(|((raise, seen), record)| self.adoption(raise.partition, seen, record))
+                .collect();
+            // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
+            self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
         }
-        // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
-        self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
         Ok(again)
     }
 

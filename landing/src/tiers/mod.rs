@@ -1,10 +1,11 @@
-//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once.
+//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once, comparing both.
 
 mod epoch;
 mod flush;
 mod load;
 mod suspect;
 mod unverified;
+mod verify;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ pub use epoch::{Need, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
 pub use suspect::is_suspect;
+pub use verify::{Compared, Conflict, Difference};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
 #[derive(Debug, Clone)]

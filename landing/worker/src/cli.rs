@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use futures::future::LocalBoxFuture;
 
-use crate::{demo, drain, errors, export, import, migrate, run, status};
+use crate::{demo, drain, errors, export, import, migrate, run, status, verify};
 
 /// Lands what game servers wrote into Redis in a database, and looks after it.
 #[derive(Debug, Parser)]
@@ -23,6 +24,8 @@ enum Command {
     Drain(drain::Args),
     /// Show what waits to be landed, for how long, and who lands it
     Status(status::Args),
+    /// Compare what Redis holds with what has landed: 0 if they agree, else 1 with a list of conflicts
+    Verify(verify::Args),
     /// List what the database refused, with its reasons
     Errors(errors::Args),
     /// Create or upgrade the schema
@@ -61,16 +64,19 @@ pub fn main(cli: Cli) -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    match cli.command {
-        Command::Run(args) => run::run(args).await,
-        Command::Drain(args) => drain::run(args).await,
-        Command::Status(args) => status::run(args).await,
-        Command::Errors(args) => errors::run(args).await,
-        Command::Migrate(args) => migrate::run(args).await,
-        Command::Import(args) => import::run(args).await,
-        Command::Export(args) => export::run(args).await,
-        Command::Demo(args) => demo::run(args).await,
-    }
+    // Each is large, and only one of them is needed.
+    let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = match cli.command {
+        Command::Run(args) => Box::pin(run::run(args)),
+        Command::Drain(args) => Box::pin(drain::run(args)),
+        Command::Status(args) => Box::pin(status::run(args)),
+        Command::Verify(args) => Box::pin(verify::run(args)),
+        Command::Errors(args) => Box::pin(errors::run(args)),
+        Command::Migrate(args) => Box::pin(migrate::run(args)),
+        Command::Import(args) => Box::pin(import::run(args)),
+        Command::Export(args) => Box::pin(export::run(args)),
+        Command::Demo(args) => Box::pin(demo::run(args)),
+    };
+    command.await
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

@@ -5,6 +5,7 @@
 //! | [`run`] | `run`: land until told to stop |
 //! | [`drain`] | `drain`: land everything marked so far, then exit |
 //! | [`status`] | `status`: what waits, and who lands it |
+//! | [`verify`] | `verify`: whether both tiers say the same of what has landed |
 //! | [`errors`] | `errors`: list what the database refused, and try it again |
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`]) |
@@ -24,5 +25,6 @@ pub mod progress;
 pub mod run;
 pub mod signal;
 pub mod status;
+pub mod verify;
 
 pub use cli::{Cli, main};

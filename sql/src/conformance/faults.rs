@@ -7,7 +7,7 @@ use storage_model::{Epoch, Partition};
 
 use super::gate::{Gate, Losing, Lost};
 use super::{Harness, fence, land_on, live, owner};
-use crate::{Batch, ColdKind, LandError, SchemaState, Statement, migrate, open, open_through, pending_sql, schema_state};
+use crate::{Batch, ColdKind, LandError, Raise, SchemaState, Statement, migrate, open, open_through, pending_sql, schema_state};
 
 fn kind(error: &LandError) -> Option<ColdKind> {
     match error {
@@ -150,7 +150,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
         assert_eq!(h.rows(&ann).await.len(), 200);
     }
     h.land(vec![live(&ann, "after", "1", 9_999)]).await;
-    let raised = h.store.raise(&[(Partition(0), Epoch(1))]).await.unwrap();
+    let raised = h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
     assert_eq!(raised[0].epoch, Epoch(2));
 }
 

@@ -6,7 +6,7 @@ use storage_model::{DatabaseId, Epoch, Partition, Version};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Statement};
+use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Raise, Statement};
 
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
     PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), database }
@@ -89,7 +89,7 @@ pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
 pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
     land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)]).await.unwrap();
-    let seen = |epoch| [(Partition(4), Epoch(epoch))];
+    let seen = |epoch| [Raise::by_one(Partition(4), Epoch(epoch))];
     assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
     assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
     assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [record(h.database, 4, 2, 50)]);
@@ -98,11 +98,20 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     assert_eq!(raises.iter().flatten().count(), 6, "{raises:?}");
 }
 
+/// A database that is an older copy of itself overtakes at once what the hot tier has seen.
+pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
+    h.init(&[4, 5]).await;
+    let jump = |partition, above| Raise { partition: Partition(partition), seen: Epoch(1), above: Epoch(above) };
+    let raised = h.store.raise(&[jump(4, 100), jump(5, 0)]).await.unwrap();
+    assert_eq!(raised, [record(h.database, 4, 101, 0), record(h.database, 5, 2, 0)]);
+    assert_eq!(h.store.raise(&[jump(4, 200)]).await.unwrap(), [record(h.database, 4, 101, 0)], "it moved meanwhile");
+}
+
 /// A first contact initialises all partitions at once; the order of the answers is that of the questions.
 pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     let all: Vec<u32> = (0..700).rev().collect();
     h.init(&all).await;
-    let seen = [(Partition(9), Epoch(1)), (Partition(2), Epoch(0)), (Partition(900), Epoch(0)), (Partition(9), Epoch(2))];
+    let seen = [(9, 1), (2, 0), (900, 0), (9, 2)].map(|(partition, epoch)| Raise::by_one(Partition(partition), Epoch(epoch)));
     let records = h.store.raise(&seen).await.unwrap();
     assert_eq!(
         records,
@@ -113,7 +122,7 @@ pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
 /// R14: after a raise, what was read before it cannot land.
 pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     h.init(&[0]).await;
-    h.store.raise(&[(Partition(0), Epoch(1))]).await.unwrap();
+    h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
     let batch = Batch { fences: vec![fence(0, 1, 0, 5)], rows: vec![live(&owner("ann"), "gold", "1", 5)] };
     assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(0)])));
     assert!(h.rows(&owner("ann")).await.is_empty());
@@ -130,7 +139,7 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     let landed = tokio::spawn(async move { land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await });
     gate.reached().await;
     let store = Arc::clone(&h.store);
-    let raised = tokio::spawn(async move { store.raise(&[(Partition(0), Epoch(1))]).await });
+    let raised = tokio::spawn(async move { store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await });
     tokio::task::yield_now().await;
     assert_eq!(
         h.store.partitions(&[Partition(0)]).await.unwrap(),

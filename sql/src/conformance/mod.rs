@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 
-use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Seam, open, open_through};
+use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Seam, open, open_through};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
@@ -62,8 +62,8 @@ impl Harness {
 
     /// Gives these partitions records of epoch 1, as a first contact does.
     pub async fn init(&self, partitions: &[u32]) {
-        let seen: Vec<_> = partitions.iter().map(|&p| (Partition(p), Epoch(0))).collect();
-        for record in self.store.raise(&seen).await.unwrap() {
+        let raises: Vec<_> = partitions.iter().map(|&p| Raise::by_one(Partition(p), Epoch(0))).collect();
+        for record in self.store.raise(&raises).await.unwrap() {
             assert_eq!((record.epoch, record.last_version), (Epoch(1), Version::ZERO));
         }
     }
@@ -150,6 +150,7 @@ macro_rules! conformance_cases {
                 a_fence_of_another_database_keeps_the_whole_batch_out
                 a_database_that_goes_on_keeps_its_identity
                 a_partition_without_a_record_is_fenced
+                an_epoch_jumps_above_the_one_that_is_asked_for
                 the_epoch_is_raised_only_from_the_one_seen
                 many_partitions_are_raised_in_one_call
                 no_landing_of_an_earlier_epoch_commits_after_a_raise

@@ -21,7 +21,7 @@ fn options(server: &MariaDbServer) -> ColdOptions {
 }
 
 async fn init(store: &dyn ColdStore) {
-    store.raise(&[(Partition(0), Epoch(0))]).await.unwrap();
+    store.raise(&[storage_sql::Raise::by_one(Partition(0), Epoch(0))]).await.unwrap();
 }
 
 fn ann(value: &str, version: u64) -> Vec<Row> {

@@ -167,7 +167,7 @@ async fn landing_goes_on_after(statement: Statement) -> Result<()> {
     let world = World::fresh().await?;
     let (proxy, url) = proxied(&world.database).await?;
     let direct = open(&ColdOptions::new(&world.database)).await?;
-    direct.raise(&[(storage_model::Partition(0), storage_model::Epoch(0))]).await?;
+    direct.raise(&[storage_sql::Raise::by_one(storage_model::Partition(0), storage_model::Epoch(0))]).await?;
     let second = Duration::from_secs(1);
     let options =
         ColdOptions { statement_timeout: second, connect_timeout: second, acquire_timeout: second, ..ColdOptions::new(url) };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use storage_model::sabotage::broken;
 use storage_model::{Cell, DatabaseId, Epoch, Field, Row, Version};
-use storage_sql::{Fence, PartitionRecord};
+use storage_sql::{Fence, PartitionRecord, Raise};
 
 use crate::bounds::Bounds;
 use crate::names::{PARTITION, owner};
@@ -68,9 +68,9 @@ impl Cold {
     }
 
     /// Raises the epoch, if it still is the one seen.
-    pub(super) fn raise(&mut self, seen: Epoch) {
-        if self.record.epoch == seen || broken("R14-raised-blindly") {
-            self.record.epoch = Epoch(self.record.epoch.0 + 1);
+    pub(super) fn raise(&mut self, raise: Raise) {
+        if self.record.epoch == raise.seen || broken("R14-raised-blindly") {
+            self.record.epoch = Epoch(self.record.epoch.max(raise.above).0 + 1);
         }
     }
 

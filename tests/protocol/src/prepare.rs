@@ -6,7 +6,7 @@ use storage_dirty::memory::{PartState, record};
 use storage_dirty::{Adopt, PartitionState};
 use storage_landing::tiers::{Need, need};
 use storage_model::{Epoch, Version};
-use storage_sql::PartitionRecord;
+use storage_sql::{PartitionRecord, Raise};
 
 use crate::bounds::Bounds;
 use crate::cold::Cold;
@@ -16,12 +16,15 @@ use crate::worker::Worker;
 use crate::world::{World, held};
 use crate::{Take, step};
 
+/// Those who prepare at once can overtake each other again and again; beyond this epoch only the first one goes on.
+const OVERTAKEN_MAX: Epoch = Epoch(4);
+
 /// What somebody who prepares the partition is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Preparer {
     Idle,
     Compare(Arc<PartitionState>),
-    Raise(Arc<PartitionState>, Epoch),
+    Raise(Arc<PartitionState>, Raise),
     Adopt(Arc<Adopt>),
     Landed(Epoch, Version),
 }
@@ -36,7 +39,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     for (at, preparer) in world.preparers.iter().enumerate() {
         if *preparer != Preparer::Idle || (idle == Some(at) && is_called(bounds, world)) {
             let mut next = world.clone();
-            let (what, then) = preparer.step(bounds, &mut next);
+            let (what, then) = preparer.step(bounds, at, &mut next);
             if let Some(slot) = next.preparers.get_mut(at) {
                 *slot = then;
             }
@@ -54,7 +57,7 @@ fn is_called(bounds: &Bounds, world: &World) -> bool {
 
 impl Preparer {
     /// Makes the next step; answers its name and what comes after it.
-    fn step(&self, bounds: &Bounds, world: &mut World) -> (&'static str, Self) {
+    fn step(&self, bounds: &Bounds, at: usize, world: &mut World) -> (&'static str, Self) {
         let present = world.present();
         match self {
             Self::Idle => ("looks at the hot tier", Self::Compare(Arc::new(record::partition_state(&world.hot)))),
@@ -62,14 +65,14 @@ impl Preparer {
                 let cold = world.cold.record;
                 let then = match need(state, cold, bounds.probation) {
                     Need::Nothing => Self::Idle,
-                    Need::Raise(epoch) => Self::Raise(Arc::clone(state), epoch),
-                    Need::Adopt => Self::Adopt(Arc::new(adoption(bounds, &world.cold, state))),
+                    Need::Raise(raise) if at == 0 || cold.epoch < OVERTAKEN_MAX => Self::Raise(Arc::clone(state), raise),
+                    Need::Raise(_) => Self::Idle,
                     Need::Landed => Self::Landed(cold.epoch, cold.last_version),
                 };
                 ("looks at the database", then)
             }
-            Self::Raise(state, epoch) => {
-                world.cold.raise(*epoch);
+            Self::Raise(state, raise) => {
+                world.cold.raise(*raise);
                 ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state))))
             }
             Self::Adopt(adopt) => {

@@ -6,6 +6,7 @@ use storage_dirty::memory::{PartState, Present, read, record};
 use storage_dirty::{Fields, HotRead};
 use storage_landing::tiers::{Need, need};
 use storage_model::{Cell, Epoch, Field, Timestamp};
+use storage_sql::Raise;
 
 use crate::bounds::Bounds;
 use crate::client::Client;
@@ -58,7 +59,7 @@ impl World {
         let mut hot = PartState::new("0".into());
         let mut cold = Cold::new();
         if !bounds.unprepared {
-            cold.raise(Epoch(0));
+            cold.raise(Raise::by_one(PARTITION, Epoch(0)));
             let seen = record::partition_state(&hot);
             record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen));
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
-use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord};
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise};
 
 use super::points::Points;
 
@@ -52,9 +52,13 @@ impl ColdStore for Repeating {
         self.cold.partitions(partitions).await
     }
 
-    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError> {
-        let raised = self.cold.raise(seen).await;
-        if self.points.again() { self.cold.raise(seen).await } else { raised }
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+        let raised = self.cold.raise(raises).await;
+        if self.points.again() { self.cold.raise(raises).await } else { raised }
+    }
+
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.cold.forgets().await
     }
 
     async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {

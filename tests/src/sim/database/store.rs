@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Field, Owner, Partition, Row, Scope, Version};
-use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, RowFault};
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, RowFault};
 
 use super::server::Lockable;
 use super::transaction::{Way, unwell};
@@ -149,19 +149,19 @@ impl ColdStore for ModelStore {
         Ok(self.way.database.tables(|tables| partitions.iter().map(|partition| tables.record(*partition)).collect()))
     }
 
-    async fn raise(&self, seen: &[(Partition, Epoch)]) -> Result<Vec<PartitionRecord>, ColdError> {
-        if seen.is_empty() {
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if raises.is_empty() {
             return Ok(Vec::new());
         }
         let mut transaction = self.way.begin().await?;
         let life = Some(transaction.life());
-        let partitions: std::collections::BTreeSet<Partition> = seen.iter().map(|(partition, _)| *partition).collect();
+        let partitions: std::collections::BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
         for partition in partitions {
             self.way.lock(&mut transaction, Lockable::Partition(partition)).await?;
         }
         self.way.statement("raise", life).await?;
-        let seen = seen.to_vec();
-        self.way.commit(transaction, move |database| database.change(|tables| tables.raise(&seen))).await
+        let raises = raises.to_vec();
+        self.way.commit(transaction, move |database| database.change(|tables| tables.raise(&raises))).await
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
-use storage_sql::{Batch, Fence, Loaded, PartitionRecord};
+use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise};
 
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,15 +95,15 @@ impl Tables {
     }
 
     /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.
-    pub fn raise(&mut self, seen: &[(Partition, Epoch)]) -> Vec<PartitionRecord> {
-        let mut descending = seen.to_vec();
-        descending.sort_by_key(|(_, epoch)| std::cmp::Reverse(*epoch));
-        for (partition, epoch) in descending {
-            let record = self.partitions.entry(partition).or_default();
-            if record.0 == epoch {
-                record.0 = Epoch(epoch.0 + 1);
+    pub fn raise(&mut self, raises: &[Raise]) -> Vec<PartitionRecord> {
+        let mut descending = raises.to_vec();
+        descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
+        for raise in descending {
+            let record = self.partitions.entry(raise.partition).or_default();
+            if record.0 == raise.seen {
+                record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
             }
         }
-        seen.iter().map(|(partition, _)| self.record(*partition)).collect()
+        raises.iter().map(|raise| self.record(raise.partition)).collect()
     }
 }

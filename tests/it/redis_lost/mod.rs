@@ -1,12 +1,10 @@
 //! R14: a Redis that forgot is noticed, and what has landed survives.
 
-use std::time::Duration;
+mod unverified;
 
 use anyhow::Result;
-use storage_config::Unverified;
-use storage_sdk::{Kind, Outcome};
-use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
-use storage_tests::{Stack, World, rows, stack, until};
+use storage_servers::{RedisOptions, RedisServer};
+use storage_tests::{Stack, World, rows, stack};
 
 async fn own_redis(appendonly: bool) -> Result<(RedisServer, Stack)> {
     let redis = RedisServer::start(RedisOptions { appendonly, ..RedisOptions::default() }).await?;
@@ -135,38 +133,5 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
     assert!(ann.update([("gold", "3")]).if_version(old).await.unwrap_err().is_conflict(), "a newer version has landed");
     ann.update([("gold", "4")]).if_version(new).await?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"4"[..]));
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replaced_redis_is_served_or_refused_while_the_database_is_away_and_compared_when_it_is_back() -> Result<()> {
-    for serve in [true, false] {
-        let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
-        let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
-        let mut world = World::on(&redis.url(), &mariadb).await?;
-        world.settings.redis.unverified = if serve { Unverified::Serve } else { Unverified::Refuse };
-        world.settings.sql.acquire_timeout = Duration::from_millis(200);
-        let stack = Stack::with(world).await?;
-        let ann = stack.player("ann");
-        ann.update([("gold", "1")]).await?;
-        mariadb.kill()?;
-        redis.kill()?;
-        redis.restart().await?;
-        if serve {
-            assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
-            ann.update([("gold", "2")]).await?;
-            assert_eq!(stack.storage.stats().await?.unverified_partitions, 1);
-        } else {
-            assert_eq!(ann.get(["gold"]).await.unwrap_err().kind(), Kind::ColdUnavailable);
-            assert_eq!(ann.update([("gold", "2")]).await.unwrap_err().outcome(), Outcome::NotApplied);
-        }
-        mariadb.restart().await?;
-        let worker = stack.worker();
-        stack.landed().await?;
-        until("it was compared", async || Ok(stack.storage.stats().await?.unverified_partitions == 0)).await?;
-        worker.stop().await?;
-        let wanted = if serve { b"2" } else { b"1" };
-        assert_eq!(rows(&stack.database).await?.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [wanted]);
-    }
     Ok(())
 }

@@ -1,0 +1,50 @@
+//! `verify`: whether Redis and the database say the same of what has landed.
+
+use std::process::ExitCode;
+
+use storage_landing::Compared;
+
+use crate::cli::ConfigArgs;
+use crate::open;
+
+/// Arguments of `verify`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Compare one owner in so many, picked by a hash of its name: always the same ones
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    one_in: u32,
+}
+
+/// Owners that are listed, and compared, at once.
+const PAGE: usize = 200;
+
+/// Compares the owners that the database knows, prints each conflict, and ends with 1 if there is one.
+///
+/// # Errors
+/// A tier can't be reached.
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let settings = open::settings(&args.config)?;
+    let tiers = open::tiers_waiting(&settings).await?;
+    let mut total = Compared::default();
+    let mut after = None;
+    loop {
+        let owners = tiers.cold().all_owners(after.as_ref(), PAGE).await?;
+        let Some(last) = owners.last().cloned() else { break };
+        let picked: Vec<_> = owners.into_iter().filter(|owner| owner.partition(args.one_in).0 == 0).collect();
+        let compared = tiers.compare(&picked).await?;
+        compared.conflicts.iter().for_each(|conflict| println!("{conflict}"));
+        total.owners += compared.owners;
+        total.cold += compared.cold;
+        total.moving += compared.moving;
+        total.conflicts.extend(compared.conflicts);
+        after = Some(last);
+    }
+    let Compared { owners, cold, moving, conflicts } = total;
+    println!(
+        "{owners} owners compared, {cold} only in the database, {moving} written all the time, {} conflicts",
+        conflicts.len()
+    );
+    Ok(if conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
