@@ -32,6 +32,7 @@ impl Background {
         let ended = ended(stopped.clone());
         tasks.spawn(async move {
             tokio::select! {
+                biased;
                 () = ended => {}
                 _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
             }
@@ -77,6 +78,7 @@ async fn maintain(core: &Core, check_every: Duration) {
     touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             _ = checks.tick() => {
                 if let Err(error) = hot.check().await {
                     tracing::error!(%error, "the hot tier failed its check");

@@ -4,6 +4,7 @@ pub mod game;
 pub mod protocol;
 pub mod proxy;
 pub mod rows;
+pub mod sim;
 pub mod stack;
 pub mod torture;
 

@@ -21,6 +21,7 @@ pub(super) struct Lane {
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
 pub(super) struct Line {
+    /// None for a connection that was dialled.
     pub(super) pooled: Option<Connection>,
     pub(super) ready: Ready,
 }
