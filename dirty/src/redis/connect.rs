@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
+use deadpool_redis::{Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{ConnectionInfo, Pipeline, Value};
 use storage_model::Durability;
@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
+use super::lane::{Lane, Line, Ready};
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
 use super::transport::{Answer, Command, Dial, Under};
@@ -42,45 +43,6 @@ pub(crate) struct Node {
     timeouts: AtomicU32,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
-}
-
-/// A place for one connection.
-#[derive(Default)]
-pub(super) struct Lane {
-    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
-    line: Mutex<Option<Line>>,
-    /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
-    opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
-}
-
-/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
-struct Line {
-    /// None for a connection that was dialled.
-    pooled: Option<Connection>,
-    ready: Ready,
-}
-
-/// What a call needs of a connection.
-#[derive(Clone)]
-pub(super) struct Ready {
-    connection: MultiplexedConnection,
-    incarnation: u64,
-    serial: u64,
-}
-
-impl Ready {
-    /// Waits so long for answers.
-    pub(super) fn patience(&mut self, timeout: Duration) {
-        self.connection.set_response_timeout(timeout);
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if let Some(pooled) = self.pooled.take() {
-            drop(Connection::take(pooled));
-        }
-    }
 }
 
 impl Node {
@@ -240,8 +202,7 @@ impl Node {
     /// sent on a dead connection ends unknown.
     fn retire(&self, began: u64) {
         for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
-            let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
-            drop(retired);
+            lane.retire(began);
         }
     }
 
@@ -269,11 +230,7 @@ impl Node {
         let opened = timeout(self.common.patience(), self.open()).await;
         let line = opened.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
         match line {
-            Ok(line) => {
-                let ready = line.ready.clone();
-                *locked(&lane.line) = Some(line);
-                Ok(ready)
-            }
+            Ok(line) => Ok(lane.fill(line)),
             Err(failure) => {
                 if failure == Failure::TimedOut {
                     self.timeouts.fetch_add(1, Ordering::Relaxed);
@@ -370,12 +327,6 @@ async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], ask
     let count = pipeline.len();
     let values = connection.req_packed_commands(&pipeline, 0, count).await?;
     Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
-}
-
-impl Lane {
-    fn ready(&self) -> Option<Ready> {
-        locked(&self.line).as_ref().map(|line| line.ready.clone())
-    }
 }
 
 impl fmt::Debug for Node {

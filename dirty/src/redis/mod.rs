@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
-//! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `connect`, `lane`, `common`, `server` | one server: its connections, what all share, what it says of itself |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
@@ -25,6 +25,7 @@ mod error;
 mod fill;
 mod guard;
 mod landing;
+mod lane;
 mod options;
 mod partition;
 mod probation;
