@@ -19,6 +19,8 @@ mod cluster;
 mod connect;
 mod error;
 mod fill;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod landing;
 mod options;

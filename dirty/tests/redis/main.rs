@@ -10,4 +10,5 @@ mod memory_limit;
 mod outages;
 mod refusals;
 mod support;
+mod versions;
 mod writes;
