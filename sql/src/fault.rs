@@ -96,6 +96,22 @@ mod tests {
         assert_eq!(kind(1146), ColdKind::Operator);
     }
 
+    /// All numbers that MySQL's protocol has room for, and the kinds and details of SQLite's.
+    #[test]
+    fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
+        let refused = |dialect, code| {
+            // The classifier itself: `answered` logs each unknown number.
+            let class = class(dialect, code).unwrap_or(Class::Reconnect);
+            matches!(Fault { class, code, message: String::new() }.into_land(), LandError::Refused(_))
+        };
+        let mysql: Vec<u32> = (0..=u32::from(u16::MAX)).filter(|code| refused(Dialect::MySql, *code)).collect();
+        assert!(mysql.contains(&1406) && mysql.len() < 30, "{mysql:?}");
+        assert!(mysql.iter().all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)), "{mysql:?}");
+        for code in 0..1 << 20 {
+            assert_eq!(refused(Dialect::Sqlite, code), [18, 19, 20].contains(&(code & 0xff)), "{code}");
+        }
+    }
+
     #[test]
     fn a_failed_commit_is_never_a_refusal() {
         let fault = Fault::answered(Dialect::MySql, 1406, "too long").of_commit();

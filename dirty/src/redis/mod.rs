@@ -23,6 +23,8 @@ mod common;
 mod connect;
 mod error;
 mod fill;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod landing;
 mod lane;
