@@ -78,7 +78,10 @@ impl Tiers {
         let mut adopts = Vec::new();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match need(&seen, record, self.has_probation()) {
-                Need::Nothing => continue,
+                Need::Nothing => {
+                    self.note_generation(partition, seen.record.map_or(Epoch(0), |record| record.generation));
+                    continue;
+                }
                 Need::Raise(epoch) => raises.push((partition, epoch, seen)),
                 Need::Adopt => adopts.push(self.adoption(partition, seen, record)),
                 Need::Landed => {
