@@ -26,10 +26,12 @@
 //! | [`SqlSettings`], [`ColdUrl`] | how to reach the cold tier |
 //! | [`HotSettings`] | how the hot tier is used as a cache |
 //! | [`LandingSettings`] | how changes become durable |
+//! | [`BackpressureSettings`] | what happens when more is written than lands |
 //! | [`DurabilitySettings`] | what writes wait for |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | what was refused, where, and what is allowed |
 
+mod backpressure;
 mod cold_url;
 mod draft;
 mod durability;
@@ -47,6 +49,7 @@ mod sql;
 mod url;
 mod value;
 
+pub use backpressure::BackpressureSettings;
 pub use cold_url::{ColdUrl, MysqlAddress};
 pub use durability::DurabilitySettings;
 pub use error::{ConfigError, Place};

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use storage_model::{Durability, Limits};
 
+use crate::backpressure::BackpressureSettings;
 use crate::cold_url::ColdUrl;
 use crate::draft::Draft;
 use crate::durability::DurabilitySettings;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub hot: HotSettings,
     /// How changes become durable.
     pub landing: LandingSettings,
+    /// What happens when more is written than lands.
+    pub backpressure: BackpressureSettings,
     /// What writes wait for.
     pub durability: DurabilitySettings,
     /// The largest values and calls.
@@ -45,6 +48,7 @@ impl Settings {
             sql: SqlSettings::new(cold),
             hot: HotSettings::default(),
             landing: LandingSettings::default(),
+            backpressure: BackpressureSettings::default(),
             durability: DurabilitySettings::default(),
             limits: Limits::default(),
         }
@@ -103,12 +107,13 @@ impl Settings {
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 6] {
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 7] {
         [
             ("redis", self.redis.entries()),
             ("sql", self.sql.entries()),
             ("hot", self.hot.entries()),
             ("landing", self.landing.entries()),
+            ("backpressure", self.backpressure.entries()),
             ("durability", self.durability.entries()),
             ("limits", self.limits.entries()),
         ]
@@ -129,9 +134,22 @@ impl Settings {
             &landing.error_retry_min.show(),
             || format!("at most landing.error_retry_max, {}", landing.error_retry_max.show()),
         )?;
+        self.validate_watermarks()?;
         ensure(limits.value_bytes_max <= limits.call_bytes_max, "limits.value_bytes_max", &limits.value_bytes_max, || {
             format!("at most limits.call_bytes_max, {}", limits.call_bytes_max)
         })
+    }
+
+    /// A hard watermark of 0 is off, so it lies above any soft one.
+    fn validate_watermarks(&self) -> Result<(), ConfigError> {
+        let BackpressureSettings { soft_marks, hard_marks, soft_age, hard_age, soft_memory, hard_memory, .. } =
+            &self.backpressure;
+        let below = |name: &str, soft: &dyn Display, holds: bool, hard: &dyn Display| {
+            ensure(holds, &format!("backpressure.soft_{name}"), &soft, || format!("at most backpressure.hard_{name}, {hard}"))
+        };
+        below("marks", soft_marks, *hard_marks == 0 || soft_marks <= hard_marks, hard_marks)?;
+        below("age", &soft_age.show(), hard_age.is_zero() || soft_age <= hard_age, &hard_age.show())?;
+        below("memory", soft_memory, *hard_memory == 0 || soft_memory <= hard_memory, hard_memory)
     }
 
     fn validate_connections(&self) -> Result<(), ConfigError> {

@@ -34,7 +34,7 @@ pub enum Map {
 }
 
 /// One entry of a map of marks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The entry's name as stored.
     pub raw: Bytes,
@@ -54,7 +54,7 @@ pub struct Page<T> {
 }
 
 /// What the hot tier holds of marked fields, and what a fence needs to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collected {
     /// The partition's epoch.
     pub epoch: Epoch,
@@ -67,7 +67,7 @@ pub struct Collected {
 }
 
 /// Marks whose rows were committed, to be cleared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Settle {
     /// The partition that all of it belongs to.
     pub partition: Partition,
@@ -95,7 +95,7 @@ pub struct Settled {
 }
 
 /// Why a field could not be landed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// Which field.
     pub field: Field,
@@ -108,9 +108,10 @@ pub struct Fault {
 }
 
 /// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
-    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt.
+    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt, which changes
+    /// nothing if its error mark is gone.
     pub source: Option<Entry>,
     /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
@@ -119,7 +120,7 @@ pub struct Parked {
 }
 
 /// Entries to move to the error map, in one step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Park {
     /// The partition that all of it belongs to.
     pub partition: Partition,

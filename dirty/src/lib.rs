@@ -9,6 +9,7 @@
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
+//! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
 //! | [`open`](mod@open) | from the settings to an open engine |
@@ -21,6 +22,7 @@ mod key;
 pub mod landing;
 pub mod mark;
 pub mod memory;
+pub mod memory_use;
 pub mod open;
 pub mod owner;
 pub mod partition;
@@ -32,6 +34,7 @@ pub use error::{HotError, HotKind};
 pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot};
 pub use mark::Mark;
 pub use memory::{MemorySettings, MemoryStore};
+pub use memory_use::MemoryUse;
 pub use open::open;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use storage_config::{HotUrl, Login, Node, RedisSettings, Secret, Settings};
 use storage_model::Clock;
 
@@ -51,7 +52,8 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
         absent_ttl: settings.hot.absent_ttl,
         ..RedisOptions::new(&url)
     };
-    Ok(Arc::new(RedisStore::open(options).await?))
+    // Boxed, so that the compilers of callers need not look into the driver's futures.
+    Ok(Arc::new(RedisStore::open(options).boxed().await?))
 }
 
 /// The URL as the engine reads it, without a login; none for the memory engine.

@@ -25,7 +25,7 @@ pub struct Read {
 }
 
 /// What an owner's hash says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
     /// The version of the owner's last write.
     pub version: Version,
@@ -40,7 +40,7 @@ pub struct Header {
 }
 
 /// What one atomic read of an owner's hash saw.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct HotRead {
     /// None if the owner has no hash: never written, or evicted after it landed.
     pub header: Option<Header>,
@@ -49,7 +49,7 @@ pub struct HotRead {
 }
 
 /// The exist marker of an owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Marker {
     /// No marker: nothing is known of the owner, so only the cold tier can tell (R8).
     Unknown,
@@ -71,7 +71,7 @@ impl Marker {
 }
 
 /// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Observed {
     /// The owner's exist marker; of a hash with outstanding marks one below it, since the cold tier may be behind such a hash, so
     /// that what is loaded now may join this hash, but neither replace it once it has landed and gone, nor join another.
@@ -81,7 +81,7 @@ pub struct Observed {
 }
 
 /// Rows brought back from the cold tier, with the proof that they may still be believed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Load {
     /// Whose rows.
     pub owner: Owner,

@@ -5,7 +5,7 @@ use std::fmt;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 /// What the hot tier remembers of a partition (R14).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionRecord {
     /// The incarnation that the record was made or adopted under.
     pub incarnation: String,
@@ -22,7 +22,7 @@ pub struct PartitionRecord {
 }
 
 /// A partition's record beside the incarnation of the server that holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionState {
     /// Which server process, in which replication history, holds the partition now.
     pub incarnation: String,
@@ -39,7 +39,7 @@ impl PartitionState {
 }
 
 /// The takeover of a partition by a new incarnation, after the database's epoch was raised.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Adopt {
     /// Which partition.
     pub partition: Partition,

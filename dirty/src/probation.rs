@@ -23,7 +23,7 @@ pub enum Probation {
 }
 
 /// Marks whose probation ends together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The epoch in which all of them were settled.
     pub epoch: Epoch,
@@ -32,7 +32,7 @@ pub struct Window {
 }
 
 /// Leaving marks whose probation ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Acquit {
     /// The partition that all of it belongs to.
     pub partition: Partition,

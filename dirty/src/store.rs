@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, Mutated, Observed, Page,
-    Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, MemoryUse, Mutated,
+    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// Owner hashes, exist markers, dirty maps, snapshots, error maps, locks and partition records.
@@ -76,6 +76,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;
 
+    /// How full the server is that has the least room left, as far as what it holds can't be evicted. None if no server has a limit,
+    /// or all have landed data left to evict.
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError>;
+
     /// The records of partitions, and the incarnations that hold them now.
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
@@ -99,7 +103,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Sizes, ages and lock holders, without reading marks.
     async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
 
-    /// Takes locks that nobody holds; answers which it got. Works at the memory limit, as all that a worker calls.
+    /// Takes locks that nobody else holds; answers which it has now. Repeated under one token, it answers the same: a lost answer
+    /// does not lock its own worker out. Works at the memory limit, as all that a worker calls.
     async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>>;
 
     /// Prolongs locks that are still held; answers which are.

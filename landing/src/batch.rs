@@ -7,7 +7,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
 /// Marks of one partition that are landed together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
     /// The partition.
     pub partition: Partition,
@@ -75,7 +75,7 @@ fn by_owner(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
 }
 
 /// The rows that a part's marked fields became, and the marked fields that the hot tier does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
     /// A row for each marked field that the hash holds, under the owner's version that was read with it (R3).
     pub rows: Vec<Row>,

@@ -10,6 +10,7 @@
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
+//! | [`pressure`] | [`Pressure`]: how near all that waits is to the watermarks |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 
 pub mod backoff;
@@ -21,6 +22,7 @@ pub mod drain;
 pub mod metrics;
 pub mod options;
 mod pass;
+pub mod pressure;
 mod probation;
 pub mod run;
 #[cfg(feature = "sabotage")]
@@ -31,5 +33,6 @@ pub mod tiers;
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
+pub use pressure::Pressure;
 pub use run::LandingWorker;
 pub use tiers::{Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{Field, Owner, Version};
 
 /// The state of a field that was written at least once. A field without a cell was never written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// The field has this value.
     Live(Bytes),
@@ -56,7 +56,7 @@ impl Cell {
 }
 
 /// One field of one owner as the cold tier holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Row {
     /// Whose field it is.
     pub owner: Owner,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{Durability, Field, OpId, Owner, Timestamp, Version};
 
 /// What happens to one field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
     /// The field gets this value; a tombstone is cleared. Never needs the old value.
     Set(Bytes),
@@ -20,7 +20,7 @@ pub enum Change {
 }
 
 /// What must hold for a mutation to be applied; otherwise it changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Condition {
     /// Nothing.
     #[default]
@@ -32,7 +32,7 @@ pub enum Condition {
 }
 
 /// A write of one owner: all of its changes happen, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mutation {
     /// Whose fields change.
     pub owner: Owner,
@@ -79,7 +79,7 @@ impl Mutation {
 }
 
 /// What an applied mutation did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Applied {
     /// The owner's version after it. Unchanged if no field changed.
     pub version: Version,

@@ -1,14 +1,15 @@
 //! Rules that are broken on purpose, one at a time, to see which test notices.
 //!
-//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without the cargo feature `sabotage`, which no release
-//! has, the answer is a constant and nothing of it is compiled in. With it the variable `STORAGE_SABOTAGE` names the rule to break.
-//! `scripts/sabotage` goes through all of them.
+//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without debug assertions, which no release has, the
+//! answer is a constant and nothing of it is compiled in. With them a test may break a rule for its own thread, by `breaking`; and
+//! with the cargo feature `sabotage` the variable `STORAGE_SABOTAGE` breaks one for the whole process. `scripts/sabotage` goes
+//! through all of them.
 
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
 
 /// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
-#[cfg(feature = "sabotage")]
+#[cfg(debug_assertions)]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
     "R1-apart",
@@ -27,6 +28,10 @@ pub const SWITCHES: &[&str] = &[
     "R4-whole",
     "R5-by-name",
     "R5-any-error",
+    "R5-kept-error",
+    "R5-older-error",
+    "R5-early",
+    "R5-flush",
     "R6-unproven",
     "R6-older-row",
     "R6-null",
@@ -39,6 +44,7 @@ pub const SWITCHES: &[&str] = &[
     "R8-complete",
     "R8-trusted",
     "R8-forever",
+    "R8-kept",
     "R9-field",
     "R9-owner",
     "R10-half",
@@ -72,6 +78,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-stamped-ever",
     "R14-uncompared",
     "R14-purged",
+    "R14-marker",
     "R15-guess",
     "R15-version",
     "R15-fill-epoch",
@@ -81,6 +88,7 @@ pub const SWITCHES: &[&str] = &[
     "R16-cut",
     "R16-halves",
     "H19-elsewhere",
+    "H45-unbraked",
     "H33-off",
     "H33-forgotten",
     "H33-moved",
@@ -89,26 +97,64 @@ pub const SWITCHES: &[&str] = &[
     "H33-lowered",
 ];
 
-/// Whether this switch is on: never, since the feature `sabotage` is off.
-#[cfg(not(feature = "sabotage"))]
+/// Whether this switch is on: never, in a build without debug assertions.
+#[cfg(not(debug_assertions))]
 #[must_use]
 pub const fn broken(_switch: &str) -> bool {
     false
 }
 
-/// Whether this switch is the one that `STORAGE_SABOTAGE` names.
+#[cfg(debug_assertions)]
+thread_local! {
+    /// What [`breaking`] breaks on this thread.
+    static HERE: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this switch is the one that [`breaking`] was called with on this thread, or that `STORAGE_SABOTAGE` names.
 ///
 /// # Panics
-/// The switch, or the one that the variable names, is not in [`SWITCHES`].
-#[cfg(feature = "sabotage")]
+/// The switch that the variable names, or this one while it does, is not in [`SWITCHES`].
+#[cfg(debug_assertions)]
 #[must_use]
-#[expect(clippy::panic, reason = "a misspelt switch must not pass for a rule that no test guards")]
 pub fn broken(switch: &str) -> bool {
-    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("STORAGE_SABOTAGE").ok());
-    for name in CHOSEN.as_deref().into_iter().chain([switch]) {
-        if !SWITCHES.contains(&name) {
-            panic!("sabotage: there is no switch {name:?}, but {}", SWITCHES.join(", "));
+    HERE.get() == Some(switch) || everywhere(switch)
+}
+
+/// Runs a test's steps on this thread with a rule broken. Only in builds with debug assertions.
+///
+/// # Panics
+/// The switch is not in [`SWITCHES`].
+#[cfg(debug_assertions)]
+pub fn breaking<T>(switch: &'static str, steps: impl FnOnce() -> T) -> T {
+    /// Mends the rule, however the steps end.
+    struct Mend;
+    impl Drop for Mend {
+        fn drop(&mut self) {
+            HERE.set(None);
         }
     }
+    check(switch);
+    HERE.set(Some(switch));
+    let _mend = Mend;
+    steps()
+}
+
+#[cfg(debug_assertions)]
+#[expect(clippy::panic, reason = "a misspelt switch must not pass for a rule that no test guards")]
+fn check(switch: &str) {
+    if !SWITCHES.contains(&switch) {
+        panic!("sabotage: there is no switch {switch:?}, but {}", SWITCHES.join(", "));
+    }
+}
+
+#[cfg(all(debug_assertions, not(feature = "sabotage")))]
+const fn everywhere(_switch: &str) -> bool {
+    false
+}
+
+#[cfg(all(debug_assertions, feature = "sabotage"))]
+fn everywhere(switch: &str) -> bool {
+    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("STORAGE_SABOTAGE").ok());
+    CHOSEN.as_deref().into_iter().chain([switch]).for_each(check);
     CHOSEN.as_deref() == Some(switch)
 }

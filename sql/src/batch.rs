@@ -37,7 +37,7 @@ pub struct Loaded {
 }
 
 /// The database's record of one partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PartitionRecord {
     /// Which partition.
     pub partition: Partition,

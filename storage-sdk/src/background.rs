@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
+use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
@@ -31,8 +32,9 @@ impl Background {
         let ended = ended(stopped.clone());
         tasks.spawn(async move {
             tokio::select! {
+                biased;
                 () = ended => {}
-                () = maintain_always(&held, check_every) => {}
+                _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
             }
         });
         if let Some(worker) = worker.clone() {
@@ -76,6 +78,7 @@ async fn maintain(core: &Core, check_every: Duration) {
     touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             _ = checks.tick() => {
                 if let Err(error) = hot.check().await {
                     tracing::error!(%error, "the hot tier failed its check");

@@ -12,7 +12,6 @@ use storage_sql::{ColdOptions, ColdStore};
 use crate::background::Background;
 use crate::core::Core;
 use crate::storage::{Storage, random_ids};
-use crate::touch::Touches;
 use crate::{Error, Kind, Result};
 
 /// A storage that is not open yet: settings, and parts that tests replace.
@@ -97,14 +96,11 @@ impl StorageBuilder {
         tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
-        let touches = Touches::new(settings.hot.touch_interval);
         let worker = lands.unwrap_or(settings.redis.url == HotUrl::Memory).then(|| {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
-        let (deadline, durability) = (settings.hot.operation_deadline, settings.durability.into());
-        let core = Core::new(tiers, fitting, ids, deadline, durability, settings.hot.trust_absent, touches).await?;
-        let core = Arc::new(core);
+        let core = Arc::new(Core::new(tiers, fitting, ids, &settings).await?);
         let background = Arc::new(Background::start(&core, settings.hot.policy_check_interval, worker));
         Ok(Storage { core, background })
     }

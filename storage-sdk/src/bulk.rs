@@ -61,7 +61,11 @@ impl Bulk {
 
     async fn send(self) -> Vec<Result<Ack>> {
         let Self { core, writes, durability } = self;
-        let deadline = core.expiry(core.deadline);
+        let left = match core.brake.admit(core.deadline, false).await {
+            Ok(left) => left,
+            Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
+        };
+        let deadline = core.expiry(left);
         let mut sent = Vec::new();
         let mut refused = Vec::with_capacity(writes.len());
         for (owner, changes, default) in writes {
@@ -74,7 +78,7 @@ impl Bulk {
                 Err(error) => Some(error.of(&owner)),
             });
         }
-        let mut acks = core.write_many(sent, core.deadline).await.into_iter();
+        let mut acks = core.write_many(sent, left).await.into_iter();
         let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
         refused.into_iter().map(|error| error.map_or_else(|| acks.next().unwrap_or_else(missing), Err)).collect()
     }

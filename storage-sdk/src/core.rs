@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
@@ -12,6 +13,7 @@ use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, OpId, Outcome,
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::brake::Brake;
 use crate::durability::{Defaults, check};
 use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
@@ -35,6 +37,7 @@ pub(crate) struct Core {
     pub(crate) durability: Defaults,
     /// R8: an owner without an exist marker is taken as absent, without asking the database.
     pub(crate) trust_absent: bool,
+    pub(crate) brake: Brake,
     pub(crate) touches: Touches,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
@@ -83,25 +86,18 @@ fn no_answer<T>() -> Result<T> {
 }
 
 impl Core {
-    pub(crate) async fn new(
-        tiers: Tiers,
-        limits: Limits,
-        ids: Arc<dyn Ids>,
-        deadline: Duration,
-        durability: Defaults,
-        trust_absent: bool,
-        touches: Touches,
-    ) -> Result<Self> {
+    pub(crate) async fn new(tiers: Tiers, limits: Limits, ids: Arc<dyn Ids>, settings: &Settings) -> Result<Self> {
         let asked = Instant::now();
         let time = HotTime(Mutex::new((asked, tiers.hot().time().await?)));
         Ok(Self {
             tiers,
             limits,
             ids,
-            deadline,
-            durability,
-            trust_absent,
-            touches,
+            deadline: settings.hot.operation_deadline,
+            durability: settings.durability.clone().into(),
+            trust_absent: settings.hot.trust_absent,
+            brake: Brake::new(settings.backpressure.clone()),
+            touches: Touches::new(settings.hot.touch_interval),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             time,

@@ -31,6 +31,8 @@ pub enum Kind {
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
     OutOfMemory,
+    /// More is written than lands: writes are refused until the landing workers have caught up. Reads and landing go on.
+    Overloaded,
     /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
     UnsafeEviction,
     /// The durability that the write asks for can't be had: too few replicas follow the server, or it has no disk to wait for.
@@ -101,6 +103,11 @@ impl Error {
             _ => Retry::Never,
         };
         Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into() }
+    }
+
+    /// A write that is refused since too much waits to be landed; `soon` is when it is looked again.
+    pub(crate) fn overloaded(message: impl Into<String>, soon: Duration) -> Self {
+        Self { retry: Retry::After(soon), ..Self::new(Kind::Overloaded, message) }
     }
 
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {

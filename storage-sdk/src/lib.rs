@@ -21,6 +21,7 @@ extern crate self as storage_sdk;
 
 pub mod ack;
 mod background;
+mod brake;
 pub mod builder;
 pub mod bulk;
 pub mod byte;

@@ -33,6 +33,9 @@ pub struct Stats {
     pub error_marks: u64,
     /// Landed marks on probation, of all processes.
     pub probation_marks: u64,
+    /// How near all that waits is to the watermarks of the settings, as this process saw it last. 0: below them. 1 to 99: writes are
+    /// slowed down, the more the higher. 100: writes are refused.
+    pub pressure_percent: u32,
     /// Partitions that this process serves unverified, since the hot tier was replaced while the database is away.
     pub unverified_partitions: usize,
     /// Reads of this process that the hot tier answered.
@@ -162,6 +165,7 @@ impl Storage {
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
             probation_marks: backlog.probation(),
+            pressure_percent: self.core.brake.percent(),
             unverified_partitions: self.core.tiers.trusted(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),

@@ -95,11 +95,12 @@ impl<T> Write<T> {
         let Self { core, owner, changes, condition, durability, deadline, id, answer } = self;
         let changes = changes.map_err(|error| error.of(&owner))?;
         check_deadline(deadline).map_err(|error| error.of(&owner))?;
+        let left = core.brake.admit(deadline, id.is_some()).await.map_err(|error| error.of(&owner))?;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner, changes, id, core.expiry(deadline)).when(condition).as_safe_as(durability);
+        let mutation = Mutation::new(owner, changes, id, core.expiry(left)).when(condition).as_safe_as(durability);
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
-        let ack = core.write(mutation, deadline).await?;
+        let ack = core.write(mutation, left).await?;
         Ok(answer(ack, fields))
     }
 }

@@ -118,6 +118,27 @@ async fn a_redis_that_comes_back_older_never_shows_or_builds_on_less_than_what_h
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<()> {
+    let (redis, stack) = own_redis(false).await?;
+    let ann = stack.player("ann");
+    let old = ann.update([("gold", "1")]).await?.version();
+    let worker = stack.worker();
+    stack.landed().await?;
+    ann.evict().await?;
+    redis.call(&["SAVE"]).await?;
+    let new = ann.update([("gold", "2")]).await?.version();
+    stack.landed().await?;
+    worker.stop().await?;
+    // It comes back with the old marker and without a hash.
+    redis.kill()?;
+    redis.restart().await?;
+    assert!(ann.update([("gold", "3")]).if_version(old).await.unwrap_err().is_conflict(), "a newer version has landed");
+    ann.update([("gold", "4")]).if_version(new).await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"4"[..]));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_redis_is_served_or_refused_while_the_database_is_away_and_compared_when_it_is_back() -> Result<()> {
     for serve in [true, false] {
         let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;

@@ -1,10 +1,13 @@
 //! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
 
 pub mod game;
+pub mod protocol;
 pub mod proxy;
 pub mod rows;
+pub mod sim;
 pub mod stack;
+pub mod torture;
 
-pub use proxy::Proxy;
+pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};
 pub use stack::{Stack, Worker, World, redis, until};

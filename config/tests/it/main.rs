@@ -3,5 +3,6 @@
 mod environment;
 mod files;
 mod messages;
+mod safety;
 mod secrets;
 mod urls;

@@ -30,6 +30,15 @@ pub async fn a_lock_excludes_others_until_it_is_given_back(h: &Harness) {
     assert!(lock(h, &other, LONG).await);
 }
 
+/// A lost answer must not lock its own worker out until the lock runs out.
+pub async fn a_lock_is_taken_again_by_its_own_token(h: &Harness) {
+    let (one, other) = (lock_of("one"), lock_of("other"));
+    assert!(lock(h, &one, LONG).await);
+    assert!(lock(h, &one, LONG).await);
+    assert!(!lock(h, &other, LONG).await);
+    assert!(renew(h, &one, LONG).await);
+}
+
 /// By token, not by name.
 pub async fn a_lock_is_only_given_back_and_renewed_by_its_token(h: &Harness) {
     let (one, namesake) = (lock_of("one"), lock_of("one"));

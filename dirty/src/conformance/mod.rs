@@ -121,7 +121,7 @@ macro_rules! hot_conformance {
                 ];
                 conditions: [
                     a_version_condition_holds_on_a_hot_owner,
-                    a_version_condition_on_an_evicted_owner_uses_the_marker,
+                    a_version_condition_on_an_evicted_owner_needs_a_load,
                     a_version_condition_on_an_unknown_owner_needs_a_load,
                     a_version_condition_on_an_absent_owner_means_zero,
                     an_absent_condition_refuses_live_fields_and_accepts_tombstones,
@@ -210,6 +210,7 @@ macro_rules! hot_conformance {
                     park_moves_a_mark_to_the_error_map_field_by_field,
                     attempts_are_counted_and_delays_double,
                     the_greater_version_stays_in_the_error_map,
+                    a_field_that_was_landed_meanwhile_is_not_parked_again,
                     an_entry_that_another_worker_settled_is_not_parked,
                     a_newer_landing_clears_an_error_mark_and_an_older_does_not,
                     a_flush_clears_error_marks_without_the_lock,
@@ -227,6 +228,7 @@ macro_rules! hot_conformance {
                 ];
                 locks: [
                     a_lock_excludes_others_until_it_is_given_back,
+                    a_lock_is_taken_again_by_its_own_token,
                     a_lock_is_only_given_back_and_renewed_by_its_token,
                     a_lock_runs_out,
                     a_renewed_lock_lasts_on,

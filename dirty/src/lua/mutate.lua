@@ -69,7 +69,8 @@ for i, name in ipairs(names) do
     cells[i] = false
   end
 end
-if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash and mark == '?' then return needs_load end
+-- A marker alone does not tell the version: in a hot tier that came back older it lies behind what has landed (R14).
+if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash then return needs_load end
 if ARGV[5] ~= 'none' and ARGV[5] ~= 'absent' and number(ARGV[5], 'the wanted version') ~= base then
   return { 'version', digits(base) }
 end

@@ -22,8 +22,11 @@ held(KEYS[4], ARGV[1])
 local now = time()
 
 local owners, cleared, parked = counts(5), {}, {}
-local function park(owner, name, version, code, message)
+local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
+  -- What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made anew
+  -- would name a hash that may have a time to live.
+  if again and not old then return end
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
   attempts = (tonumber(attempts) or 0) + 1
   local stays = old_version and mark_version(old_version) > version -- the greater version, with its reason
@@ -51,7 +54,7 @@ while at <= #ARGV do
   -- An entry that is gone from the snapshot was landed or parked by another worker.
   if here or not moves then
     for fault = at + 5, at + 4 + 4 * faults, 4 do
-      park(owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3])
+      park(owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3], not moves)
     end
   end
   at = at + 5 + 4 * faults

@@ -8,8 +8,8 @@ use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room};
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map,
+    MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -64,6 +64,10 @@ impl HotStore for MemoryStore {
 
     async fn check(&self) -> Result<(), HotError> {
         Ok(())
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+        Ok(self.taken())
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {

@@ -1,5 +1,6 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
+use storage_model::sabotage::broken;
 use storage_model::{Epoch, Field, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
@@ -24,10 +25,10 @@ pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load
     let still = match state.hashes.get(&load.owner) {
         // Rows are compared with the version of a suspect hash, so that must not have moved either.
         Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
-        Some(hash) => hash.born <= load.observed.marker.version(),
-        None => marker == load.observed.marker,
+        Some(hash) => hash.born <= load.observed.marker.version() || broken("R7-born"),
+        None => marker == load.observed.marker || broken("R7-marker"),
     };
-    still && record.epoch == load.observed.epoch
+    still && (record.epoch == load.observed.epoch || broken("R15-fill-epoch"))
 }
 
 /// Rows and hash taken together. The load is proved.
@@ -43,7 +44,8 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
     };
     let suspect = hash.generation < record.generation;
     for (field, cell, version) in &load.rows {
-        if hash.cell(field).is_none() || (suspect && newest_kept(&hash, field, state.over).is_some_and(|kept| *version > kept)) {
+        let newer = || suspect && newest_kept(&hash, field, state.over).is_some_and(|kept| *version > kept);
+        if hash.cell(field).is_none() || newer() || broken("R7-row-wins") {
             hash.set(field.clone(), cell.clone());
         }
     }
@@ -71,7 +73,8 @@ fn newest_kept(hash: &OwnerHash, field: &Field, over: Option<Epoch>) -> Option<V
 /// Keeps what a proved load brought. A hash that no mark names gets the time to live of landed data.
 pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged) {
     if let Some(mut hash) = merged.hash {
-        if state.marks.outstanding(owner) == 0 && hash.expires.is_none() {
+        let landed = state.marks.outstanding(owner) == 0 || broken("R2-filled");
+        if landed && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
         state.markers.raise(owner, hash.version);

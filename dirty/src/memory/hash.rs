@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
 /// What was written while the partition was served unverified (R14).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stamps {
     /// The epoch of the partition's record then.
     pub(super) epoch: Epoch,
@@ -16,7 +16,7 @@ pub(super) struct Stamps {
 }
 
 /// One owner's data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
@@ -79,7 +79,7 @@ pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
 pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
 
 /// The hashes of a partition, in order of their owners and of their ends.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Hashes {
     map: BTreeMap<Owner, OwnerHash>,
     // Those with a time to live, that is, landed ones. As the time to live is always the same and given anew with each use, the

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::lock::require;
@@ -72,13 +73,15 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
             touched.insert(owner);
         }
     }
-    raise(state, settle.landed);
+    if !broken("R14-unraised") {
+        raise(state, settle.landed);
+    }
     touched.into_iter().for_each(|owner| state.release(present, owner));
     Ok(settled)
 }
 
 fn on_probation(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark, version: Version) {
-    if settle.probation {
+    if settle.probation && !broken("H33-forgotten") {
         state.marks.put_on_probation(mark.clone(), version, present.now);
     }
 }

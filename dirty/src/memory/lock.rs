@@ -8,7 +8,7 @@ use super::state::{PartState, Present};
 use crate::{HotError, HotKind, Lock};
 
 /// A lock that was taken, and when it runs out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     lock: Lock,
     end: Timestamp,
@@ -39,9 +39,9 @@ pub(super) fn require(
     Err(HotError::not_applied(HotKind::LockLost, operation, message))
 }
 
-/// Takes the lock if nobody holds it.
+/// Takes the lock if nobody else holds it.
 pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration) -> bool {
-    if holder(state, present.now).is_some() {
+    if holder(state, present.now).is_some_and(|holder| holder.token != lock.token) {
         return false;
     }
     state.lock = Some(Held { lock: lock.clone(), end: present.now.plus(ttl) });

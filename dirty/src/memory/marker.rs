@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use storage_model::sabotage::broken;
 use storage_model::{Owner, Timestamp, Version};
 
 use crate::Marker;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Stored {
     At(Version),
     AbsentUntil(Timestamp),
 }
 
 /// The markers of a partition. Those with a version never go; negative answers run out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Markers {
     map: BTreeMap<Owner, Stored>,
     ends: BTreeSet<(Timestamp, Owner)>,
@@ -34,6 +35,9 @@ impl Markers {
 
     /// Raises the marker to a version; a negative answer gives way.
     pub(super) fn raise(&mut self, owner: &Owner, version: Version) {
+        if broken("R8-kept") && self.get(owner) == Marker::Absent {
+            return;
+        }
         let version = version.max(self.get(owner).version());
         if let Some(Stored::AbsentUntil(end)) = self.map.insert(owner.clone(), Stored::At(version)) {
             self.ends.remove(&(end, owner.clone()));

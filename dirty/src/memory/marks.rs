@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
 /// What an error mark says beside its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ErrorMark {
     pub(super) version: Version,
     pub(super) attempts: u32,
@@ -22,7 +23,7 @@ pub(super) struct ErrorMark {
 }
 
 /// The maps of a partition that hold marks.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
     live: Numbered<Mark, Version>,
     snapshot: Numbered<Mark, Version>,
@@ -83,7 +84,7 @@ impl Marks {
 
     /// Clears a mark of the snapshot if it still has this version.
     pub(super) fn clear(&mut self, mark: &Mark, version: Version) -> bool {
-        if self.snapshot.get(mark) != Some(&version) {
+        if self.snapshot.get(mark).is_none_or(|held| *held != version && !broken("R5-by-name")) {
             return false;
         }
         self.snapshot.remove(mark);
@@ -107,7 +108,8 @@ impl Marks {
 
     /// Clears a field's error mark if it is at or below the version; answers the version it had.
     pub(super) fn clear_error(&mut self, target: &(Owner, Field), version: Version) -> Option<Version> {
-        let refused = self.errors.get(target).map(|error| error.version).filter(|refused| *refused <= version)?;
+        let older = |refused: &Version| *refused <= version || broken("R5-any-error");
+        let refused = self.errors.get(target).map(|error| error.version).filter(older).filter(|_| !broken("R5-kept-error"))?;
         self.errors.remove(target);
         self.uncount(&target.0);
         Some(refused)
@@ -129,7 +131,7 @@ impl Marks {
 
     /// Notes that the epoch changed: what is on probation may be lost.
     pub(super) fn lose(&mut self) {
-        self.lost = self.sizes_on_probation() != [0, 0];
+        self.lost = self.sizes_on_probation() != [0, 0] && !broken("H33-kept");
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -240,7 +242,8 @@ impl Marks {
 
 /// Adds a mark; where there is one of its name, the greater version stays. Answers whether it is new.
 fn merge(map: &mut Numbered<Mark, Version>, mark: Mark, version: Version) -> bool {
-    let version = map.get(&mark).copied().unwrap_or_default().max(version);
+    let held = map.get(&mark).copied().filter(|_| !broken("H33-lowered"));
+    let version = held.unwrap_or_default().max(version);
     map.insert(mark, version)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use storage_model::sabotage::broken;
 use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
@@ -28,7 +29,7 @@ pub fn mutate(
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
     let record = recorded(state, partition, OPERATION)?.clone();
-    if let Some(reply) = state.ops.reply(&mutation.id) {
+    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
     }
     if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
@@ -125,9 +126,14 @@ fn write(
 ) -> Applied {
     let owner = &mutation.owner;
     let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
-    state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
-    let complete = state.markers.get(owner) == Marker::Absent;
-    state.markers.raise(owner, version);
+    let was_clean = state.marks.outstanding(owner) == 0;
+    if !broken("R1-unmarked") {
+        state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
+    }
+    let complete = state.markers.get(owner) == Marker::Absent || broken("R8-complete");
+    if was_clean || !broken("R7-raised-once") {
+        state.markers.raise(owner, version);
+    }
     if state.hashes.get(owner).is_none() {
         let mut hash = OwnerHash::new(version, record.generation);
         hash.complete = complete;
@@ -138,7 +144,7 @@ fn write(
         hash.version = version;
         // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
         hash.born = if plan.born { before(version) } else { hash.born };
-        hash.expires = None;
+        hash.expires = hash.expires.filter(|_| broken("R2-expires"));
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });
     if let Some(record) = &mut state.record {

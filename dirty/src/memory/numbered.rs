@@ -1,6 +1,7 @@
 //! A map that can be read page by page while entries come and go.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
 use crate::Page;
 
@@ -15,6 +16,14 @@ pub(super) struct Numbered<K, V> {
 impl<K, V> Default for Numbered<K, V> {
     fn default() -> Self {
         Self { map: BTreeMap::new(), order: BTreeMap::new(), next: 1 }
+    }
+}
+
+/// By keys and values: the numbers only order pages.
+impl<K: Hash, V: Hash> Hash for Numbered<K, V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_usize(self.map.len());
+        self.map.iter().for_each(|(key, (_, value))| (key, value).hash(state));
     }
 }
 

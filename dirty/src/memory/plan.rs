@@ -1,6 +1,7 @@
 //! What a mutation would change, found out before anything is written (R10).
 
 use bytes::Bytes;
+use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Version};
 
 use super::hash::OwnerHash;
@@ -21,12 +22,13 @@ pub(super) struct Met<'a> {
 }
 
 impl<'a> Met<'a> {
-    /// The version, if it is known. A negative answer is version 0.
+    /// The version, if it is known. A negative answer is version 0. A marker alone does not tell it: in a hot tier that came back
+    /// older it lies behind what has landed (R14).
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
-            (None, Marker::Unknown) if !self.loaded => None,
-            (None, marker) => Some(marker.version()),
+            (None, Marker::Absent) => Some(Version::ZERO),
+            (None, marker) => self.loaded.then(|| marker.version()),
         }
     }
 
@@ -41,6 +43,7 @@ impl<'a> Met<'a> {
     /// Whether it is known what the field holds, be it nothing.
     fn knows(&self, field: &Field) -> bool {
         self.loaded
+            || broken("R15-guess")
             || match self.hash {
                 Some(hash) => hash.complete || hash.cell(field).is_some(),
                 None => self.marker == Marker::Absent,
@@ -72,7 +75,7 @@ pub(super) struct Plan {
 pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     // A hash that may be older than what has landed is compared with its rows before anything is built on it, a blind write
     // included: it would raise the owner's version above a row that the hash has lost (R14).
-    if met.is_suspect() {
+    if met.is_suspect() && !broken("R14-suspect") {
         return Err(Unmet::Load);
     }
     check_version(met, mutation)?;
@@ -92,7 +95,7 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
 
 fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     match (mutation.condition, met.version()) {
-        (Condition::Version(_), None) => Err(Unmet::Load),
+        (Condition::Version(_), None) if !broken("R15-version") => Err(Unmet::Load),
         (Condition::Version(wanted), Some(version)) if version != wanted => Err(Unmet::Refused(Refusal::Version(version))),
         _ => Ok(()),
     }
@@ -126,7 +129,7 @@ fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Re
         Change::Purge => match met.cell(field) {
             _ if met.marks > 0 || met.unverified => return Err(Refusal::NotLanded),
             Some(Cell::Removed(_)) => {
-                plan.born = true;
+                plan.born = !broken("R7-purge-keeps-birth");
                 Some(Cell::Purged)
             }
             _ => None,

@@ -1,6 +1,7 @@
 //! Reading, observing, evicting and touching owners.
 
 use bytes::Bytes;
+use storage_model::sabotage::broken;
 use storage_model::{Cell, Field, Owner, Partition};
 
 use super::hash::OwnerHash;
@@ -48,7 +49,7 @@ pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result
 
 /// Drops the hash, or has it dropped when its last mark is settled.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
-    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() {
+    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
         state.hashes.edit(owner, |hash| hash.evict_when_landed = true);
         return Evicted::WhenLanded;
     }

@@ -1,5 +1,6 @@
 //! The partition's record (R14).
 
+use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
 use super::state::{PartState, Present};
@@ -24,7 +25,7 @@ pub(super) fn current<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = recorded(state, partition, operation)?;
-    if *record.incarnation == *state.incarnation {
+    if *record.incarnation == *state.incarnation || broken("R14-incarnation") {
         return Ok(record);
     }
     let message = format!("partition {partition} was recorded under another incarnation; adopt it first");
@@ -39,7 +40,8 @@ pub(super) fn in_epoch<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = current(state, partition, operation)?;
-    if record.epoch == epoch {
+    let ignored = (operation == "settle" && broken("R15-settle-epoch")) || (operation == "park" && broken("R15-park-epoch"));
+    if record.epoch == epoch || ignored {
         return Ok(record);
     }
     let message = format!("partition {partition} is in epoch {}, not {epoch}; collect anew", record.epoch);
@@ -56,14 +58,15 @@ pub fn partition_state(state: &PartState) -> PartitionState {
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
-    if *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record) {
+    let moved = *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record);
+    if moved && !broken("R14-adopted-blindly") {
         return false;
     }
     let record = match &state.record {
-        Some(old) if adopt.epoch <= old.epoch => return false,
+        Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
             // Also what was served unverified, of which nobody knows what it hides.
-            let suspect = old.landed < adopt.last_version || state.unverified.is_some();
+            let suspect = (old.landed < adopt.last_version || state.unverified.is_some()) && !broken("R14-generation");
             // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
             // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
             if state.unverified.take().as_ref() == Some(&state.incarnation) {
@@ -75,7 +78,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
                 generation: if suspect { adopt.epoch } else { old.generation },
-                source: old.source.max(adopt.last_version),
+                source: if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) },
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
                 database: adopt.database.or(old.database),

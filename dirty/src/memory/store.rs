@@ -10,7 +10,7 @@ use storage_model::{Clock, Owner, Partition, SystemClock, Timestamp};
 
 use super::state::{PartState, Present};
 use super::{invariant, room};
-use crate::{HotError, HotKind};
+use crate::{HotError, HotKind, MemoryUse};
 
 /// How much a [`MemoryStore`] holds, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +107,14 @@ impl MemoryStore {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// How full it is; none without a limit, or while landed data is left to evict.
+    pub(super) fn taken(&self) -> Option<MemoryUse> {
+        let limit = self.bytes_max.load(Ordering::Relaxed);
+        let evicts = || self.parts.iter().any(|part| lock(part).hashes.coldest(None).is_some());
+        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        (limit < usize::MAX && !evicts()).then(|| MemoryUse { used: bytes(self.bytes()), limit: bytes(limit) })
+    }
+
     /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next mutation or fill.
     pub fn limit(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
@@ -115,7 +123,7 @@ impl MemoryStore {
     /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All partitions are to be adopted.
     pub fn replace_incarnation(&self) {
         let name = self.next_incarnation();
-        self.all().iter_mut().for_each(|part| part.incarnation = name.clone());
+        self.all().iter_mut().for_each(|part| part.move_to(name.clone()));
     }
 
     /// Forgets everything but the incarnation, as FLUSHALL does.
@@ -140,7 +148,7 @@ impl MemoryStore {
         let mut old = copy.0.into_iter();
         for part in &mut parts {
             **part = old.next().unwrap_or_else(|| PartState::new(name.clone()));
-            part.incarnation = name.clone();
+            part.move_to(name.clone());
         }
         self.bytes.store(parts.iter().map(|part| part.bytes()).sum(), Ordering::Relaxed);
     }

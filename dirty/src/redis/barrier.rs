@@ -106,6 +106,10 @@ impl Node {
             Ok(prepared) => prepared,
             Err(failure) => return all(failure),
         };
+        if commands.iter().all(|command| self.refusal(command, &ready, like.asking).is_some()) {
+            // Nothing is sent, so nothing is waited for.
+            return self.send_on(ready, commands, like.asking).await;
+        }
         let Some(sync) = last.barrier.as_ref().map(|barrier| &*barrier.sync) else {
             return all(Failure::Nonsense("a write in a group waits for nothing".to_owned()));
         };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
+use redis::{ConnectionInfo, Pipeline, Value};
 use storage_model::Durability;
 use tokio::time::{Instant, timeout};
 
@@ -20,7 +20,7 @@ use super::common::{Common, locked};
 use super::error::Failure;
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Under};
+use super::transport::{Answer, Command, Dial, Under};
 use super::{address, reply};
 
 /// Connections of writes that wait, beside those that all calls share.
@@ -55,6 +55,7 @@ pub(super) struct Lane {
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
 struct Line {
+    /// None for a connection that was dialled.
     pooled: Option<Connection>,
     ready: Ready,
 }
@@ -85,10 +86,7 @@ impl Drop for Line {
 impl Node {
     /// A node without connections; the first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(common.connect_timeout))
-            .set_response_timeout(Some(common.response_timeout));
-        let manager = Manager::new_with_config(info.clone(), config).map_err(Failure::from)?;
+        let manager = Manager::new_with_config(info.clone(), common.connection_config()).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
             .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
@@ -167,6 +165,12 @@ impl Node {
 
     /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
+        self.info().await?;
+        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
         let ready = self.ready().await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
@@ -177,12 +181,13 @@ impl Node {
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
             self.retire(began);
         }
-        self.judge(&info?);
-        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+        let info = info?;
+        self.judge(&info);
+        Ok(info)
     }
 
     /// Why a command must not be sent on this connection.
-    fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+    pub(super) fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
         match command.under {
             Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
             _ => {}
@@ -289,10 +294,16 @@ impl Node {
 
     /// Opens a connection, looks at the server, and loads the scripts.
     async fn open(&self) -> Result<Line, Failure> {
-        let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
-        let connection = MultiplexedConnection::clone(&pooled);
+        let (pooled, connection) = match &self.common.dial {
+            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
+            None => {
+                let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
+                let connection = MultiplexedConnection::clone(&pooled);
+                (Some(pooled), connection)
+            }
+        };
         let serial = self.common.next_serial();
-        let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
+        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial } };
         // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
         let mut ask = Pipeline::new();
         ask.cmd("INFO");
@@ -306,6 +317,16 @@ impl Node {
         }
         self.ask_first(&mut line, &load).await?;
         Ok(line)
+    }
+
+    /// A connection over a stream that a test provides.
+    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
+        let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
+        let config = self.common.connection_config();
+        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
+        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
+        tokio::spawn(driver);
+        Ok(connection)
     }
 
     /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.

@@ -3,7 +3,7 @@
 //! | module | concept |
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
-//! | `transport` | [`Gate`]: the seam through which every command passes |
+//! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
 //! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
@@ -50,7 +50,7 @@ use redis::Value;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 pub use self::options::RedisOptions;
-pub use self::transport::{Broken, Gate};
+pub use self::transport::{Broken, Dial, Gate, Stream};
 
 use self::address::Addresses;
 use self::common::Common;
@@ -60,8 +60,8 @@ use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, MemoryUse,
+    Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
@@ -212,6 +212,10 @@ impl HotStore for RedisStore {
         const OPERATION: &str = "check";
         let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
         self.check_nodes(OPERATION).await.and(asked)
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+        self.memory_use().await
     }
 
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {

@@ -8,7 +8,7 @@ use storage_model::{Epoch, Partition, Timestamp, Version};
 use super::error::{Failure, hot_error};
 use super::transport::{Answer, Command};
 use super::{RedisStore, reply, script};
-use crate::{Adopt, HotError, HotKind, Lock, PartitionPeek, PartitionRecord, PartitionState};
+use crate::{Adopt, HotError, HotKind, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
 
 impl RedisStore {
     pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
@@ -115,6 +115,14 @@ impl RedisStore {
         let mut cmd = redis::cmd("ZREM");
         cmd.arg(key).arg(worker);
         self.one("retire", None, Command::write("retire", slot, cmd), |_| Ok(())).await
+    }
+
+    pub(super) async fn memory_use(&self) -> Result<Option<MemoryUse>, HotError> {
+        let nodes = self.router.nodes();
+        let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
+        let infos = infos.into_iter().collect::<Result<Vec<_>, _>>();
+        let infos = infos.map_err(|failure| hot_error(failure, "memory", false, None))?;
+        Ok(infos.into_iter().filter_map(|info| info.memory).max_by_key(MemoryUse::percent))
     }
 
     pub(super) async fn server_time(&self) -> Result<Timestamp, HotError> {

@@ -75,9 +75,15 @@ const BREAKS: &[Break] = &[
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    (
+        "R14-marker",
+        "mutate",
+        "and not hash then return needs_load end",
+        "and not hash and mark == '?' then return needs_load end",
+    ),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
-    ("R15-version", "mutate", "and not hash and mark == '?' then return needs_load end", "and false then return needs_load end"),
+    ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),
     ("R15-fill-epoch", "fill", "if load.epoch ~= r.epoch then return false end", ""),
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),

@@ -294,7 +294,7 @@ pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Durati
 pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
     let partition = space.partition(owner);
     let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
-    cmd.arg(1).arg(millis(ttl));
+    cmd.arg("").arg(millis(ttl));
     SCRIPTS.lock.write(space.slot(partition), cmd)
 }
 

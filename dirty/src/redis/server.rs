@@ -3,6 +3,7 @@
 use storage_model::sabotage::broken;
 
 use super::error::Failure;
+use crate::MemoryUse;
 
 /// The part of INFO that decides whether and how a server is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub(crate) struct ServerInfo {
     pub(crate) appends: bool,
     /// How many replicas follow it.
     pub(crate) replicas: u32,
+    /// How full it is; none without a limit, or while there is landed data that it may evict.
+    pub(crate) memory: Option<MemoryUse>,
 }
 
 impl ServerInfo {
@@ -48,9 +51,30 @@ impl ServerInfo {
             unsafe_policy,
             program: format!("{program} {version}"),
             appends: value("aof_enabled") == Some("1"),
+            memory: memory_use(info, policy.starts_with("volatile-")),
             replicas: u32::try_from(info.lines().filter(replica).count()).unwrap_or(u32::MAX),
         })
     }
+}
+
+/// How full the server is. With a policy that evicts landed data it looks full all the time: then only once almost no key has a
+/// time to live any more.
+fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
+    let number = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok());
+    let (used, limit) = (number("used_memory")?, number("maxmemory").filter(|limit| *limit > 0)?);
+    let (mut keys, mut evictable) = (0_u64, 0_u64);
+    for line in info.lines().filter(|line| line.starts_with("db")) {
+        let counts = line.split([':', ',']).filter_map(|pair| pair.trim().split_once('='));
+        for (name, count) in counts {
+            match name {
+                "keys" => keys = keys.saturating_add(count.parse().unwrap_or_default()),
+                "expires" => evictable = evictable.saturating_add(count.parse().unwrap_or_default()),
+                _ => {}
+            }
+        }
+    }
+    let left_to_evict = evicts && evictable.saturating_mul(1_000) > keys;
+    (!left_to_evict).then_some(MemoryUse { used, limit })
 }
 
 fn is_at_least(version: &str, oldest: (u32, u32)) -> bool {
@@ -67,6 +91,19 @@ mod tests {
     }
 
     #[test]
+    fn a_server_counts_as_full_only_by_what_it_can_not_evict() {
+        let of = |policy: &str, rest: &str| {
+            let lines = format!("redis_version:7.0.0 role:master maxmemory_policy:{policy} used_memory:900 {rest}");
+            info(&lines).unwrap().memory.map(|memory| memory.percent())
+        };
+        assert_eq!(of("noeviction", "maxmemory:0 db0:keys=5,expires=0,avg_ttl=0"), None);
+        assert_eq!(of("noeviction", "maxmemory:1000 db0:keys=5,expires=5,avg_ttl=0"), Some(90));
+        assert_eq!(of("volatile-lru", "maxmemory:1000 db0:keys=5,expires=2,avg_ttl=9"), None);
+        assert_eq!(of("volatile-lru", "maxmemory:1000 db0:keys=9000,expires=3,avg_ttl=9 db1:keys=5,expires=0"), Some(90));
+        assert_eq!(of("volatile-lru", "maxmemory:500"), Some(180));
+    }
+
+    #[test]
     fn only_servers_that_keep_unlanded_data_and_know_our_scripts_are_accepted() {
         let good = info("redis_version:7.0.15 role:master maxmemory_policy:volatile-lru").unwrap();
         let expected = ServerInfo {
@@ -75,6 +112,7 @@ mod tests {
             program: "Redis 7.0.15".into(),
             appends: false,
             replicas: 0,
+            memory: None,
         };
         assert_eq!(good, expected);
         let followed = "redis_version:8.0.1 role:master maxmemory_policy:noeviction aof_enabled:1 connected_slaves:2 \

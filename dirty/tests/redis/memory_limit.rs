@@ -35,16 +35,20 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let stored = Duration::from_secs(5);
     assert_eq!(store.announce("w1", stored).await.unwrap(), ["w1"]);
     store.fix_partition_count().await.unwrap();
-    assert_eq!(drain(&store).await, 2);
     let partition = ann.partition(4);
     let lock = lock("w");
     assert_eq!(store.lock(&[partition], &lock, stored).await, [Ok(true)]);
     assert_eq!(store.renew(&[partition], &lock, stored).await, [Ok(true)]);
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
+    let entries = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries;
+    let source = entries.into_iter().find(|entry| entry.mark.as_ref().is_some_and(|mark| mark.owner == ann));
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1406, message: "too long".into() };
-    let parked = vec![Parked { source: None, owner: Some(ann.clone()), faults: vec![fault] }];
+    let parked = vec![Parked { source, owner: Some(ann.clone()), faults: vec![fault] }];
     let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min: stored, retry_max: stored, parked };
     store.park(&park).await.unwrap();
     assert_eq!(store.errors(partition, 0, 10).await.unwrap().entries.len(), 1);
+    assert_eq!(store.unlock(&[partition], &lock).await, [Ok(())]);
+    assert_eq!(drain(&store).await, 1);
     store.raise_landed(partition, Epoch(1), Version::new(9).unwrap()).await.unwrap();
     assert_eq!(store.evict(&[owner("bo")]).await, [Ok(Evicted::Gone)]);
 

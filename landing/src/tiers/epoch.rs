@@ -13,7 +13,8 @@ use super::{TierError, Tiers};
 const ROUNDS_MAX: u32 = 32;
 
 /// What has to happen before a partition may be used.
-enum Need {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Need {
     /// Nothing: record, incarnation and epoch agree.
     Nothing,
     /// The database's epoch must rise first, so that no landing of the past commits.
@@ -24,8 +25,10 @@ enum Need {
     Landed,
 }
 
-/// `watched`: whether the database's identity is to be recorded, since marks go on probation.
-fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
+/// What both tiers' records of a partition, read one after the other, call for. `watched`: whether the database's identity is to be
+/// recorded, since marks go on probation.
+#[must_use]
+pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
     let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
         return Need::Raise(cold.epoch);
     };

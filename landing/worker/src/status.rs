@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use storage_landing::Backlog;
+use storage_landing::{Backlog, Pressure};
 
 use crate::cli::ConfigArgs;
 use crate::open;
@@ -21,6 +21,11 @@ pub struct Args {
 /// What `status --json` prints.
 #[derive(Debug, Serialize)]
 struct Status {
+    /// 0: below the watermarks. 1 to 99: game servers slow writes down. 100: they refuse them.
+    pressure_percent: u32,
+    /// Which watermark, and what was seen.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pressure: String,
     total: Line,
     partitions: Vec<Line>,
 }
@@ -40,7 +45,7 @@ struct Line {
     holder: Option<String>,
 }
 
-fn status(backlog: &Backlog) -> Status {
+fn status(backlog: &Backlog, pressure: Pressure) -> Status {
     let mut total = Line { oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()), ..Line::default() };
     let mut partitions = Vec::new();
     for (partition, peek) in &backlog.partitions {
@@ -58,7 +63,7 @@ fn status(backlog: &Backlog) -> Status {
             holder: peek.holder.clone(),
         });
     }
-    Status { total, partitions }
+    Status { pressure_percent: pressure.percent, pressure: pressure.reason, total, partitions }
 }
 
 fn print(status: &Status) {
@@ -77,6 +82,11 @@ fn print(status: &Status) {
         }
     }
     row("total", &status.total);
+    match status.pressure_percent {
+        0 => {}
+        100 => println!("writes are refused: {}", status.pressure),
+        percent => println!("writes are slowed down, {percent} % of the way to being refused: {}", status.pressure),
+    }
 }
 
 /// Prints what waits.
@@ -86,7 +96,9 @@ fn print(status: &Status) {
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot(&settings).await?;
-    let status = status(&Backlog::read(hot.as_ref()).await?);
+    let backlog = Backlog::read(hot.as_ref()).await?;
+    let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
+    let status = status(&backlog, pressure);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&status)?);
     } else {

@@ -96,7 +96,7 @@ async fn a_paused_redis_answers_when_it_is_resumed() {
 /// What the server's TIME says, in seconds.
 async fn seconds(redis: &RedisServer) -> i64 {
     let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else { panic!("TIME answers an array") };
-    parts[0].text().unwrap().parse().unwrap()
+    parts.first().unwrap().text().unwrap().parse().unwrap()
 }
 
 #[tokio::test]

@@ -1,0 +1,66 @@
+//! Tries to make the storage lose or regress data, and says whether it did.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use storage_tests::torture::args::Args;
+use storage_tests::torture::play::GameArgs;
+use storage_tests::torture::{play, run};
+
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
+    #[command(flatten)]
+    args: Option<Args>,
+}
+
+/// What this program is when it has started itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    #[command(hide = true)]
+    Game(GameArgs),
+    #[command(hide = true, disable_help_flag = true)]
+    Worker {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse() {
+        Cli { role: Some(Role::Worker { args }), .. } => {
+            // It ends when whoever started it has died.
+            std::thread::spawn(|| {
+                let _ = std::io::stdin().read_to_end(&mut Vec::new());
+                std::process::exit(1);
+            });
+            let name = std::iter::once("landing-worker".to_owned());
+            landing_worker::main(landing_worker::Cli::parse_from(name.chain(args)))
+        }
+        Cli { role: Some(Role::Game(args)), .. } => outcome(block_on(play::play(args)).map(|()| true)),
+        Cli { args: Some(args), .. } => outcome(block_on(async {
+            let report = run(&args, &std::env::current_exe()?).await?;
+            println!("{report}");
+            Ok(report.is_good())
+        })),
+        Cli { args: None, .. } => outcome(Err(anyhow::anyhow!("--seed is missing; see --help"))),
+    }
+}
+
+fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(task)
+}
+
+fn outcome(result: anyhow::Result<bool>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

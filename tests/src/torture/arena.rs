@@ -1,0 +1,256 @@
+//! What a run plays in: servers, links between everything, game servers and landing workers.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex as StdMutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use sqlx::Executor as _;
+use storage_config::Settings;
+use storage_landing::{Backlog, Tiers};
+use storage_model::SystemClock;
+use storage_servers::{ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer};
+use storage_sql::ColdOptions;
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+use super::args::{Args, Topology};
+use super::children::Program;
+use super::crew::{Game, Worker};
+use super::faults::Fault;
+use super::moment::Micros;
+use super::oracle::Rewind;
+use crate::Link;
+
+/// Game servers.
+pub const GAMES: u32 = 2;
+/// Landing workers.
+const WORKERS: u32 = 3;
+/// The node time-out of the cluster: how long a dead master is missed for.
+const NODE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// The hot tier.
+#[derive(Debug)]
+pub enum Hot {
+    /// One server.
+    Single(Box<RedisServer>),
+    /// A cluster.
+    Cluster(RedisCluster),
+}
+
+impl Hot {
+    /// All servers.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<&RedisServer> {
+        match self {
+            Self::Single(server) => vec![server],
+            Self::Cluster(cluster) => cluster.nodes().iter().collect(),
+        }
+    }
+
+    /// The one server, if it is one.
+    ///
+    /// # Errors
+    /// It is a cluster.
+    pub fn single(&self) -> Result<&RedisServer> {
+        match self {
+            Self::Single(server) => Ok(server),
+            Self::Cluster(_) => anyhow::bail!("this fault is for a single server"),
+        }
+    }
+
+    /// The cluster, if it is one.
+    ///
+    /// # Errors
+    /// It is a single server.
+    pub fn cluster(&self) -> Result<&RedisCluster> {
+        match self {
+            Self::Cluster(cluster) => Ok(cluster),
+            Self::Single(_) => anyhow::bail!("this fault is for a cluster"),
+        }
+    }
+}
+
+/// The links: those of game servers and of workers, to each tier. A cluster is reached directly.
+#[derive(Debug)]
+pub struct Links {
+    /// Game servers and workers to Redis.
+    pub hot: Vec<Link>,
+    /// Game servers and workers to the database.
+    pub cold: Vec<Link>,
+}
+
+/// Everything that a run starts.
+#[derive(Debug)]
+pub struct Arena {
+    /// What was asked for.
+    pub args: Args,
+    /// Game servers.
+    pub games: Vec<Mutex<Game>>,
+    /// Landing workers.
+    pub workers: Vec<Mutex<Worker>>,
+    /// The links between everything.
+    pub links: Links,
+    /// A direct way to both tiers, to look at them.
+    pub tiers: Tiers,
+    /// Redis.
+    pub hot: Hot,
+    /// The database server.
+    pub cold: MariaDbServer,
+    /// The database's URL, direct.
+    pub database: String,
+    /// Held by whoever puts the database out of order, or needs it in order.
+    pub calm: Mutex<()>,
+    /// The settings by the direct way.
+    pub settings: Settings,
+    /// How often the hot tier came back older.
+    pub rewinds: StdMutex<Vec<Rewind>>,
+    /// By how much its clock was turned back in all.
+    pub turned_back: AtomicU64,
+    /// Settings, histories and logs.
+    pub folder: TempDir,
+}
+
+/// The settings of a run: everything happens soon, in few partitions and small batches. Those who only look are patient.
+pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
+    let [connect, response, statement] = if is_patient { ["5s", "5s", "20s"] } else { ["500ms", "400ms", "2s"] };
+    format!(
+        "[redis]\nurl = {hot:?}\nprefix = \"torture\"\npartitions = 16\n\
+         connect_timeout = {connect:?}\nresponse_timeout = {response:?}\nwait_timeout = \"1s\"\n\
+         [sql]\nurl = {cold:?}\nconnect_timeout = {connect:?}\nacquire_timeout = \"1s\"\nstatement_timeout = {statement:?}\n\
+         [hot]\nclean_ttl = \"1s\"\nabsent_ttl = \"300ms\"\ntouch_interval = \"300ms\"\noperation_deadline = \"2s\"\n\
+         [landing]\ninterval = \"20ms\"\nbatch_rows = 40\nlock_ttl = \"1s\"\nworker_ttl = \"1s\"\n\
+         backoff_min = \"20ms\"\nbackoff_max = \"500ms\"\nerror_retry_min = \"200ms\"\nerror_retry_max = \"1s\"\n"
+    )
+}
+
+impl Arena {
+    /// Starts servers, links, workers and game servers.
+    ///
+    /// # Errors
+    /// One of them does not start.
+    pub async fn start(args: &Args, faults: &[Fault], exe: &Path) -> Result<Self> {
+        let folder = TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
+        let (hot, cold) = tokio::try_join!(start_hot(args.topology), start_cold())?;
+        let database = cold.url();
+        let mut links = Links { hot: Vec::new(), cold: Vec::new() };
+        let mut configs = Vec::new();
+        for who in ["game", "worker"] {
+            let hot_url = match &hot {
+                Hot::Single(server) => {
+                    let link = Link::start(server.port()).await?;
+                    let url = format!("redis://127.0.0.1:{}", link.port());
+                    links.hot.push(link);
+                    url
+                }
+                Hot::Cluster(cluster) => cluster.url(),
+            };
+            let link = Link::start(cold.port()).await?;
+            let cold_url = database.replace(&format!(":{}/", cold.port()), &format!(":{}/", link.port()));
+            links.cold.push(link);
+            let path = folder.path().join(format!("{who}.toml"));
+            std::fs::write(&path, settings(&hot_url, &cold_url, false))?;
+            configs.push(path);
+        }
+        let direct = match &hot {
+            Hot::Single(server) => server.url(),
+            Hot::Cluster(cluster) => cluster.url(),
+        };
+        let settings = Settings::from_toml(&settings(&direct, &database, true), "torture")?;
+        let tiers = open(&settings).await?;
+        watch(&database).await?;
+        let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };
+        let mut arena = Self {
+            args: args.clone(),
+            games: Vec::new(),
+            workers: Vec::new(),
+            links,
+            tiers,
+            hot,
+            cold,
+            database,
+            calm: Mutex::new(()),
+            settings,
+            rewinds: StdMutex::default(),
+            turned_back: AtomicU64::new(0),
+            folder,
+        };
+        let [game, worker]: [PathBuf; 2] = configs.try_into().ok().context("two files of settings")?;
+        for number in 0..WORKERS {
+            arena.workers.push(Mutex::new(Worker::start(&program, &worker, number)?));
+        }
+        for number in 0..GAMES {
+            let told = super::crew::Told {
+                seed: args.seed,
+                servers: GAMES,
+                poison: faults.contains(&Fault::DbPoison),
+                large: faults.contains(&Fault::DbPacket),
+            };
+            arena.games.push(Mutex::new(Game::start(&program, &game, number, told)?));
+        }
+        Ok(arena)
+    }
+
+    /// What waits in each partition, and who lands it.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    pub async fn backlog(&self) -> Result<Backlog> {
+        Ok(Backlog::read(self.tiers.hot().as_ref()).await?)
+    }
+
+    /// How long the histories are by now, in bytes.
+    #[must_use]
+    pub fn played(&self) -> u64 {
+        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
+        let histories = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "history"));
+        histories.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    /// Remembers that the hot tier came back older.
+    pub fn rewound(&self, rewind: Rewind) {
+        self.rewinds.lock().unwrap_or_else(PoisonError::into_inner).push(rewind);
+    }
+
+    /// How long after its last sign of life a write may still be applied: its deadline, and by how much the clock was turned back.
+    #[must_use]
+    pub fn grace(&self) -> Micros {
+        super::moment::micros(self.settings.hot.operation_deadline) + 1_000_000 + self.turned_back.load(Ordering::Relaxed)
+    }
+}
+
+async fn start_hot(topology: Topology) -> Result<Hot> {
+    // A rewrite of the file in the middle of a copy would spoil the copy.
+    let args = ["--auto-aof-rewrite-percentage", "0"].map(str::to_owned).to_vec();
+    let maxmemory_policy = Some("volatile-lru".to_owned());
+    let redis = RedisOptions { appendonly: true, maxmemory_policy, args, clock: true, ..RedisOptions::default() };
+    Ok(match topology {
+        Topology::Cluster => {
+            let options = ClusterOptions { masters: 3, replicas_per_master: 1, node_timeout: NODE_TIMEOUT, redis };
+            Hot::Cluster(RedisCluster::start_with(options).await?)
+        }
+        _ => Hot::Single(Box::new(RedisServer::start(redis).await?)),
+    })
+}
+
+async fn start_cold() -> Result<MariaDbServer> {
+    MariaDbServer::start(MariaDbOptions::default()).await
+}
+
+async fn open(settings: &Settings) -> Result<Tiers> {
+    let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
+    let cold = storage_sql::open(&ColdOptions::from(&settings.sql)).await?;
+    hot.fix_partition_count().await?;
+    cold.fix_partition_count(hot.partition_count()).await?;
+    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?))
+}
+
+/// Lets the database watch its rows.
+async fn watch(database: &str) -> Result<()> {
+    use sqlx::Connection as _;
+    let mut connection = sqlx::mysql::MySqlConnection::connect(database).await?;
+    for statement in include_str!("watch.sql").split("--=") {
+        connection.execute(sqlx::raw_sql(statement)).await?;
+    }
+    Ok(connection.close().await?)
+}

@@ -1,0 +1,70 @@
+//! What a run is asked for.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::faults::Fault;
+
+/// Where the tiers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topology {
+    /// One Redis and one MariaDB.
+    Single,
+    /// A Redis Cluster of three masters, each with a replica, and one MariaDB.
+    Cluster,
+    /// Memory and SQLite inside one game server.
+    Embedded,
+}
+
+/// Plays with game servers and landing workers as processes, injects faults, and compares what is stored with the oracle.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Decides what is played and which faults happen
+    #[arg(long)]
+    pub seed: u64,
+    /// For how long faults are injected
+    #[arg(long, default_value_t = 60)]
+    pub seconds: u64,
+    /// `all`, or names of faults separated by commas; `none` for none
+    #[arg(long, default_value = "all")]
+    pub faults: String,
+    /// Where the tiers are
+    #[arg(long, value_enum, default_value_t = Topology::Single)]
+    pub topology: Topology,
+    /// Where the verdict goes as JSON, besides the table on the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Add a line with the verdict to this table in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub line: Option<PathBuf>,
+    /// Keep the histories in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
+}
+
+impl Args {
+    /// The faults that were asked for and make sense on the topology.
+    ///
+    /// # Errors
+    /// A name that no fault has; the message lists them.
+    pub fn faults(&self) -> Result<Vec<Fault>> {
+        let possible = || Fault::ALL.iter().copied().filter(|fault| fault.topologies().contains(&self.topology));
+        match self.faults.as_str() {
+            "all" => return Ok(possible().collect()),
+            "none" => return Ok(Vec::new()),
+            _ => {}
+        }
+        let mut faults = Vec::new();
+        for name in self.faults.split(',').map(str::trim) {
+            let fault = possible().find(|fault| fault.name() == name);
+            let names: Vec<&str> = possible().map(Fault::name).collect();
+            ensure!(fault.is_some(), "there is no fault {name:?} on this topology, but {}", names.join(", "));
+            faults.extend(fault);
+        }
+        Ok(faults)
+    }
+}

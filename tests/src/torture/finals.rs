@@ -1,0 +1,177 @@
+//! What is stored after a run, seen by plain SQL, by plain commands of Redis, and through the SDK.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use storage_sdk::{ByteOwner, Storage};
+use storage_servers::Reply;
+use tokio::time::{Instant, sleep};
+
+use super::arena::Arena;
+use super::oracle::judge::Values;
+use super::oracle::{Finals, Flaw};
+use crate::rows;
+
+/// How long everything may take to land once all is well.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// V8: waits until nothing waits to be landed and nothing is refused any more; answers how long that took.
+///
+/// # Errors
+/// What is left after a while, as a flaw.
+pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
+    let begun = Instant::now();
+    loop {
+        let left = match arena.backlog().await {
+            Ok(backlog) if backlog.marks() == 0 && backlog.errors() == 0 => return Ok(begun.elapsed()),
+            Ok(backlog) => {
+                let waiting = backlog.partitions.iter().filter(|(_, peek)| peek.live + peek.snapshot + peek.errors > 0);
+                format!("{:?}", waiting.take(5).collect::<Vec<_>>())
+            }
+            Err(error) => error.to_string(),
+        };
+        if begun.elapsed() > DRAIN {
+            return Err(Flaw::new(
+                "V8",
+                "",
+                format!("not everything has landed after {DRAIN:?}: {left}{}", refused(arena).await),
+            ));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Some of what is in the error maps.
+async fn refused(arena: &Arena) -> String {
+    let mut all = Vec::new();
+    for partition in 0..arena.settings.redis.partitions {
+        if let Ok(page) = arena.tiers.hot().errors(storage_model::Partition(partition), 0, 10).await {
+            all.extend(page.entries.into_iter().map(|entry| format!(" {:?} {} {}", entry.target, entry.code, entry.message)));
+        }
+    }
+    all.truncate(5);
+    all.concat()
+}
+
+/// What is stored, after everything has landed and nobody writes any more.
+///
+/// # Errors
+/// A tier can't be read.
+pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, Vec<Flaw>)> {
+    let rows: BTreeMap<_, _> = rows(&arena.database).await?.into_iter().map(|row| (row.name.clone(), row)).collect();
+    let storage = Storage::open(arena.settings.clone()).await?;
+    let hot = read_all(&storage, owners).await?;
+    let mut finals = Finals { rows, hot, cold: Values::new() };
+    let mut flaws = in_redis(arena, &finals).await?;
+    for name in owners {
+        owner(&storage, name)?.evict().await?;
+    }
+    if let Some(left) = keys(arena, "torture-data:*").await?.first() {
+        flaws.push(Flaw::new(
+            "V8",
+            &String::from_utf8_lossy(left),
+            "still cached after its eviction, though nothing waits to be landed",
+        ));
+    }
+    finals.cold = read_all(&storage, owners).await?;
+    storage.close(Duration::from_secs(10)).await;
+    flaws.extend(watched(arena).await?);
+    Ok((finals, flaws))
+}
+
+fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {
+    let (logic_type, id) = name.split_once('/').context("an owner's name")?;
+    Ok(storage.scope("game", "eu")?.bytes().owner(logic_type, id)?)
+}
+
+pub(super) async fn read_all(storage: &Storage, owners: &BTreeSet<String>) -> Result<Values> {
+    let mut values = Values::new();
+    for name in owners {
+        for (field, value) in owner(storage, name)?.get_all().await?.iter() {
+            values.insert(format!("{name}/{field}"), value.to_vec());
+        }
+    }
+    Ok(values)
+}
+
+async fn keys(arena: &Arena, pattern: &str) -> Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    for node in arena.hot.nodes() {
+        if let Reply::Array(keys) = node.call(&["KEYS", pattern]).await? {
+            all.extend(keys.into_iter().filter_map(|key| if let Reply::Bytes(key) = key { Some(key) } else { None }));
+        }
+    }
+    Ok(all)
+}
+
+/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map, lock or lease is left.
+async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
+    let mut flaws = Vec::new();
+    for pattern in ["torture-dirty:*", "torture-lease:*", "torture-workers"] {
+        for key in keys(arena, pattern).await? {
+            flaws.push(Flaw::new("V8", &String::from_utf8_lossy(&key), "left over"));
+        }
+    }
+    for node in arena.hot.nodes() {
+        let Reply::Array(keys) = node.call(&["KEYS", "torture-data:*"]).await? else { continue };
+        let is_master = node.call(&["ROLE"]).await.is_ok_and(|role| format!("{role:?}").contains(&format!("{:?}", b"master")));
+        for key in keys.iter().filter(|_| is_master) {
+            let Reply::Bytes(key) = key else { continue };
+            let name = String::from_utf8_lossy(key).into_owned();
+            let Ok(Reply::Array(hash)) = node.call(&[b"HGETALL".as_slice(), key]).await else { continue };
+            let Ok(Reply::Integer(ttl)) = node.call(&[b"PTTL".as_slice(), key]).await else { continue };
+            if !hash.is_empty() && ttl == -1 {
+                flaws.push(Flaw::new("V5", &name, "a hash without marks has no time to live"));
+            }
+            flaws.extend(unequal(&name, &hash, finals));
+        }
+    }
+    Ok(flaws)
+}
+
+fn unequal(key: &str, hash: &[Reply], finals: &Finals) -> Option<Flaw> {
+    let owner = key.rsplitn(3, ':').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("/");
+    for pair in hash.chunks(2) {
+        let [Reply::Bytes(field), Reply::Bytes(value)] = pair else { continue };
+        let field = String::from_utf8_lossy(field);
+        let row = finals.rows.get(&format!("{owner}/{field}"));
+        let fits = match field.as_ref() {
+            ":n" => value == b"0",
+            field if field.starts_with(':') => true,
+            _ => row.is_some_and(|row| row.is_del == 0 && row.value == *value),
+        };
+        if !fits {
+            let detail = format!("Redis holds {:?}, the row is {row:?}", super::value::token_of(value));
+            return Some(Flaw::new("V5", &format!("{owner}/{field}"), detail));
+        }
+    }
+    None
+}
+
+/// What the database itself saw go wrong.
+async fn watched(arena: &Arena) -> Result<Vec<Flaw>> {
+    let database = arena.database.rsplit('/').next().unwrap_or_default();
+    let seen = arena.cold.sql(&format!("SELECT name, what, held, came FROM {database}.torture_flaw LIMIT 20")).await?;
+    let flaw = |line: &str| {
+        let mut words = line.split('\t');
+        Flaw::new("V4", words.next().unwrap_or_default(), format!("the database saw {:?}", words.collect::<Vec<_>>()))
+    };
+    Ok(seen.lines().map(flaw).collect())
+}
+
+/// How many keys Redis let expire and evicted since its servers last started.
+///
+/// # Errors
+/// A server does not answer.
+pub async fn dropped(arena: &Arena) -> Result<u64> {
+    let mut dropped = 0;
+    for node in arena.hot.nodes() {
+        let info = node.call(&["INFO", "stats"]).await?;
+        for name in ["expired_keys:", "evicted_keys:"] {
+            let number = info.text()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+            dropped += number.unwrap_or(0);
+        }
+    }
+    Ok(dropped)
+}

@@ -1,0 +1,155 @@
+//! What a run found, as a table and as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::args::Topology;
+use super::history::{Call, End, Operation};
+use super::moment::Micros;
+use super::nemesis::Coverage;
+use super::oracle::{Flaw, Judgement};
+
+/// Operations by how they ended.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Operations {
+    /// All of them.
+    pub all: usize,
+    /// Writes that were acknowledged.
+    pub acknowledged: usize,
+    /// Writes that ended with the word that nothing happened; conflicts among them.
+    pub not_applied: usize,
+    /// Writes of unknown outcome, those of killed game servers among them.
+    pub unknown: usize,
+    /// Reads that found something or nothing.
+    pub reads: usize,
+    /// Reads and flushes that failed.
+    pub failed: usize,
+    /// Flushes that said all was in the database.
+    pub flushed: usize,
+    /// The longest an operation took, in seconds.
+    pub longest_seconds: f64,
+    /// The longest time in which nothing was acknowledged to anyone, in seconds.
+    pub stall_seconds: f64,
+}
+
+impl Operations {
+    /// Counts.
+    #[must_use]
+    pub fn of(operations: &[Operation]) -> Self {
+        let mut counts = Self { all: operations.len(), ..Self::default() };
+        let mut ends: Vec<Micros> = Vec::new();
+        let mut longest = 0;
+        for operation in operations {
+            let is_write = matches!(operation.call, Call::Write { .. } | Call::Append(_));
+            match &operation.end {
+                End::Acked { .. } | End::Applied(_) | End::Appended { .. } => counts.acknowledged += 1,
+                End::NotApplied(_) | End::Conflict if is_write => counts.not_applied += 1,
+                End::NotApplied(_) | End::Conflict => counts.failed += 1,
+                End::Unknown(_) if is_write => counts.unknown += 1,
+                End::Unknown(_) => counts.failed += 1,
+                End::Found { .. } => counts.reads += 1,
+                End::Flushed(_) => counts.flushed += 1,
+                End::Done(_) => {}
+            }
+            if operation.ended != Micros::MAX && operation.call != Call::Close {
+                longest = longest.max(operation.ended - operation.begun);
+            }
+            if matches!(operation.end, End::Acked { .. } | End::Appended { .. }) {
+                ends.push(operation.ended);
+            }
+        }
+        ends.sort_unstable();
+        let stall = ends.windows(2).map(|pair| if let [one, next] = pair { next - one } else { 0 }).max();
+        counts.longest_seconds = std::time::Duration::from_micros(longest).as_secs_f64();
+        counts.stall_seconds = std::time::Duration::from_micros(stall.unwrap_or(0)).as_secs_f64();
+        counts
+    }
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// How long faults were injected.
+    pub seconds: u64,
+    /// Where.
+    pub topology: Topology,
+    /// Operations by how they ended.
+    pub operations: Operations,
+    /// Faults by kind and by phase.
+    pub faults: Vec<Coverage>,
+    /// How long everything took to land after the end, in seconds.
+    pub drain_seconds: f64,
+    /// Keys that Redis let expire or evicted since its servers last started.
+    pub dropped: u64,
+    /// Fields that were judged.
+    pub fields: usize,
+    /// Fields with too much of unknown outcome at a time to be judged.
+    pub undecided: usize,
+    /// Reads of fields that were compared with what they may have found.
+    pub reads_compared: usize,
+    /// What is wrong with the storage.
+    pub flaws: Vec<Flaw>,
+    /// What is wrong with the run: faults that were planned and did not hit.
+    pub missed: Vec<String>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.flaws.is_empty() && self.missed.is_empty()
+    }
+
+    /// A line of a table: topology, seed, verdict, operations, acknowledged, unknown, faults, undecided fields, longest stall.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let verdict = if self.is_good() { "good" } else { "BAD" };
+        let faults: usize = self.faults.iter().map(|fault| fault.times).sum();
+        let Operations { all, acknowledged, unknown, stall_seconds, .. } = &self.operations;
+        format!(
+            "| {:?} | {} | {verdict} | {all} | {acknowledged} | {unknown} | {faults} | {} | {stall_seconds:.1} s |\n",
+            self.topology, self.seed, self.undecided
+        )
+    }
+
+    /// Takes over what the oracle says.
+    pub fn judged(&mut self, judgement: Judgement) {
+        self.fields = judgement.fields;
+        self.undecided = judgement.undecided;
+        self.reads_compared = judgement.reads;
+        self.flaws.extend(judgement.flaws);
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Operations { all, acknowledged, not_applied, unknown, reads, failed, flushed, longest_seconds, stall_seconds } =
+            &self.operations;
+        writeln!(f, "torture --seed {} --seconds {} --topology {:?}", self.seed, self.seconds, self.topology)?;
+        writeln!(f, "operations          {all}")?;
+        writeln!(f, "writes acknowledged {acknowledged}, refused {not_applied}, of unknown outcome {unknown}")?;
+        writeln!(f, "reads               {reads}, flushes {flushed}, failed reads and flushes {failed}")?;
+        writeln!(f, "fields judged       {}, undecided {}; reads compared {}", self.fields, self.undecided, self.reads_compared)?;
+        writeln!(f, "longest operation   {longest_seconds:.1} s; longest without an acknowledgement {stall_seconds:.1} s")?;
+        writeln!(f, "drained after       {:.1} s; keys expired or evicted {}", self.drain_seconds, self.dropped)?;
+        writeln!(f, "{:<16}{:>6}{:>9}{:>9}  phases of landing", "fault", "times", "writes", "reads")?;
+        for line in &self.faults {
+            let phases: Vec<String> = line.phases.iter().map(|(phase, times)| format!("{phase:?} {times}")).collect();
+            writeln!(f, "{:<16}{:>6}{:>9}{:>9}  {}", line.fault, line.times, line.writes, line.reads, phases.join(", "))?;
+        }
+        for missed in &self.missed {
+            writeln!(f, "NOT COVERED: {missed}")?;
+        }
+        for flaw in &self.flaws {
+            writeln!(f, "FLAW {} {}: {}", flaw.check, flaw.name, flaw.detail)?;
+            for line in &flaw.history {
+                writeln!(f, "    {line}")?;
+            }
+        }
+        let verdict = if self.is_good() { "GOOD: nothing acknowledged was lost" } else { "BAD" };
+        write!(f, "{verdict} (seed {})", self.seed)
+    }
+}
