@@ -58,6 +58,7 @@ pub const SWITCHES: &[&str] = &[
     "R11-leap",
     "R11-deadline",
     "R11-new-id",
+    "R11-forgotten",
     "R12-alone",
     "R12-unleased",
     "R13-denied",
