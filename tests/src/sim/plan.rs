@@ -112,8 +112,8 @@ impl Plan {
         operations.extend([Operation::Update, Operation::Get]);
         let rate = *chance.one(&[1, 1, 3]);
         let global: Vec<Fault> = GLOBAL.iter().copied().filter(|_| half()).collect();
-        // Versions of owners that are not in Redis are believed though it came back older; and the version of an owner that is too
-        // large to be loaded whole is not known once Redis has lost it.
+        // Which version an owner has is not certain once Redis came back older, so no write is made to depend on it there; and of an
+        // owner that is too large to be loaded whole nobody knows it.
         let forgets = global.iter().any(|fault| matches!(fault, Fault::RedisRewinds | Fault::RedisWiped));
         let rewinds = global.contains(&Fault::RedisRewinds);
         if rewinds {

@@ -19,6 +19,9 @@ const PLAY_MAX: Duration = Duration::from_secs(3_600);
 /// V8: after the last fault everything lands within this.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 
+/// Longer than any deadline, and than any request is late.
+const LATE_MAX: Duration = Duration::from_secs(10);
+
 /// What one seed did.
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -85,6 +88,8 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     chance.plan(world.plan.delay_max, [].into());
     chance.note("run", || "all faults end".to_owned());
     played?;
+    // Requests that are late may be applied until their deadlines.
+    sleep(LATE_MAX).await;
     if world.history.violation().is_none() {
         drain(world).await?;
         nemesis.look();
