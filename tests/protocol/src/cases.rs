@@ -71,7 +71,6 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R5-flush", bounds: FLUSH },
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
-    Case { name: "R5-older-error", bounds: REFUSED_TWICE },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
     Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
     Case { name: "R7-marker", bounds: LEAST },

@@ -133,6 +133,11 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     next.copy = None;
     next.left.failovers -= 1;
     next.truth.forget();
+    // What was read over a connection that broke is never paired with a record: a collection is one pipeline.
+    next.workers.iter_mut().for_each(Worker::loses_its_connection);
+    if let Flush::Check(asked, _) = &next.flush {
+        next.flush = Flush::Collect(asked.clone());
+    }
     let read = next.read();
     for field in fields(bounds.fields) {
         next.truth.reaches(&field, next.cold.cell(&field));

@@ -38,6 +38,15 @@ pub(super) enum Worker {
     Acquit(Arc<Acquit>),
 }
 
+impl Worker {
+    /// A collection under way begins anew.
+    pub(super) fn loses_its_connection(&mut self) {
+        if let Self::Check(part, _) = self {
+            *self = Self::Collect(Arc::clone(part));
+        }
+    }
+}
+
 /// What was read of marked fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Batch {
