@@ -428,7 +428,7 @@ fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Op
 fn unkept(load: &Load) -> Option<Header> {
     let newest = load.rows.iter().map(|(.., version)| *version).max().unwrap_or_default();
     let version = newest.max(load.observed.marker.version());
-    (version > Version::ZERO).then(|| Header {
+    (version > Version::ZERO).then_some(Header {
         version,
         complete: false,
         generation: load.observed.epoch,

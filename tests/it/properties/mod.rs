@@ -3,12 +3,10 @@
 //! `PROPTEST_CASES` sets how many histories each test takes.
 
 mod cold;
-mod engine;
-mod hot;
 mod sdk;
 
 use proptest::prelude::*;
-use storage_model::{Bytes, Change};
+use storage_model::Bytes;
 use tokio::runtime::Runtime;
 
 /// So many histories, or as many as the environment says. A failing one is shrunk and printed, step by step.
@@ -17,6 +15,7 @@ fn histories(cases: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) }
 }
 
+#[expect(clippy::expect_used, reason = "a test that can't go on fails")]
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
@@ -32,14 +31,4 @@ fn value() -> impl Strategy<Value = Bytes> {
 
 fn by() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3..10_i64, 1 => prop::sample::select(vec![i64::MAX, i64::MIN])]
-}
-
-fn change() -> impl Strategy<Value = Change> {
-    prop_oneof![
-        4 => value().prop_map(Change::Set),
-        3 => by().prop_map(Change::Incr),
-        2 => Just(Change::Remove),
-        1 => Just(Change::Restore),
-        1 => Just(Change::Purge),
-    ]
 }

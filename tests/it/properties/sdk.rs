@@ -1,4 +1,5 @@
 //! The SDK is a map: with eviction, landing, expiry and reopening in between, it answers as a plain map does.
+#![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -63,7 +63,6 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
 }
 
 /// The next step of a load.
-#[expect(clippy::too_many_arguments, reason = "a step of one client, and both ways on from it")]
 fn load(
     world: &World,
     at: usize,

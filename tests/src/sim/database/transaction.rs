@@ -66,11 +66,12 @@ impl Way {
     }
 
     async fn send(&self, point: &'static str, life: Option<u64>) -> Result<(), ColdError> {
-        const FAULTS: &[Fault] = &[Fault::StatementLost, Fault::DatabaseSlow, Fault::Deadlock];
+        const READING: &[Fault] = &[Fault::StatementLost, Fault::DatabaseSlow];
+        const WRITING: &[Fault] = &[Fault::StatementLost, Fault::DatabaseSlow, Fault::Deadlock];
         self.process.runs().await;
         let _under_way = self.chance.begin(point);
         let begun = self.database.lives();
-        let fault = self.chance.fault(point, if life.is_some() { FAULTS } else { &FAULTS[..2] });
+        let fault = self.chance.fault(point, if life.is_some() { WRITING } else { READING });
         self.chance.delay().await;
         match fault {
             Some(Fault::DatabaseSlow) => sleep(self.chance.millis(500, 12_000)).await,

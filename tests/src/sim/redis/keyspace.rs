@@ -45,6 +45,9 @@ impl Default for Keyspace {
     }
 }
 
+/// A field of a hash and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
 impl Keyspace {
     /// Sets the time. Keys that end by then are gone for good, also if the time is set back.
     pub fn set_now(&mut self, now: i64) {
@@ -163,7 +166,7 @@ impl Keyspace {
 
     /// Some `count` fields of a hash from a cursor on, and the next cursor, 0 at the end. A field that is there all the while is found,
     /// whatever else comes and goes: fields are visited in the order of their hashes, which the cursor counts in.
-    pub fn scan(&self, key: &[u8], cursor: u64, count: usize) -> Result<(u64, Vec<(Vec<u8>, Vec<u8>)>), WrongType> {
+    pub fn scan(&self, key: &[u8], cursor: u64, count: usize) -> Result<(u64, Vec<Pair>), WrongType> {
         let order = |name: &[u8]| (xxh3_64(name) >> 1) + 1;
         let hash = self.hash(key)?.into_iter().flatten();
         let mut rest: Vec<_> = hash.map(|(name, value)| (order(name), name, value)).filter(|(at, ..)| *at >= cursor).collect();
