@@ -6,12 +6,12 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`slot`] | [`Slot`], [`Change`]: one field, and what a mutation does to it |
-//! | [`applied`] | [`Applied`]: a mutation as the script that applied it saw it |
-//! | [`line`](mod@line) | [`Line`]: the states that one field went through |
-//! | [`history`] | [`History`]: all owners, checked as mutations are applied and rows committed |
-//! | [`answers`] | what callers were told, against that |
-//! | [`marks`] | R1 and R2 in the keys of the model of Redis |
+//! | `slot` | `Slot`, `Change`: one field, and what a mutation does to it |
+//! | `applied` | `Applied`: a mutation as the script that applied it saw it |
+//! | `line` | `Line`: the states that one field went through |
+//! | `history` | `History`: all owners, checked as mutations are applied and rows committed |
+//! | `answers` | what callers were told, against that |
+//! | `marks` | R1 and R2 in the keys of the model of Redis |
 //!
 //! | check | where |
 //! | --- | --- |

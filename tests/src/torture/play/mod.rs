@@ -2,8 +2,8 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`own`] | owners with one writer: any kind of write and read |
-//! | [`shared`] | counters and chains that all game servers write |
+//! | `own` | owners with one writer: any kind of write and read |
+//! | `shared` | counters and chains that all game servers write |
 
 mod own;
 pub mod shared;
