@@ -6,6 +6,7 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use crate::secret::{HIDDEN, Secret};
+use crate::url;
 
 /// A value as it was written.
 pub(crate) enum Raw<'a> {
@@ -37,8 +38,11 @@ impl Raw<'_> {
         }
     }
 
-    /// The value for a message; `redact` hides what must not show.
+    /// The value for a message; `redact` hides what must not show. A URL may have been put under any key by mistake.
     pub(crate) fn show(&self, redact: fn(&str) -> String) -> String {
+        let redact = |text: &str| {
+            redact(&if text.contains("://") && !text.starts_with("sqlite:") { url::redact(text) } else { text.to_owned() })
+        };
         match self {
             Self::Variable(text) => redact(text),
             Self::Toml(DeValue::String(text)) => format!("{:?}", redact(text)),

@@ -18,6 +18,8 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
+#[cfg(test)]
+mod fuzz;
 mod key;
 pub mod landing;
 pub mod mark;

@@ -26,6 +26,9 @@ pub(crate) struct Claims {
 #[derive(Debug, Default)]
 struct State {
     held: BTreeSet<Partition>,
+    /// Partitions whose lock may or may not be this worker's, since an answer was lost. They are not landed until that is known; left
+    /// alone, they would be nobody's until the lock runs out.
+    doubtful: BTreeSet<Partition>,
     busy: BTreeSet<Partition>,
     closed: bool,
 }
@@ -91,14 +94,12 @@ impl Claims {
         let share = share(&options.name, workers, hot.partition_count());
         let surplus: Vec<_> = {
             let mut state = self.state();
-            let surplus: Vec<_> =
-                state.held.iter().copied().filter(|held| !share.contains(held) && !state.busy.contains(held)).collect();
-            surplus.iter().for_each(|partition| {
-                state.held.remove(partition);
-            });
-            surplus
+            let idle = state.held.difference(&state.busy).chain(&state.doubtful);
+            let surplus: BTreeSet<_> = idle.copied().filter(|partition| !share.contains(partition)).collect();
+            state.held.retain(|partition| !surplus.contains(partition));
+            surplus.into_iter().collect()
         };
-        for error in hot.unlock(&surplus, &self.lock).await.into_iter().filter_map(Result::err) {
+        if let Err(error) = self.give_back(hot, &surplus).await {
             failed.get_or_insert(error);
         }
         let missing: Vec<_> = {
@@ -106,8 +107,28 @@ impl Claims {
             if state.closed { Vec::new() } else { share.difference(&state.held).copied().collect() }
         };
         let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
+        self.doubt(&missing, &locked);
         let got = those(&missing, locked, true, failed);
         self.state().held.extend(got);
+    }
+
+    /// Gives locks back that this worker holds, or may hold.
+    async fn give_back(&self, hot: &dyn HotStore, partitions: &[Partition]) -> Result<(), HotError> {
+        let unlocked = hot.unlock(partitions, &self.lock).await;
+        self.doubt(partitions, &unlocked);
+        unlocked.into_iter().collect()
+    }
+
+    /// Remembers whose answers were lost.
+    fn doubt<T>(&self, partitions: &[Partition], results: &[Result<T, HotError>]) {
+        let mut state = self.state();
+        for (partition, result) in partitions.iter().zip(results) {
+            if result.is_err() {
+                state.doubtful.insert(*partition)
+            } else {
+                state.doubtful.remove(partition)
+            };
+        }
     }
 
     fn forget(&self, lost: &[Partition]) {
@@ -130,9 +151,11 @@ impl Claims {
     /// Gives everything back. The lanes have stopped.
     pub(crate) async fn release(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
         self.close();
-        let held = self.held();
-        let unlocked = hot.unlock(&held, &self.lock).await.into_iter().collect::<Result<(), _>>();
-        self.forget(&held);
+        let held: Vec<_> = {
+            let State { held, doubtful, .. } = &mut *self.state();
+            std::mem::take(held).union(doubtful).copied().collect()
+        };
+        let unlocked = self.give_back(hot, &held).await;
         hot.retire(&options.name).await?;
         unlocked
     }

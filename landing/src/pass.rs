@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use storage_dirty::{Entry, ErrorEntry, Map, Mark, PartitionPeek, Snapshot};
-use storage_model::{Partition, Timestamp};
+use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
@@ -29,6 +29,8 @@ pub(crate) struct Worker {
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
     pub(crate) looked: Mutex<Option<Instant>>,
+    /// What the jitter of waits is drawn from.
+    pub(crate) jitter: OpId,
 }
 
 /// A partition that has work, and how far its snapshot was read.

@@ -97,7 +97,7 @@ mod tests {
         };
         let seen = |live, errors, seconds: u64, used| {
             let oldest = (seconds > 0).then(|| Timestamp(100_000_000 - seconds * 1_000_000));
-            let peek = PartitionPeek { live, errors, oldest, ..PartitionPeek::default() };
+            let peek = PartitionPeek { live, errors, live_since: oldest, ..PartitionPeek::default() };
             let backlog = Backlog { now: Timestamp(100_000_000), partitions: vec![(Partition(0), peek)], away: vec![] };
             let pressure = Pressure::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
             (pressure.percent, pressure.reason)

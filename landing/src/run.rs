@@ -33,7 +33,7 @@ impl LandingWorker {
     /// A worker that does not run yet.
     #[must_use]
     pub fn new(tiers: Tiers, mut options: LandingOptions, ids: &dyn Ids) -> Self {
-        let token = ids.next().to_string();
+        let (token, jitter) = (ids.next().to_string(), ids.next());
         if options.name.is_empty() {
             options.name = format!("worker-{token}");
         }
@@ -47,6 +47,7 @@ impl LandingWorker {
             rows_at_once,
             replayed: Mutex::default(),
             looked: Mutex::default(),
+            jitter,
         };
         Self { worker: Arc::new(worker) }
     }
@@ -100,7 +101,7 @@ impl LandingWorker {
 
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let options = &self.worker.options;
-        let mut backoff = Backoff::new(options.backoff_min, options.backoff_max);
+        let mut backoff = Backoff::new(options.backoff_min, options.backoff_max, self.worker.jitter);
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
             let pause = match caught(self.worker.pass()).await {
@@ -140,6 +141,7 @@ async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
         tokio::task::yield_now().await;
     } else {
         tokio::select! {
+            biased;
             () = sleep(pause) => {}
             _ = stopped.changed() => {}
         }

@@ -1,6 +1,6 @@
-//! Landing that keeps R3 or R6 no more, for `scripts/sabotage`.
+//! Landing that keeps R3, R5 or R6 no more, for `scripts/sabotage`.
 
-use storage_dirty::Collected;
+use storage_dirty::{Collected, Lock, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Partition, Row};
 
@@ -33,6 +33,13 @@ pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
             row.version = of_row.map(|(_, version)| version).max().unwrap_or(row.version);
         }
     }
+    if broken("R6-valueless") {
+        for row in &mut rows.rows {
+            if let Cell::Removed(value) = &mut row.cell {
+                value.clear();
+            }
+        }
+    }
     if broken("R6-null") {
         rows.rows.extend(rows.missing.drain(..).map(|(owner, field)| Row {
             owner,
@@ -42,4 +49,15 @@ pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
         }));
     }
     rows
+}
+
+/// Settles marks before anything of them is committed.
+pub(crate) async fn early(tiers: &Tiers, lock: &Lock, parts: &[Part]) {
+    for part in parts.iter().filter(|_| broken("R5-early")) {
+        let Ok(Collected { epoch, landed, .. }) = tiers.hot().collect(part.partition, &[]).await else { continue };
+        let marks = part.entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let (partition, lock) = (part.partition, Some(lock.clone()));
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let _ = tiers.hot().settle(&settle).await;
+    }
 }

@@ -58,6 +58,8 @@ pub(crate) async fn land(
         if ready.is_empty() {
             return Ok(Size::default());
         }
+        #[cfg(feature = "sabotage")]
+        crate::sabotage::early(tiers, lock, parts).await;
         match commit(tiers, &ready).await {
             Ok((landed, faults)) => {
                 let size = Size::of(&ready);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use sqlx::migrate::Migration;
+use storage_model::sabotage::broken;
 
 use crate::classify::Class;
 use crate::fault::Fault;
@@ -116,6 +117,10 @@ impl<S: Session> Exec<S> {
                 Ok(value)
             }
             Err(error) => {
+                if broken("H36-committed") {
+                    self.open = self.execute(Statement::Commit, 1, &[]).await.is_err();
+                    return Err(error);
+                }
                 // A connection that doesn't confirm the ROLLBACK stays `open` and is thrown away, which rolls back as well.
                 if !self.busy && !self.lost && self.execute(Statement::Rollback, 1, &[]).await.is_ok() {
                     self.open = false;

@@ -1,5 +1,7 @@
 //! What went wrong with a statement, in words that both drivers share.
 
+use storage_model::sabotage::broken;
+
 use crate::classify::{Class, Dialect, class};
 use crate::{ColdError, ColdKind, LandError, RowFault};
 
@@ -16,9 +18,10 @@ pub(crate) struct Fault {
 impl Fault {
     /// An error that the database answered with. A number that no table knows is treated as an unwell database, and reported.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
-        let class = class(dialect, code).unwrap_or_else(|| {
+        let known = class(dialect, code).filter(|_| !broken("H38-refused"));
+        let class = known.unwrap_or_else(|| {
             tracing::warn!(code, message, "unknown database error number; treated as an unwell database");
-            Class::Reconnect
+            if broken("H38-refused") { Class::Refused } else { Class::Reconnect }
         });
         Self { class, code, message: one_line(message) }
     }
@@ -91,6 +94,22 @@ mod tests {
         assert_eq!(kind(64_999), ColdKind::Unwell);
         assert_eq!(kind(1205), ColdKind::Unwell);
         assert_eq!(kind(1146), ColdKind::Operator);
+    }
+
+    /// All numbers that MySQL's protocol has room for, and the kinds and details of SQLite's.
+    #[test]
+    fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
+        let refused = |dialect, code| {
+            // The classifier itself: `answered` logs each unknown number.
+            let class = class(dialect, code).unwrap_or(Class::Reconnect);
+            matches!(Fault { class, code, message: String::new() }.into_land(), LandError::Refused(_))
+        };
+        let mysql: Vec<u32> = (0..=u32::from(u16::MAX)).filter(|code| refused(Dialect::MySql, *code)).collect();
+        assert!(mysql.contains(&1406) && mysql.len() < 30, "{mysql:?}");
+        assert!(mysql.iter().all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)), "{mysql:?}");
+        for code in 0..1 << 20 {
+            assert_eq!(refused(Dialect::Sqlite, code), [18, 19, 20].contains(&(code & 0xff)), "{code}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use storage_model::sabotage::broken;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -146,7 +147,8 @@ impl<E: Engine> Drop for Lease<E> {
         }
         // ORDER: given back before the permit is, otherwise the next caller would find no idle connection and open another.
         let mut idle = self.pool.idle();
-        if exec.is_clean() && self.generation == self.pool.generation.load(Ordering::Acquire) && !self.pool.permits.is_closed() {
+        let clean = exec.is_clean() || broken("H43-reused");
+        if clean && self.generation == self.pool.generation.load(Ordering::Acquire) && !self.pool.permits.is_closed() {
             idle.push(Idle { exec, since: Instant::now(), generation: self.generation });
         }
     }

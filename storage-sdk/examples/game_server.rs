@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use storage_sdk::{ByteOwner, Error, ModifyError, ObjStorage, Outcome, SaveObject, Storage, World};
+use storage_sdk::{ByteOwner, Error, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage, World};
 
 /// A player's profile: one object in one field.
 #[derive(Debug, Serialize, Deserialize, SaveObject)]
@@ -93,7 +93,7 @@ async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Err
     let (id, start) = (storage.next_id(), Instant::now());
     loop {
         match purse.incr("gold", gold).with_id(id).await {
-            Err(error) if error.outcome() == Outcome::Unknown && start.elapsed() < REPEAT => {}
+            Err(error) if error.retry() == Retry::SameId && start.elapsed() < REPEAT => {}
             result => return result.map(|counters| counters.value()),
         }
     }

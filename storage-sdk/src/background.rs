@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::join;
 use storage_landing::LandingWorker;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,8 +33,9 @@ impl Background {
         let ended = ended(stopped.clone());
         tasks.spawn(async move {
             tokio::select! {
+                biased;
                 () = ended => {}
-                _ = futures::future::join(maintain_always(&held, check_every), watch(&held)) => {}
+                () = maintain_always(&held, check_every) => {}
             }
         });
         if let Some(worker) = worker.clone() {
@@ -62,7 +64,7 @@ async fn ended(mut stopped: watch::Receiver<bool>) {
 
 /// Maintenance that goes on after a panic, which is a defect but no reason to trust the hot tier unseen from then on (H49).
 async fn maintain_always(core: &Core, check_every: Duration) {
-    while AssertUnwindSafe(maintain(core, check_every)).catch_unwind().await.is_err() {
+    while AssertUnwindSafe(join(maintain(core, check_every), watch(core))).catch_unwind().await.is_err() {
         tracing::error!("maintenance panicked and begins anew");
         sleep(TOUCH_EVERY).await;
     }
@@ -77,6 +79,7 @@ async fn maintain(core: &Core, check_every: Duration) {
     touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             _ = checks.tick() => {
                 if let Err(error) = hot.check().await {
                     tracing::error!(%error, "the hot tier failed its check");

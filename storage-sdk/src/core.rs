@@ -9,7 +9,7 @@ use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Field, Ids, Limits, Mutation, OpId, Outcome, Owner, Timestamp};
+use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, OpId, Outcome, Owner, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -149,10 +149,13 @@ impl Core {
                 sent.push((mutation, None));
             }
         }
+        // ORDER: before the first copies are sent, so that whatever is found out later is later than they.
+        let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation_of(mutation)).collect();
         let first = self.tiers.hot().mutate(&sent).await;
-        let finished = sent.into_iter().zip(first).map(|((mutation, _), first)| async move {
+        let sent = sent.into_iter().zip(generations).zip(first);
+        let finished = sent.map(|(((mutation, _), generation), first)| async move {
             let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
-            let applied = self.finish(mutation, first, within, until).await.map_err(|error| error.of(&owner))?;
+            let applied = self.finish(mutation, generation, first, within, until).await.map_err(|error| error.of(&owner))?;
             let safety = self.secure(&owner, durability).await?;
             Ok(Ack { applied, safety, id })
         });
@@ -164,6 +167,7 @@ impl Core {
     async fn finish(
         &self,
         mut mutation: Mutation,
+        mut generation: Epoch,
         first: Result<Mutated, HotError>,
         within: Duration,
         until: Instant,
@@ -234,6 +238,12 @@ impl Core {
                 sleep_until(Instant::now() + pause).await;
                 pause = (pause * 2).min(REPEAT_MAX);
             }
+            if !unknown {
+                generation = self.generation_of(&mutation);
+            } else if self.generation_of(&mutation) != generation && !broken("R11-forgotten") {
+                // With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
+                return Err(self.given_up(&mutation, true, Error::forgotten()).reread());
+            }
             if broken("R11-new-id") {
                 mutation.id = self.ids.next();
             }
@@ -243,6 +253,10 @@ impl Core {
                 None => return no_answer(),
             };
         }
+    }
+
+    fn generation_of(&self, mutation: &Mutation) -> Epoch {
+        self.tiers.generation(mutation.owner.partition(self.tiers.hot().partition_count()))
     }
 
     /// Loads what a mutation builds on.

@@ -121,6 +121,19 @@ impl Error {
         self
     }
 
+    /// The hot tier that may have applied the write is gone, and the one in its place is older.
+    pub(crate) fn forgotten() -> Self {
+        let message =
+            "the hot tier came back older than it was and can't tell whether the write was applied; read before deciding";
+        Self::new(Kind::HotUnavailable, message)
+    }
+
+    /// To be decided anew by what a read finds.
+    pub(crate) fn reread(mut self) -> Self {
+        self.retry = Retry::Reread;
+        self
+    }
+
     pub(crate) fn of(mut self, owner: &Owner) -> Self {
         self.owner.get_or_insert_with(|| owner.clone());
         self

@@ -1,6 +1,6 @@
 //! Keeping what is read in the hot tier: a read gives a clean owner its full time to live again, thinned out.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,8 @@ const PENDING_MAX: usize = 10_000;
 pub(crate) struct Touches {
     interval: Duration,
     start: Instant,
-    hasher: RandomState,
+    /// Without a key of its own: names chosen to collide cost a touch more, no more than that.
+    hasher: BuildHasherDefault<DefaultHasher>,
     /// Per slot: the upper half of the owner's hash and the second of its last touch.
     slots: Vec<AtomicU64>,
     pending: Mutex<Vec<Owner>>,
@@ -27,7 +28,7 @@ pub(crate) struct Touches {
 impl Touches {
     pub(crate) fn new(interval: Duration) -> Self {
         let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
-        Self { interval, start: Instant::now(), hasher: RandomState::new(), slots, pending: Mutex::default() }
+        Self { interval, start: Instant::now(), hasher: BuildHasherDefault::default(), slots, pending: Mutex::default() }
     }
 
     /// Remembers that the owner was read; it is touched soon, unless that was done within the interval.

@@ -27,7 +27,9 @@ async fn every_operation_works_on_a_cold_owner_as_on_a_hot_one() -> Result<()> {
     assert_eq!(cold_player(&stack, "2").await?.get_all().await?.len(), 2);
     assert_eq!(cold_player(&stack, "3").await?.incr("gold", 5).await?.value(), 15);
     assert_eq!(cold_player(&stack, "4").await?.remove(["bag", "never"]).await?.changed(), 1);
-    assert_eq!(cold_player(&stack, "5").await?.restore(["gone"]).await?.changed(), 1);
+    let five = cold_player(&stack, "5").await?;
+    assert_eq!(five.restore(["gone"]).await?.changed(), 1);
+    assert_eq!(five.get(["gone"]).await?["gone"].as_deref(), Some(&b"x"[..]));
     assert!(cold_player(&stack, "6").await?.exists().await?);
     let seven = cold_player(&stack, "7").await?;
     let version = seven.version().await?;

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use storage_dirty::{Lock, Snapshot};
+use storage_landing::drained;
 use storage_sdk::{Evicted, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Stack, World, rows, stack, until};
+use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
@@ -184,6 +187,21 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
     let stored = rows(&stack.database).await?;
     assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"99"]);
     worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_waits_for_a_snapshot_that_was_left_over() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10")]).await?;
+    let hot = stack.storage.tiers().hot();
+    let partition = ann.owner().partition(hot.partition_count());
+    let lock = Lock { holder: "dead".into(), token: "t".into() };
+    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(30)).await, [Ok(true)]);
+    assert_eq!(hot.snapshot(partition, &lock).await?, Snapshot::Taken);
+    let left = drained(hot.as_ref(), Instant::now(), |_| {}).await?;
+    assert_eq!(left.iter().map(|(partition, _)| *partition).collect::<Vec<_>>(), [partition]);
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

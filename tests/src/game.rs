@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 use storage_config::Settings;
-use storage_sdk::{Ack, ByteOwner, Outcome, Storage, Write};
+use storage_sdk::{Ack, ByteOwner, Retry, Storage, Write};
 
 /// What a game server did, and what must be stored after it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
     let mut result = write().with_id(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.outcome() == Outcome::Unknown => result = write().with_id(id).await,
+            Err(error) if error.retry() == Retry::SameId => result = write().with_id(id).await,
             done => return Ok(done?),
         }
     }
@@ -112,7 +112,7 @@ async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
     let mut result = owner.incr("gold", by).with_id(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.outcome() == Outcome::Unknown => result = owner.incr("gold", by).with_id(id).await,
+            Err(error) if error.retry() == Retry::SameId => result = owner.incr("gold", by).with_id(id).await,
             done => return Ok(done?.value()),
         }
     }

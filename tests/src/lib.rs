@@ -1,9 +1,11 @@
 //! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
 
+pub mod crash;
 pub mod game;
-pub mod protocol;
 pub mod proxy;
+pub mod reference;
 pub mod rows;
+pub mod sim;
 pub mod stack;
 pub mod torture;
 

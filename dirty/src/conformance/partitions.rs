@@ -131,6 +131,21 @@ pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) 
     assert_eq!(h.read(&ann).await.header.unwrap().generation, Epoch(1), "the hash is suspect");
 }
 
+/// R14: what the database did not have when the hot tier's copy was made it may have by now.
+pub async fn a_negative_answer_from_before_a_rewind_is_not_believed(h: &Harness) {
+    let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
+    let partition = h.partition(&ann);
+    h.make_absent(&ann).await;
+    assert_eq!(h.observe(&ann).await.marker, Marker::Absent);
+    let landed = above(h.record(partition).await.landed, 7);
+    assert!(h.adopt(partition, 2, landed).await);
+    assert_eq!(h.observe(&ann).await.marker, Marker::Unknown);
+    h.set(&ann, "gold", "1").await;
+    assert!(!h.read(&ann).await.header.unwrap().complete, "other fields may have landed");
+    h.make_absent(&bob).await;
+    assert_eq!(h.observe(&bob).await.marker, Marker::Absent, "a later answer is believed");
+}
+
 /// R14: hot operations go on, what builds on the database waits.
 pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     if !h.can("reincarnate", |can| can.reincarnate) {

@@ -13,10 +13,10 @@ local load = load_of(3)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
-local mark, version = marker(KEYS[2])
+local mark, version = marker(KEYS[2], r)
 if not proved(load, hash, mark, r) then return { 'refused' } end
 if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
-  if load.complete then call('SET', KEYS[2], '-', 'NX', 'PX', digits(absent_ttl)) end
+  if load.complete and mark == '?' then call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl)) end
   return { 'filled', {} }
 end
 local out = changes()

@@ -36,7 +36,7 @@ local count = number(ARGV[6], 'the number of changes')
 local load_at = 7 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
-local mark, version = marker(KEYS[2])
+local mark, version = marker(KEYS[2], r)
 local needs_load = { 'load', observed(hash, mark), r.epoch }
 local marks = hash and hash.marks or 0
 -- While the partition is served unverified, nothing that was loaded can be proved.

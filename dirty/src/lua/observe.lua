@@ -7,4 +7,4 @@
 -- Invariant: refused under another incarnation, so what is loaded under the answer was observed on this server.
 expect(#KEYS == 3 and #ARGV == 0)
 local r = present(KEYS[3])
-return { observed(header(KEYS[1]), (marker(KEYS[2]))), r.epoch }
+return { observed(header(KEYS[1]), (marker(KEYS[2], r))), r.epoch }

@@ -25,10 +25,14 @@ local function header(key)
   }
 end
 
+-- A negative answer as it is stored: of this generation, since what came before a rewind tells nothing of what has landed (R14).
+local function absence(r) return table.concat({ '-', digits(r.generation) }) end
+
 -- The exist marker: '?' unknown, '-' absent, or a version; and that version, or 0.
-local function marker(key)
+local function marker(key, r)
   local text = call('GET', key) or '?'
-  if text == '?' or text == '-' then return text, 0 end
+  if text == absence(r) then return '-', 0 end
+  if text == '?' or string.sub(text, 1, 1) == '-' then return '?', 0 end
   return text, number(text, 'the exist marker')
 end
 

@@ -11,7 +11,7 @@ expect(#KEYS == 3 and #ARGV >= 4)
 local load = load_of(1)
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
-local mark, version = marker(KEYS[2])
+local mark, version = marker(KEYS[2], r)
 if not proved(load, hash, mark, r) then return { 'refused' } end
 if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
   return { 'proved', {}, {}, {}, '', '' }

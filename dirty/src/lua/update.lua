@@ -40,7 +40,7 @@ local last, marks, flags, fresh_hash = tonumber(h[1]), tonumber(h[2]), nil, not 
 if fresh_hash then
   local marker = call('GET', KEYS[2])
   last, marks = tonumber(marker) or 0, 0
-  flags = format('%.0f%s', generation, marker == '-' and 'a' or 'p')
+  flags = format('%.0f%s', generation, marker == format('-%.0f', generation) and 'a' or 'p')
 else
   local hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$'))
   if not last or not marks or not hash_generation then return redis.error_reply('CORRUPT the reserved fields of the owner hash') end

@@ -52,6 +52,12 @@ impl Markers {
         }
     }
 
+    /// Drops all negative answers: the cold tier has landed what this tier does not remember (R14).
+    pub(super) fn forget_absent(&mut self) {
+        self.map.retain(|_, stored| matches!(stored, Stored::At(_)));
+        self.ends.clear();
+    }
+
     /// Drops negative answers that have run out.
     pub(super) fn sweep(&mut self, now: Timestamp) {
         while self.ends.first().is_some_and(|(end, _)| *end <= now) {

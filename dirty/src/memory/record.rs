@@ -93,6 +93,9 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             database: adopt.database,
         },
     };
+    if record.generation == adopt.epoch {
+        state.markers.forget_absent();
+    }
     state.record = Some(record);
     state.marks.lose();
     true

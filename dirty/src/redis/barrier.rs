@@ -14,8 +14,9 @@ use storage_model::sabotage::broken;
 use tokio::sync::oneshot;
 
 use super::common::locked;
-use super::connect::{Lane, Node, Ready};
+use super::connect::Node;
 use super::error::Failure;
+use super::lane::{Lane, Ready};
 use super::reply;
 use super::server::ServerInfo;
 use super::transport::{Answer, Command};

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redis::AsyncConnectionConfig;
+
 use super::RedisOptions;
 use super::error::Failure;
-use super::transport::Gate;
+use super::transport::{Dial, Gate};
 
 /// What all nodes of one engine share.
 pub(crate) struct Common {
@@ -16,6 +18,8 @@ pub(crate) struct Common {
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
     gate: Option<Arc<dyn Gate>>,
+    /// What opens connections in place of the network.
+    pub(crate) dial: Option<Arc<dyn Dial>>,
     /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
     incarnations: Mutex<HashMap<String, u64>>,
     serials: AtomicU64,
@@ -29,6 +33,7 @@ impl Common {
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,
             gate: options.gate.clone(),
+            dial: options.dial.clone(),
             incarnations: Mutex::new(HashMap::new()),
             serials: AtomicU64::new(0),
         })
@@ -61,6 +66,19 @@ impl Common {
     pub(crate) async fn passed(&self, names: &[&'static str]) -> Result<(), Failure> {
         let Some(gate) = &self.gate else { return Ok(()) };
         gate.after(names).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
+    }
+
+    /// Whether they are to be sent once more.
+    pub(crate) async fn passes_again(&self, names: &[&'static str]) -> bool {
+        let Some(gate) = &self.gate else { return false };
+        gate.again(names).await
+    }
+
+    /// The time limits of a connection.
+    pub(crate) fn connection_config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(self.response_timeout))
     }
 
     /// The longest that a call with one answer takes.

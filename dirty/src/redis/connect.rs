@@ -9,18 +9,19 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deadpool_redis::{Connection, Manager, Pool, PoolError, Runtime};
+use deadpool_redis::{Manager, Pool, PoolError, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, ConnectionInfo, Pipeline, Value};
+use redis::{ConnectionInfo, Pipeline, Value};
 use storage_model::Durability;
 use tokio::time::{Instant, timeout};
 
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
+use super::lane::{Lane, Line, Ready};
 use super::script::SCRIPTS;
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Under};
+use super::transport::{Answer, Command, Dial, Under};
 use super::{address, reply};
 
 /// Connections of writes that wait, beside those that all calls share.
@@ -44,51 +45,10 @@ pub(crate) struct Node {
     unsafe_policy: Mutex<Option<String>>,
 }
 
-/// A place for one connection.
-#[derive(Default)]
-pub(super) struct Lane {
-    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
-    line: Mutex<Option<Line>>,
-    /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
-    opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
-}
-
-/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
-struct Line {
-    pooled: Option<Connection>,
-    ready: Ready,
-}
-
-/// What a call needs of a connection.
-#[derive(Clone)]
-pub(super) struct Ready {
-    connection: MultiplexedConnection,
-    incarnation: u64,
-    serial: u64,
-}
-
-impl Ready {
-    /// Waits so long for answers.
-    pub(super) fn patience(&mut self, timeout: Duration) {
-        self.connection.set_response_timeout(timeout);
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if let Some(pooled) = self.pooled.take() {
-            drop(Connection::take(pooled));
-        }
-    }
-}
-
 impl Node {
     /// A node without connections; the first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(common.connect_timeout))
-            .set_response_timeout(Some(common.response_timeout));
-        let manager = Manager::new_with_config(info.clone(), config).map_err(Failure::from)?;
+        let manager = Manager::new_with_config(info.clone(), common.connection_config()).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
             .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
@@ -206,23 +166,15 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        let names = if self.common.is_gated() { commands.iter().map(|command| command.name).collect() } else { Vec::new() };
+        if !self.common.is_gated() {
+            return send(&mut connection, commands, asking).await;
+        }
+        let names: Vec<_> = commands.iter().map(|command| command.name).collect();
         self.common.pass(&names).await?;
-        let values = match commands {
-            [command] if !asking => vec![connection.req_packed_command(&command.cmd).await?],
-            _ => {
-                let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
-                for command in commands {
-                    if asking {
-                        pipeline.cmd("ASKING");
-                    }
-                    pipeline.add_command(command.cmd.clone());
-                }
-                let count = pipeline.len();
-                let values = connection.req_packed_commands(&pipeline, 0, count).await?;
-                if asking { values.into_iter().skip(1).step_by(2).collect() } else { values }
-            }
-        };
+        let mut values = send(&mut connection, commands, asking).await?;
+        if self.common.passes_again(&names).await {
+            values = send(&mut connection, commands, asking).await?;
+        }
         self.common.passed(&names).await?;
         Ok(values)
     }
@@ -250,8 +202,7 @@ impl Node {
     /// sent on a dead connection ends unknown.
     fn retire(&self, began: u64) {
         for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
-            let retired = locked(&lane.line).take_if(|line| line.ready.serial < began);
-            drop(retired);
+            lane.retire(began);
         }
     }
 
@@ -279,11 +230,7 @@ impl Node {
         let opened = timeout(self.common.patience(), self.open()).await;
         let line = opened.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
         match line {
-            Ok(line) => {
-                let ready = line.ready.clone();
-                *locked(&lane.line) = Some(line);
-                Ok(ready)
-            }
+            Ok(line) => Ok(lane.fill(line)),
             Err(failure) => {
                 if failure == Failure::TimedOut {
                     self.timeouts.fetch_add(1, Ordering::Relaxed);
@@ -296,10 +243,16 @@ impl Node {
 
     /// Opens a connection, looks at the server, and loads the scripts.
     async fn open(&self) -> Result<Line, Failure> {
-        let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
-        let connection = MultiplexedConnection::clone(&pooled);
+        let (pooled, connection) = match &self.common.dial {
+            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
+            None => {
+                let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
+                let connection = MultiplexedConnection::clone(&pooled);
+                (Some(pooled), connection)
+            }
+        };
         let serial = self.common.next_serial();
-        let mut line = Line { pooled: Some(pooled), ready: Ready { connection, incarnation: 0, serial } };
+        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial } };
         // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
         let mut ask = Pipeline::new();
         ask.cmd("INFO");
@@ -313,6 +266,16 @@ impl Node {
         }
         self.ask_first(&mut line, &load).await?;
         Ok(line)
+    }
+
+    /// A connection over a stream that a test provides.
+    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
+        let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
+        let config = self.common.connection_config();
+        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
+        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
+        tokio::spawn(driver);
+        Ok(connection)
     }
 
     /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.
@@ -349,10 +312,21 @@ impl Node {
     }
 }
 
-impl Lane {
-    fn ready(&self) -> Option<Ready> {
-        locked(&self.line).as_ref().map(|line| line.ready.clone())
+/// Sends commands over a connection and waits for their answers.
+async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], asking: bool) -> Result<Vec<Value>, Failure> {
+    if let ([command], false) = (commands, asking) {
+        return Ok(vec![connection.req_packed_command(&command.cmd).await?]);
     }
+    let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
+    for command in commands {
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(command.cmd.clone());
+    }
+    let count = pipeline.len();
+    let values = connection.req_packed_commands(&pipeline, 0, count).await?;
+    Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
 }
 
 impl fmt::Debug for Node {

@@ -45,7 +45,7 @@ impl RedisStore {
 }
 
 /// The answer of `fill.lua` or of `prove.lua`.
-fn decode(value: Value) -> Result<Filled, Failure> {
+pub(super) fn decode(value: Value) -> Result<Filled, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or_default();
     match &*reply::bytes(next())? {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use redis::Value;
+use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::error::{Failure, hot_error};
@@ -105,7 +106,7 @@ impl RedisStore {
         let (partition, lock) = (settle.partition, settle.lock.as_ref());
         let head = Head { partition, lock, epoch: settle.epoch, clean_ttl: self.clean_ttl };
         // Without the lock marks are left to the worker.
-        let marks = if settle.lock.is_some() { settle.marks.as_slice() } else { &[] };
+        let marks = if settle.lock.is_some() || broken("R5-flush") { settle.marks.as_slice() } else { &[] };
         let marks: Vec<MarkRef<'_>> = marks.iter().map(|(entry, version)| of_entry(entry, *version)).collect();
         let errors: Vec<MarkRef<'_>> = match self.has_errors(settle.partition).await? {
             true => settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect(),
@@ -193,19 +194,19 @@ fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> MarkRef<'a> 
 }
 
 /// The answer of `settle.lua`.
-fn settled_of(value: Value) -> Result<Settled, Failure> {
+pub(super) fn settled_of(value: Value) -> Result<Settled, Failure> {
     let [cleared, errors_cleared] = reply::array(value)?;
     Ok(Settled { cleared: reply::number(cleared)?, errors_cleared: reply::number(errors_cleared)? })
 }
 
 /// An entry of a snapshot. What somebody else wrote there is an entry, too: without a mark, or of version 0.
-fn entry_of(raw: Bytes, value: Bytes) -> Entry {
+pub(super) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
     let mark = mark::decode(&raw);
     Entry { raw, mark, version: reply::version(&value).unwrap_or_default() }
 }
 
 /// An entry of an error map: version, attempts, first, last and next time, code, message, with a space between them.
-fn error_entry_of(raw: Bytes, value: Bytes) -> ErrorEntry {
+pub(super) fn error_entry_of(raw: Bytes, value: Bytes) -> ErrorEntry {
     let target = mark::decode(&raw).and_then(|mark| Some((mark.owner, mark.fields.into_iter().next()?)));
     let text = String::from_utf8_lossy(&value);
     let mut parts = text.splitn(7, ' ');

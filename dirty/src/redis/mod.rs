@@ -3,8 +3,8 @@
 //! | module | concept |
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
-//! | `transport` | [`Gate`]: the seam through which every command passes |
-//! | `connect`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
+//! | `connect`, `lane`, `common`, `server` | one server: its connections, what all share, what it says of itself |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
@@ -23,8 +23,11 @@ mod common;
 mod connect;
 mod error;
 mod fill;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod landing;
+mod lane;
 mod options;
 mod partition;
 mod probation;
@@ -50,7 +53,7 @@ use redis::Value;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 pub use self::options::RedisOptions;
-pub use self::transport::{Broken, Gate};
+pub use self::transport::{Broken, Dial, Gate, Stream};
 
 use self::address::Addresses;
 use self::common::Common;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Gate;
+use super::{Dial, Gate};
 
 /// Where the Redis is, and how it is used.
 #[derive(Clone)]
@@ -46,6 +46,8 @@ pub struct RedisOptions {
     pub absent_ttl: Duration,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
+    /// What opens connections, for tests. Default: none, the network does.
+    pub dial: Option<Arc<dyn Dial>>,
 }
 
 impl RedisOptions {
@@ -70,6 +72,7 @@ impl RedisOptions {
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             gate: None,
+            dial: None,
         }
     }
 }

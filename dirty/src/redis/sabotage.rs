@@ -21,6 +21,20 @@ const BREAKS: &[Break] = &[
     ("R4-whole", "settle", "each_chunk('HDEL', KEYS[1], marks)", "call('DEL', KEYS[1])"),
     ("R5-by-name", "settle", "return stored == version", "return true"),
     ("R5-any-error", "settle", "return stored <= version", "return true"),
+    // Marks are cleared by whoever asks, whatever version they have; an error mark outlives its landing, or loses to an older one; a
+    // flush settles marks, which it does without the lock.
+    ("R5-unlocked", "settle", "return stored == version", "return true"),
+    ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end", ""),
+    ("R5-kept-error", "settle", "return stored <= version", "return false"),
+    ("R5-older-error", "park", "old_version and mark_version(old_version) > version --", "false --"),
+    ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
+    // A settled error mark is not taken off its owner's count.
+    (
+        "H12-replayed",
+        "settle",
+        "        owners.add(owner, -1, version)",
+        "        if map ~= KEYS[2] then owners.add(owner, -1, version) end",
+    ),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
     ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),
@@ -34,8 +48,21 @@ const BREAKS: &[Break] = &[
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
-    ("R8-complete", "update", "marker == '-' and 'a' or 'p'", "'a'"),
-    ("R8-forever", "fill", "'NX', 'PX', digits(absent_ttl)", "'NX'"),
+    ("R8-complete", "update", "marker == format('-%.0f', generation) and 'a' or 'p'", "'a'"),
+    // A negative answer outlives a first write.
+    (
+        "R8-kept",
+        "update",
+        "call('SET', KEYS[2], v)",
+        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], v) end",
+    ),
+    (
+        "R8-kept",
+        "mutate",
+        "call('SET', KEYS[2], digits(new))",
+        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], digits(new)) end",
+    ),
+    ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
@@ -43,6 +70,8 @@ const BREAKS: &[Break] = &[
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-ids-set", "update", "if before then return before end", ""),
+    ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
     ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
@@ -81,6 +110,12 @@ const BREAKS: &[Break] = &[
         "and not hash then return needs_load end",
         "and not hash and mark == '?' then return needs_load end",
     ),
+    // A negative answer counts whatever happened since.
+    ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "mutate", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
+    ("R14-absent", "update", "format('-%.0f', generation)", "'-'"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
     ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use redis::aio::ConnectionLike;
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
+use redis::{Client, ConnectionInfo};
 use tokio::time::timeout;
 
 use super::address;
@@ -77,13 +77,11 @@ impl Sentinels {
     }
 
     async fn exchange(&self, info: &ConnectionInfo, common: &Common) -> Result<Option<Address>, Failure> {
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(common.connect_timeout))
-            .set_response_timeout(Some(common.response_timeout));
         let mut cmd = redis::cmd("SENTINEL");
         cmd.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master);
         common.pass(&["sentinel"]).await?;
-        let mut connection = Client::open(info.clone())?.get_multiplexed_async_connection_with_config(&config).await?;
+        let mut connection =
+            Client::open(info.clone())?.get_multiplexed_async_connection_with_config(&common.connection_config()).await?;
         let value = connection.req_packed_command(&cmd).await?;
         common.passed(&["sentinel"]).await?;
         if value == redis::Value::Nil {

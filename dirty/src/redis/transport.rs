@@ -1,9 +1,10 @@
 //! The seam between the engine and its connections: what is sent, what comes back, and who may stand between.
 
-use std::fmt;
+use std::{fmt, io};
 
 use async_trait::async_trait;
 use redis::{Cmd, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::barrier::Barrier;
 use super::error::Failure;
@@ -16,7 +17,27 @@ pub trait Gate: Send + Sync + fmt::Debug {
 
     /// After a pipeline was answered. An error loses the answers, as a connection that breaks does.
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken>;
+
+    /// Whether a pipeline that was answered is sent once more, as by something on the way that repeats; the second answers count.
+    async fn again(&self, _commands: &[&'static str]) -> bool {
+        false
+    }
 }
+
+/// Opens the streams that connections speak over, in place of the network, so that tests can stand in for the server.
+#[async_trait]
+pub trait Dial: Send + Sync + fmt::Debug {
+    /// A stream to the server of this address.
+    ///
+    /// # Errors
+    /// The server can't be reached.
+    async fn dial(&self, address: &str) -> io::Result<Box<dyn Stream>>;
+}
+
+/// Bytes to and from a server.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug> Stream for S {}
 
 /// The link is broken, says a [`Gate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,7 +39,7 @@ fn is_unverified(answer: &Answer) -> bool {
 }
 
 /// The answer of `update.lua` and `mutate.lua`.
-fn decode(value: Value) -> Result<Mutated, Failure> {
+pub(super) fn decode(value: Value) -> Result<Mutated, Failure> {
     if !matches!(value, Value::Array(_)) {
         return applied(&reply::bytes(value)?).map(Mutated::Applied);
     }

@@ -51,8 +51,10 @@ async fn check(server: &RedisServer, when: &str) -> String {
     let mut marks = BTreeMap::new();
     for map in ["slug-dirty:{0}", "slug-dirty:{0}:saving", "slug-dirty:{0}:error"] {
         let entries = texts(server.call(&["HGETALL", map]).await.unwrap());
-        let versions = entries.chunks(2).map(|entry| (format!("{map} {}", entry[0]), entry[1].clone()));
-        marks.extend(versions);
+        for entry in entries.chunks(2) {
+            let [name, version] = entry else { panic!("{map} holds a name without a version") };
+            marks.insert(format!("{map} {name}"), version.clone());
+        }
     }
     let number = |text: Option<String>| text.map_or(0, |text| text.split(' ').next().unwrap_or_default().parse::<u64>().unwrap());
     let source = number(text(server, &["HGET", "slug-part:{0}", "src"]).await);

@@ -122,7 +122,7 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
             tokio::spawn(async move { write(&store, &owner(&number.to_string()), replicated(1, LONG)).await })
         })
         .collect();
-    let sent = || gate.commands.lock().unwrap().iter().any(|name| *name == "wait");
+    let sent = || gate.commands.lock().unwrap().contains(&"wait");
     while !sent() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -15,4 +15,5 @@ mod refusals;
 mod sentinel;
 mod spoilt;
 mod support;
+mod versions;
 mod writes;

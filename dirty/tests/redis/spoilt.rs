@@ -174,7 +174,7 @@ async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
         }
     }
     let never: Vec<_> = CALLS.into_iter().filter(|name| !refused.contains_key(name)).collect();
-    assert_eq!(never, ["lock", "lease"], "no spoilt key made these refuse; a lock of another type is somebody else's");
+    assert_eq!(never, [""; 0], "no spoilt key made these refuse");
 }
 
 async fn spoil(server: &RedisServer, key: &str, value: &str) {

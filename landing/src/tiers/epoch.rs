@@ -82,7 +82,10 @@ impl Tiers {
         let mut raises = Vec::new();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match need(&seen, record, self.has_probation()) {
-                Need::Nothing => continue,
+                Need::Nothing => {
+                    self.note_generation(partition, seen.record.map_or(Epoch(0), |record| record.generation));
+                    continue;
+                }
                 Need::Raise(raise) => raises.push((raise, seen)),
                 Need::Landed => {
                     // One that moved meanwhile is looked at again.

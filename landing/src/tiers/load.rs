@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
+use storage_dirty::{Fields, Filled, Header, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Field, Owner, Row};
+use storage_model::{Cell, Field, Owner, Row, Version};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::time::sleep;
 
@@ -393,7 +393,10 @@ impl Tiers {
             let load = load_of(owner, observed, rows, false);
             let fill = if kept { load.clone() } else { Load { rows: Vec::new(), ..load.clone() } };
             match self.hot.fill(&[fill]).await.pop() {
-                Some(Ok(Filled::Accepted(read))) => return Ok(FullLoad { load, read }),
+                Some(Ok(Filled::Accepted(mut read))) => {
+                    read.header = read.header.or_else(|| unkept(&load));
+                    return Ok(FullLoad { load, read });
+                }
                 Some(Err(error)) if !matches!(error.kind, HotKind::Unprepared(_)) => return Err(error.into()),
                 _ => {}
             }
@@ -421,6 +424,19 @@ fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Op
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
+/// The header of an owner that has no hash, since nothing of it was kept: its version is the marker's, or the newest row's.
+fn unkept(load: &Load) -> Option<Header> {
+    let newest = load.rows.iter().map(|(.., version)| *version).max().unwrap_or_default();
+    let version = newest.max(load.observed.marker.version());
+    (version > Version::ZERO).then_some(Header {
+        version,
+        complete: false,
+        generation: load.observed.epoch,
+        suspect: false,
+        marks: 0,
+    })
+}
+
 /// The answer for an owner that is known to have no row.
 fn absent(owner: &Owner, observed: Observed) -> Arc<FullLoad> {
     Arc::new(FullLoad { load: load_of(owner, observed, Vec::new(), true), read: HotRead::default() })
@@ -438,7 +454,7 @@ pub(super) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complet
 #[cfg(test)]
 mod tests {
     use storage_dirty::{Adopt, HotStore, MemorySettings, MemoryStore, Mutated};
-    use storage_model::{Bytes, Change, Epoch, ManualClock, Mutation, OpId, Partition, Timestamp, Version};
+    use storage_model::{Bytes, Change, Epoch, ManualClock, Mutation, OpId, Partition, Timestamp};
 
     use super::*;
 

@@ -8,12 +8,13 @@ mod unverified;
 mod verify;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore};
 use storage_model::sabotage::broken;
-use storage_model::{Owner, Partition};
+use storage_model::{Epoch, Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
 pub use epoch::{Need, need};
@@ -34,6 +35,8 @@ pub struct Tiers {
     probation: Duration,
     /// Partitions that are served unverified. Written by whoever finds them so; the maintenance task verifies them.
     trusted: Arc<Mutex<BTreeSet<Partition>>>,
+    /// By partition. Written by whoever finds one in order, or serves it unverified; see [`Tiers::generation`].
+    generations: Arc<[AtomicU64]>,
 }
 
 /// A failure of work that needs both tiers.
@@ -77,7 +80,22 @@ impl Tiers {
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
-        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default() }
+        let generations = (0..hot.partition_count()).map(|_| AtomicU64::new(0)).collect();
+        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default(), generations }
+    }
+
+    /// The generation in which this process last found a partition in order; 0 if it never did, or serves it unverified. While it
+    /// stays, the hot tier has forgotten nothing that landed, nor the ids of the writes that it was (R11, R14).
+    #[must_use]
+    pub fn generation(&self, partition: Partition) -> Epoch {
+        let noted = usize::try_from(partition.0).ok().and_then(|at| self.generations.get(at));
+        Epoch(noted.map_or(0, |noted| noted.load(Ordering::Acquire)))
+    }
+
+    fn note_generation(&self, partition: Partition, generation: Epoch) {
+        if let Some(noted) = usize::try_from(partition.0).ok().and_then(|at| self.generations.get(at)) {
+            noted.store(generation.0, Ordering::Release);
+        }
     }
 
     /// Whether a hot tier that was replaced is served as it is while the database is away. Default: it is not.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
-use storage_model::Partition;
+use storage_model::{Epoch, Partition};
 
 use super::{TierError, Tiers};
 
@@ -28,6 +28,7 @@ impl Tiers {
             // Replaced once more, or adopted by somebody else: the caller's next try finds out.
             return Ok(());
         }
+        self.note_generation(partition, Epoch(0));
         self.trusted.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
         tracing::warn!(
             partition = partition.0, error = %away,

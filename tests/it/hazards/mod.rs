@@ -2,6 +2,7 @@
 
 mod clocks;
 mod links;
+mod older;
 mod panics;
 mod pauses;
 mod slots;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
-use storage_tests::{Stack, World, rows, stack, until};
+use storage_tests::{Stack, World, rows, until};
 use tokio::process::{Child, Command};
 
 /// A worker process.
@@ -134,44 +134,5 @@ async fn a_worker_that_stood_still_for_three_lives_of_its_locks_does_no_harm_whe
     assert_eq!((stored.len(), stored.iter().filter(|row| row.value == last.as_bytes()).count()), (80, 80));
     assert_eq!(fallen(&stack.database).await?, 0, "a row was replaced by an older one");
     assert_eq!(stack.storage.stats().await?.error_marks, 0);
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_stands_still_inside_a_transaction_holds_its_rows_only_for_a_while() -> Result<()> {
-    let (_folder, config, stack) = watched_world().await?;
-    let text = std::fs::read_to_string(&config)?.replace("[landing]", "statement_timeout = \"3s\"\n[landing]");
-    std::fs::write(&config, text)?;
-    let ann = stack.player("ann");
-    ann.update([("gold", "1")]).await?;
-    let mut blocker = MySqlConnection::connect(&stack.database).await?;
-    let partition = ann.owner().partition(8).0;
-    until("the record is there", async || {
-        let held = sqlx::query("SELECT 1 FROM landing_partition WHERE partition_id = ? FOR UPDATE").bind(partition);
-        sqlx::raw_sql("BEGIN").execute(&mut blocker).await?;
-        Ok(held.fetch_optional(&mut blocker).await?.is_some())
-    })
-    .await?;
-    let sleeper = Program::start(&config, "sleeper")?;
-    until("it waits for the fence", async || {
-        let waits = "SELECT COUNT(*) FROM information_schema.innodb_lock_waits";
-        let list = stack::mariadb().await?.sql(waits).await?;
-        Ok(list.trim() != "0")
-    })
-    .await?;
-    sleeper.signal(Signal::STOP)?;
-    // The server now carries the fence out and waits for a client that says nothing.
-    sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await?;
-    let heir = Program::start(&config, "heir")?;
-    stack.landed().await?;
-    sleeper.signal(Signal::CONT)?;
-    ann.update([("gold", "2")]).await?;
-    stack.landed().await?;
-    for program in [heir, sleeper] {
-        program.signal(Signal::TERM)?;
-        assert_eq!(program.ended().await?, Some(0));
-    }
-    assert_eq!(rows(&stack.database).await?.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"2"]);
-    assert_eq!(fallen(&stack.database).await?, 0);
     Ok(())
 }

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 use storage_model::{Cell, Field};
-use storage_sdk::{ByteOwner, Bytes, Kind, ObjStorage, OpId, Outcome, Retry, SaveObject, Storage, World, codec};
+use storage_sdk::{ByteOwner, Bytes, Kind, ObjStorage, OpId, Retry, SaveObject, Storage, World, codec};
 use tokio::time::{Instant, sleep};
 
 use super::difference::Difference;
@@ -265,9 +265,9 @@ impl Player {
                 Ok(acknowledged) => return Ok(acknowledged),
                 Err(error) => error,
             };
-            let wait = match (error.outcome(), error.retry()) {
-                (Outcome::Unknown, _) => REPEAT,
-                (_, Retry::After(wait)) => wait,
+            let wait = match error.retry() {
+                Retry::SameId => REPEAT,
+                Retry::After(wait) => wait,
                 _ => return Err(error.into()),
             };
             if Instant::now() >= give_up || error.kind() == Kind::Closed {

@@ -33,7 +33,8 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
         }
         Fault::DbReadOnly => set_for_a_while(arena, "read_only", "1", "0", rng).await?,
         Fault::DbConnections => set_for_a_while(arena, "max_connections", "10", "151", rng).await?,
-        Fault::DbPacket => set_for_a_while(arena, "max_allowed_packet", "131072", "16777216", rng).await?,
+        // The least that a worker takes at its start.
+        Fault::DbPacket => set_for_a_while(arena, "max_allowed_packet", "1048576", "16777216", rng).await?,
         Fault::DbLock => hold_rows(arena, rng).await?,
         Fault::DbDeadlock => lock_backwards(arena, rng).await?,
         Fault::DbSessions => {

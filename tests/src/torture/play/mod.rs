@@ -2,8 +2,8 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`own`] | owners with one writer: any kind of write and read |
-//! | [`shared`] | counters and chains that all game servers write |
+//! | `own` | owners with one writer: any kind of write and read |
+//! | `shared` | counters and chains that all game servers write |
 
 mod own;
 pub mod shared;
@@ -17,7 +17,7 @@ use anyhow::Result;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use storage_config::Settings;
-use storage_sdk::{ByteStorage, Outcome, Storage, Write};
+use storage_sdk::{ByteStorage, Outcome, Retry, Storage, Write};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -184,6 +184,9 @@ impl Player {
             match make().with_id(id).await {
                 Ok(answer) => return self.ended(number, end(answer)),
                 Err(error) => match (error.outcome(), unknown.is_some()) {
+                    (Outcome::Unknown, _) if error.retry() == Retry::Reread => {
+                        return self.ended(number, End::Unknown(error.to_string()));
+                    }
                     (Outcome::Unknown, _) => unknown = Some(error.to_string()),
                     (Outcome::Applied, _) => return self.ended(number, End::Applied(error.to_string())),
                     (Outcome::NotApplied, false) if error.is_conflict() => return self.ended(number, End::Conflict),

@@ -1,0 +1,70 @@
+//! The places of a node's connections.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use deadpool_redis::Connection;
+use redis::aio::MultiplexedConnection;
+use tokio::time::Instant;
+
+use super::common::locked;
+use super::error::Failure;
+
+/// A place for one connection.
+#[derive(Default)]
+pub(super) struct Lane {
+    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
+    line: Mutex<Option<Line>>,
+    /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
+    pub(super) opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
+}
+
+/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
+pub(super) struct Line {
+    /// None for a connection that was dialled.
+    pub(super) pooled: Option<Connection>,
+    pub(super) ready: Ready,
+}
+
+/// What a call needs of a connection.
+#[derive(Clone)]
+pub(super) struct Ready {
+    pub(super) connection: MultiplexedConnection,
+    pub(super) incarnation: u64,
+    pub(super) serial: u64,
+}
+
+impl Ready {
+    /// Waits so long for answers.
+    pub(super) fn patience(&mut self, timeout: Duration) {
+        self.connection.set_response_timeout(timeout);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(pooled) = self.pooled.take() {
+            drop(Connection::take(pooled));
+        }
+    }
+}
+
+impl Lane {
+    /// The connection that is there.
+    pub(super) fn ready(&self) -> Option<Ready> {
+        locked(&self.line).as_ref().map(|line| line.ready.clone())
+    }
+
+    /// Puts a connection there, and answers it.
+    pub(super) fn fill(&self, line: Line) -> Ready {
+        let ready = line.ready.clone();
+        *locked(&self.line) = Some(line);
+        ready
+    }
+
+    /// Gives up a connection that was opened before `began`.
+    pub(super) fn retire(&self, began: u64) {
+        let retired = locked(&self.line).take_if(|line| line.ready.serial < began);
+        drop(retired);
+    }
+}

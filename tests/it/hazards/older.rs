@@ -1,0 +1,43 @@
+//! A Redis that comes back older than it was, while a write waits for its answer (H4, H51).
+
+use std::time::Duration;
+
+use anyhow::Result;
+use storage_model::Retry;
+use storage_sdk::{Outcome, Storage};
+use storage_servers::{RedisOptions, RedisServer};
+use storage_tests::{Proxy, Stack, World, rows, stack, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let proxy = Proxy::start(redis.port()).await?;
+    let prefix = &world.settings.redis.prefix;
+    let far = World::with_urls(&format!("redis://127.0.0.1:{}", proxy.port()), &world.database, prefix)?;
+    let far = Storage::open(far.settings).await?;
+    let player = far.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    player.update([("count", "0")]).await?;
+    let near = Stack::with(world).await?;
+    let worker = near.worker();
+    near.landed().await?;
+
+    // Applied and landed; its answer does not come, nor that of any repeat, until Redis is back, empty.
+    proxy.lose_every(1);
+    let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
+    let lose = async {
+        let counted = async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"));
+        until("it has landed", counted).await?;
+        redis.kill()?;
+        redis.restart().await?;
+        proxy.lose_every(0);
+        anyhow::Ok(())
+    };
+    let (counted, lost) = tokio::join!(count, lose);
+    lost?;
+    let error = counted.unwrap_err();
+    assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
+    assert_eq!(player.get(["count"]).await?["count"].as_deref(), Some(&b"1"[..]));
+    assert_eq!(player.incr("count", 1).await?.value(), 2, "others are counted as ever");
+    worker.stop().await
+}

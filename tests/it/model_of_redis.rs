@@ -1,0 +1,92 @@
+//! The engine on the simulator's model of Redis passes the suite that it passes on Redis: so the model is right, as far as the suite sees.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_dirty::conformance::{Capabilities, Life, Rig};
+use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_model::{Owner, Partition};
+use storage_tests::sim::chance::Chance;
+use storage_tests::sim::clock::SkewedClock;
+use storage_tests::sim::network::Link;
+use storage_tests::sim::process::Process;
+use storage_tests::sim::redis::Server;
+use storage_tests::sim::redis::data::Data;
+
+storage_dirty::hot_conformance!(model_of_redis, modelled());
+
+#[derive(Debug)]
+struct Modelled {
+    store: RedisStore,
+    server: Arc<Server>,
+    clock: Arc<SkewedClock>,
+    saved: Mutex<Data>,
+}
+
+async fn modelled() -> Box<dyn Rig> {
+    let clock = Arc::new(SkewedClock::new());
+    let server = Server::new(clock.clone(), None);
+    let link = Link { server: server.clone(), chance: Chance::new(0, false), process: Arc::new(Process::default()) };
+    let options = RedisOptions {
+        partitions: 4,
+        response_timeout: Duration::from_secs(30),
+        dial: Some(Arc::new(link)),
+        ..RedisOptions::new("redis://modelled")
+    };
+    let store = RedisStore::open(options).await.unwrap();
+    Box::new(Modelled { store, server, clock, saved: Mutex::default() })
+}
+
+#[async_trait]
+impl Rig for Modelled {
+    fn store(&self) -> &dyn HotStore {
+        &self.store
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { advance: true, reincarnate: true, rewind: true, wipe: true, life: true, exhaust: true, foreign_mark: true }
+    }
+
+    async fn advance(&self, by: Duration) {
+        self.clock.forward(by);
+    }
+
+    async fn reincarnate(&self) {
+        self.server.change(|data| data.replication += 1);
+    }
+
+    async fn save(&self) {
+        *self.saved.lock().unwrap() = self.server.copy();
+    }
+
+    async fn rewind(&self) {
+        let saved = std::mem::take(&mut *self.saved.lock().unwrap());
+        self.server.change(|data| data.keys = saved.keys);
+        self.reincarnate().await;
+    }
+
+    async fn wipe(&self) {
+        self.server.execute(&[b"FLUSHALL".to_vec()]);
+    }
+
+    async fn life(&self, owner: &Owner) -> Life {
+        let names = format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id());
+        let key = format!("slug-data:{{{}}}:{names}", owner.partition(4));
+        match self.server.copy().keys.left(key.as_bytes()) {
+            None => Life::Gone,
+            Some(None) => Life::Lasting,
+            Some(Some(left)) => Life::Ends(Duration::from_millis(u64::try_from(left).unwrap())),
+        }
+    }
+
+    async fn exhaust(&self) {
+        self.server.change(|data| data.full = true);
+    }
+
+    async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
+        let key = format!("slug-dirty:{{{partition}}}").into_bytes();
+        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"1".to_vec()]);
+    }
+}

@@ -1,0 +1,213 @@
+//! SQLite and MariaDB answer alike: the same calls in the same order get the same answers.
+#![expect(clippy::expect_used, clippy::panic, reason = "a test that can't go on fails")]
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Version};
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_sql::{Batch, ColdOptions, ColdStore, Fence, LandError, PartitionRecord, Raise};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::{FIELDS, OWNERS, histories, runtime, value};
+
+prop_state_machine! {
+    #![proptest_config(histories(100))]
+    #[test]
+    fn sqlite_and_mariadb_answer_alike(sequential 1..30 => Pair);
+}
+
+/// One call of both. Versions, epochs and `landed` are small numbers, so that they meet.
+#[derive(Debug, Clone)]
+enum Step {
+    Land { rows: Vec<(u8, &'static str, Cell, u64)>, fences: Vec<(u32, u64, u64, u64)> },
+    Load { owners: Vec<u8>, rows_max: usize },
+    LoadFields { owner: u8, fields: Vec<&'static str> },
+    Versions { keys: Vec<(u8, &'static str)> },
+    Owners { after: Option<u8>, limit: usize, of_type: bool },
+    Partitions { partitions: Vec<u32> },
+    Raise { seen: Vec<(u32, u64)> },
+}
+
+/// Nothing is predicted: each engine is the other's reference.
+#[derive(Debug, Clone)]
+struct Calls;
+
+fn cell() -> impl Strategy<Value = Cell> {
+    prop_oneof![4 => value().prop_map(Cell::Live), 1 => value().prop_map(Cell::Removed), 1 => Just(Cell::Purged)]
+}
+
+fn name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(FIELDS)
+}
+
+impl ReferenceStateMachine for Calls {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        Just(Self).boxed()
+    }
+
+    fn transitions(_: &Self) -> BoxedStrategy<Step> {
+        let owners = || prop::collection::vec(0..OWNERS, 0..4);
+        let rows = prop::collection::vec((0..OWNERS, name(), cell(), 1..6_u64), 0..6);
+        // Mostly fences that match, or nothing would ever be written.
+        let fence =
+            (0..2_u32, prop_oneof![4 => Just(0_u64), 1 => 0..2_u64], prop_oneof![4 => Just(0_u64), 1 => 0..6_u64], 0..6_u64);
+        let fences = prop::collection::vec(fence, 0..3);
+        prop_oneof![
+            6 => (rows, fences).prop_map(|(rows, fences)| Step::Land { rows, fences }),
+            2 => (owners(), 0..4_usize).prop_map(|(owners, rows_max)| Step::Load { owners, rows_max }),
+            1 => (0..OWNERS, prop::collection::vec(name(), 0..3)).prop_map(|(owner, fields)| Step::LoadFields { owner, fields }),
+            1 => prop::collection::vec((0..OWNERS, name()), 0..4).prop_map(|keys| Step::Versions { keys }),
+            1 => (prop::option::of(0..OWNERS), 0..4_usize, any::<bool>())
+                .prop_map(|(after, limit, of_type)| Step::Owners { after, limit, of_type }),
+            1 => prop::collection::vec(0..2_u32, 0..3).prop_map(|partitions| Step::Partitions { partitions }),
+            1 => prop::collection::vec((0..2_u32, 0..2_u64), 0..3).prop_map(|seen| Step::Raise { seen }),
+        ]
+        .boxed()
+    }
+
+    fn apply(state: Self, _: &Step) -> Self {
+        state
+    }
+}
+
+/// Both databases, which all histories share; each has a world and partitions of its own in them.
+struct Shared {
+    runtime: Runtime,
+    stores: [Arc<dyn ColdStore>; 2],
+    _mariadb: MariaDbServer,
+    _folder: TempDir,
+}
+
+fn shared() -> &'static Shared {
+    static SHARED: OnceLock<Shared> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let (runtime, folder) = (runtime(), tempfile::tempdir().expect("a folder"));
+        let mariadb = runtime.block_on(MariaDbServer::start(MariaDbOptions::default())).expect("a server");
+        let file = format!("sqlite:{}", folder.path().join("cold.db").display());
+        let open = |url: String| runtime.block_on(storage_sql::open(&ColdOptions::new(url))).expect("a store");
+        let stores = [open(file), open(mariadb.url())];
+        Shared { runtime, stores, _mariadb: mariadb, _folder: folder }
+    })
+}
+
+/// What a history has to itself.
+struct Pair {
+    scope: Scope,
+    first_partition: u32,
+}
+
+impl Pair {
+    fn owner(&self, owner: u8) -> Owner {
+        self.scope.owner(if owner == 0 { "guild" } else { "player" }, &owner.to_string()).expect("names")
+    }
+
+    fn partition(&self, partition: u32) -> Partition {
+        Partition(self.first_partition + partition)
+    }
+
+    fn row(&self, (owner, field, cell, number): &(u8, &'static str, Cell, u64)) -> Row {
+        Row { owner: self.owner(*owner), field: field_of(field), cell: cell.clone(), version: version(*number) }
+    }
+
+    fn batch(&self, rows: &[(u8, &'static str, Cell, u64)], fences: &[(u32, u64, u64, u64)]) -> Batch {
+        let fences = fences.iter().map(|(partition, epoch, landed, reaches)| Fence {
+            partition: self.partition(*partition),
+            epoch: Epoch(*epoch),
+            landed: version(*landed),
+            reaches: version(*reaches.max(landed)),
+            database: None,
+        });
+        Batch { fences: fences.collect(), rows: rows.iter().map(|row| self.row(row)).collect() }
+    }
+
+    /// What one of the two answers, as text.
+    async fn answer(&self, store: &dyn ColdStore, step: &Step) -> String {
+        match step {
+            Step::Land { rows, fences } => match store.land(&self.batch(rows, fences)).await {
+                Err(LandError::Cold(error)) => panic!("{error}"),
+                landed => format!("{landed:?}"),
+            },
+            Step::Load { owners, rows_max } => {
+                let owners: Vec<Owner> = owners.iter().map(|owner| self.owner(*owner)).collect();
+                format!("{:?}", store.load(&owners, *rows_max).await.expect("a load"))
+            }
+            Step::LoadFields { owner, fields } => {
+                let fields: Vec<Field> = fields.iter().map(|field| field_of(field)).collect();
+                let mut rows = store.load_fields(&self.owner(*owner), &fields).await.expect("a load");
+                rows.sort_by(|a, b| a.field.cmp(&b.field));
+                format!("{rows:?}")
+            }
+            Step::Versions { keys } => {
+                let keys: Vec<_> = keys.iter().map(|(owner, field)| (self.owner(*owner), field_of(field))).collect();
+                format!("{:?}", store.versions(&keys).await.expect("versions"))
+            }
+            Step::Owners { after, limit, of_type } => {
+                let after = after.map(|owner| self.owner(owner));
+                let logic_type = of_type.then_some("player");
+                format!("{:?}", store.owners(&self.scope, logic_type, after.as_ref(), *limit).await.expect("owners"))
+            }
+            Step::Partitions { partitions } => {
+                let partitions: Vec<_> = partitions.iter().map(|partition| self.partition(*partition)).collect();
+                told(&store.partitions(&partitions).await.expect("records"))
+            }
+            Step::Raise { seen } => {
+                let raise = |(partition, epoch): &(u32, u64)| Raise::by_one(self.partition(*partition), Epoch(*epoch));
+                let raises: Vec<_> = seen.iter().map(raise).collect();
+                told(&store.raise(&raises).await.expect("records"))
+            }
+        }
+    }
+
+    fn compare(&self, step: &Step) {
+        let Shared { runtime, stores: [sqlite, mariadb], .. } = shared();
+        let answers = async { (self.answer(sqlite.as_ref(), step).await, self.answer(mariadb.as_ref(), step).await) };
+        let (sqlite, mariadb) = runtime.block_on(answers);
+        assert_eq!(sqlite, mariadb, "{step:?}");
+    }
+}
+
+fn field_of(name: &str) -> Field {
+    Field::new(name).expect("a name")
+}
+
+fn version(number: u64) -> Version {
+    Version::new(number).expect("a small number")
+}
+
+impl StateMachineTest for Pair {
+    type SystemUnderTest = Self;
+    type Reference = Calls;
+
+    fn init_test(_: &Calls) -> Self {
+        static HISTORIES: AtomicU32 = AtomicU32::new(0);
+        let number = HISTORIES.fetch_add(1, Ordering::Relaxed);
+        let pair = Self { scope: Scope::new(&format!("game{number}"), "eu").expect("names"), first_partition: number * 2 };
+        // Fences match a record of epoch 0 only if there is one.
+        pair.compare(&Step::Raise { seen: vec![(0, 1), (1, 1)] });
+        pair
+    }
+
+    fn apply(pair: Self, _: &Calls, step: Step) -> Self {
+        pair.compare(&step);
+        pair
+    }
+
+    fn teardown(pair: Self, _: Calls) {
+        pair.compare(&Step::Load { owners: (0..OWNERS).collect(), rows_max: 100 });
+        pair.compare(&Step::Partitions { partitions: vec![0, 1] });
+    }
+}
+
+/// Records without the identity of the database, in which no two are alike.
+fn told(records: &[PartitionRecord]) -> String {
+    let told = records.iter().map(|record| (record.partition, record.epoch, record.last_version));
+    format!("{:?}", told.collect::<Vec<_>>())
+}

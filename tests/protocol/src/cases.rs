@@ -1,0 +1,96 @@
+//! The searches: bounds within which all must hold, and for each rule bounds within which its loss shows.
+
+use super::{Bounds, Kind, Protocol, Searched, search};
+use Kind::{Incr, Purge, Remove, Restore, Set, SetAll, SetIfLast, SetIfStale};
+
+/// One search.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// What may happen in it; or the switch of the rule that is broken.
+    pub name: &'static str,
+    /// How much may happen.
+    pub bounds: Bounds,
+}
+
+impl Case {
+    /// Searches it.
+    #[must_use]
+    pub fn search(&self, states_max: usize) -> Searched {
+        search(&Protocol { bounds: self.bounds }, states_max)
+    }
+}
+
+const LEAST: Bounds = Bounds::LEAST;
+const TWO_WORKERS: Bounds = Bounds { writes: 2, workers: 2, crashes: 1, ..LEAST };
+const TWO_FIELDS: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, SetAll], ..LEAST };
+const REMOVAL: Bounds = Bounds { fields: 2, kinds: &[Set, Remove, Restore, Purge], ..LEAST };
+const COUNTERS: Bounds = Bounds { writes: 2, kinds: &[Set, Incr, Remove], clients: 2, replies: 1, ..LEAST };
+const CONDITIONS: Bounds = Bounds { kinds: &[Set, SetIfLast, SetIfStale], replies: 1, ..LEAST };
+const EVICTION: Bounds = Bounds { writes: 2, evicts: true, ..LEAST };
+const FLUSH: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], flushes: 1, ..LEAST };
+const REFUSED: Bounds = Bounds { writes: 2, refusals: 2, flushes: 1, ..LEAST };
+const REFUSED_TWICE: Bounds = Bounds { writes: 2, workers: 2, refusals: 2, reads: 0, ..LEAST };
+const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove], partial: true, ..LEAST };
+const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
+const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
+const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
+
+/// What fits a test: all of it holds.
+pub const CASES: &[Case] = &[
+    Case { name: "overlapping workers", bounds: TWO_WORKERS },
+    Case { name: "two fields", bounds: TWO_FIELDS },
+    Case { name: "removal and purge", bounds: REMOVAL },
+    Case { name: "counters", bounds: COUNTERS },
+    Case { name: "conditions", bounds: CONDITIONS },
+    Case { name: "eviction", bounds: EVICTION },
+    Case { name: "flush", bounds: FLUSH },
+    Case { name: "refused rows", bounds: REFUSED },
+    Case { name: "rows refused to two workers", bounds: REFUSED_TWICE },
+    Case { name: "single fields", bounds: SINGLE },
+    Case { name: "failover", bounds: FAILOVER },
+    Case { name: "wipe", bounds: WIPED },
+    Case { name: "probation", bounds: PROBATION },
+];
+
+/// Rules, and bounds within which the search finds what happens without them.
+pub const BROKEN: &[Case] = &[
+    Case { name: "R1-unmarked", bounds: LEAST },
+    Case { name: "R2-expires", bounds: LEAST },
+    Case { name: "R2-evicts", bounds: EVICTION },
+    Case { name: "R2-parked", bounds: REFUSED },
+    Case { name: "R2-filled", bounds: REFUSED },
+    Case { name: "R3-unguarded", bounds: Bounds { writes: 2, workers: 2, ..LEAST } },
+    Case { name: "R3-mark-version", bounds: Bounds { writes: 3, ..FAILOVER } },
+    Case { name: "R3-apart", bounds: LEAST },
+    Case { name: "R4-overwrite", bounds: Bounds { crashes: 1, ..TWO_FIELDS } },
+    Case { name: "R4-whole", bounds: Bounds { page: 1, ..TWO_FIELDS } },
+    Case { name: "R5-by-name", bounds: TWO_WORKERS },
+    Case { name: "R5-early", bounds: LEAST },
+    Case { name: "R5-flush", bounds: FLUSH },
+    Case { name: "R5-any-error", bounds: REFUSED_TWICE },
+    Case { name: "R5-kept-error", bounds: REFUSED },
+    Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
+    Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
+    Case { name: "R7-marker", bounds: LEAST },
+    Case { name: "R7-beside", bounds: LEAST },
+    Case { name: "R7-raised-once", bounds: LEAST },
+    Case { name: "R7-row-wins", bounds: LEAST },
+    Case { name: "R8-trusted", bounds: WIPED },
+    Case { name: "R8-kept", bounds: LEAST },
+    Case { name: "R11-ids", bounds: COUNTERS },
+    Case { name: "R11-new-id", bounds: COUNTERS },
+    Case { name: "R14-fence", bounds: Bounds { crashes: 1, ..FAILOVER } },
+    Case { name: "R14-incarnation", bounds: FAILOVER },
+    Case { name: "R14-source", bounds: FAILOVER },
+    Case { name: "R14-generation", bounds: FAILOVER },
+    Case { name: "R14-trusting", bounds: FAILOVER },
+    Case { name: "R15-guess", bounds: COUNTERS },
+    Case { name: "R15-fill-epoch", bounds: FAILOVER },
+    Case { name: "H33-off", bounds: PROBATION },
+    Case { name: "H33-forgotten", bounds: PROBATION },
+    Case { name: "H33-unasked", bounds: PROBATION },
+    Case { name: "H33-kept", bounds: PROBATION },
+];
+
+/// More than fits a test.
+pub const DEEP: &[Case] = &[Case { name: "overlapping workers", bounds: Bounds { writes: 3, reads: 2, ..TWO_WORKERS } }];

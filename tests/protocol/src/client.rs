@@ -1,0 +1,243 @@
+//! Game servers: what they read and write, in the steps of the SDK.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{mutate, read};
+use storage_dirty::{HotKind, Load, Mutated, Refusal};
+use storage_model::sabotage::broken;
+use storage_model::{Applied, Bytes, Change, Condition, Field, Mutation, OpId, Timestamp, Version};
+
+use crate::bounds::{Bounds, Kind};
+use crate::load::{Asked, Loading, Went};
+use crate::names::{PARTITION, fields, owner};
+use crate::search::Step;
+use crate::truth::Effect;
+use crate::world::World;
+use crate::{Take, step};
+
+/// What a client is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    Idle,
+    Get { asked: Asked, at: Loading },
+    Load { sent: Sent, asked: Asked, at: Loading },
+    Send { sent: Sent, load: Option<Arc<Load>> },
+}
+
+/// A mutation that was sent, or is to be sent again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Sent {
+    mutation: Arc<Mutation>,
+    /// What a copy of it did whose reply was lost.
+    lost: Option<Effect>,
+}
+
+/// Deadlines lie in the future; time stands still.
+const DEADLINE: Timestamp = Timestamp(1_000_000);
+
+/// All that clients can do next.
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
+    for (at, client) in world.clients.iter().enumerate() {
+        match client {
+            Client::Idle => {}
+            Client::Get { asked, at: loading } => {
+                let get = |at| Client::Get { asked: asked.clone(), at };
+                load(world, at, loading, asked, &get, &|_| Client::Idle, take);
+            }
+            Client::Load { sent, asked, at: loading } => {
+                let on = |at| Client::Load { sent: sent.clone(), asked: asked.clone(), at };
+                let ready = |load| Client::Send { sent: sent.clone(), load: Some(load) };
+                load(world, at, loading, asked, &on, &ready, take);
+            }
+            Client::Send { sent, load } => send(bounds, world.clone(), Some(at), sent, load.as_deref(), take),
+        }
+    }
+    let idle = world.clients.iter().position(|client| *client == Client::Idle);
+    if bounds.evicts {
+        let mut next = world.clone();
+        read::evict(next.hot(), &owner());
+        take(step("client", bounds.clients, "asks for the eviction"), Ok(next));
+    }
+    begin_read(bounds, world, idle, take);
+    begin_write(bounds, world, idle, take);
+}
+
+/// The next step of a load.
+fn load(
+    world: &World,
+    at: usize,
+    loading: &Loading,
+    asked: &Asked,
+    on: &dyn Fn(Loading) -> Client,
+    brought: &dyn Fn(Arc<Load>) -> Client,
+    take: Take<'_>,
+) {
+    let mut next = world.clone();
+    match loading.step(&mut next, asked) {
+        Err(wrong) => take(step("client", at, "loads"), Err(wrong)),
+        Ok((what, went)) => {
+            let client = match went {
+                Went::On(loading) => on(loading),
+                Went::Brought(load) => brought(load),
+                Went::Waits => return,
+            };
+            set(&mut next, Some(at), client);
+            take(step("client", at, what), Ok(next));
+        }
+    }
+}
+
+fn set(world: &mut World, at: Option<usize>, client: Client) {
+    if let Some(slot) = at.and_then(|at| world.clients.get_mut(at)) {
+        *slot = client;
+    }
+}
+
+/// A read that the hash alone answers changes nothing, and is checked as part of the state; so here only those begin that load.
+fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
+    if idle.is_none() || world.left.reads == 0 || !world.is_served() {
+        return;
+    }
+    let read = world.read();
+    let answers = |asked: &Asked| {
+        let holds = |complete| complete || asked.as_ref().is_some_and(|field| read.cells.iter().any(|(name, _)| name == field));
+        read.header.is_some_and(|header| !header.suspect && holds(header.complete))
+    };
+    let asked: Vec<Asked> = if bounds.partial { fields(bounds.fields).into_iter().map(Some).collect() } else { vec![None] };
+    for asked in asked.into_iter().filter(|asked| !answers(asked)) {
+        let mut next = world.clone();
+        next.left.reads -= 1;
+        set(&mut next, idle, Client::Get { asked, at: Loading::Observe });
+        take(step("client", idle.unwrap_or_default(), "misses"), Ok(next));
+    }
+}
+
+/// An idle client writes; if there is none, somebody else writes what needs no load.
+fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
+    if world.left.writes == 0 {
+        return;
+    }
+    let number = bounds.writes - world.left.writes + 1;
+    for kind in bounds.kinds {
+        for mutation in mutations(bounds, world, *kind, number) {
+            let mut next = world.clone();
+            next.left.writes -= 1;
+            send(bounds, next, idle, &Sent { mutation: Arc::new(mutation), lost: None }, None, take);
+        }
+    }
+}
+
+/// The mutations of one kind that may come next. Each writes a value that no other writes.
+fn mutations(bounds: &Bounds, world: &World, kind: Kind, number: u8) -> Vec<Mutation> {
+    let value = || Change::Set(Bytes::from((1_000 * u32::from(number)).to_string()));
+    let change = match kind {
+        Kind::Set | Kind::SetAll | Kind::SetIfLast | Kind::SetIfStale => value(),
+        Kind::Incr => Change::Incr(1 << number),
+        Kind::Remove => Change::Remove,
+        Kind::Restore => Change::Restore,
+        Kind::Purge => Change::Purge,
+    };
+    let last = world.truth.version();
+    let condition = match kind {
+        Kind::SetIfLast => last.map(Condition::Version),
+        Kind::SetIfStale => last.and_then(|last| Version::new(last.get().checked_sub(2)?)).map(Condition::Version),
+        _ => Some(Condition::None),
+    };
+    let Some(condition) = condition else { return Vec::new() };
+    let all: Vec<(Field, Change)> = fields(bounds.fields).into_iter().map(|field| (field, change.clone())).collect();
+    let changes = if kind == Kind::SetAll { vec![all] } else { all.into_iter().map(|one| vec![one]).collect() };
+    let mutation = |changes| Mutation::new(owner(), changes, OpId([number; 16]), DEADLINE).when(condition);
+    changes.into_iter().map(mutation).collect()
+}
+
+fn name(sent: &Sent) -> &'static str {
+    match (&sent.lost, sent.mutation.changes.as_slice()) {
+        (Some(_), _) => "repeats a write",
+        (None, [(_, change)]) => match change {
+            Change::Set(_) if sent.mutation.condition != Condition::None => "sets if the version is",
+            Change::Set(_) => "sets",
+            Change::Incr(_) => "increments",
+            Change::Remove => "removes",
+            Change::Restore => "restores",
+            Change::Purge => "purges",
+        },
+        _ => "sets all fields",
+    }
+}
+
+/// A mutation reaches the hot tier.
+fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, take: Take<'_>) {
+    let by = step("client", at.unwrap_or(bounds.clients), name(sent));
+    if !world.is_served() {
+        return;
+    }
+    let (present, before) = (world.present(), Arc::clone(&world.hot));
+    match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
+        Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
+            set(&mut world, at, Client::Idle);
+            take(Step { what: "learns that its write was applied", ..by }, Ok(world));
+        }
+        Ok(Mutated::Applied(applied)) => acknowledge(world, at, sent, &applied, by, take),
+        Ok(Mutated::Load(_)) => {
+            let asked = bounds.partial.then(|| sent.mutation.changes.first().map(|(field, _)| field.clone())).flatten();
+            if at.is_some() {
+                set(&mut world, at, Client::Load { sent: sent.clone(), asked, at: Loading::Observe });
+                take(by, Ok(world));
+            }
+        }
+        Ok(Mutated::Refused(refusal)) => {
+            if let Some(wrong) = wrongly(&world, sent, &refusal) {
+                take(by, Err(wrong));
+            } else if at.is_some_and(|at| world.clients.get(at) != Some(&Client::Idle)) {
+                set(&mut world, at, Client::Idle);
+                take(by, Ok(world));
+            }
+        }
+        Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {}
+        Err(error) => take(by, Err(error.to_string())),
+    }
+}
+
+/// A mutation was applied, now or before.
+fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Applied, by: Step, take: Take<'_>) {
+    let effect = match &sent.lost {
+        Some(effect) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
+        _ => world.truth.apply(&sent.mutation, applied),
+    };
+    let effect = match effect {
+        Ok(effect) => effect,
+        Err(wrong) => return take(by, Err(wrong)),
+    };
+    let was_idle = at.is_none_or(|at| world.clients.get(at) == Some(&Client::Idle));
+    if was_idle && effect.is_empty() {
+        return; // nothing has happened
+    }
+    if at.is_some() && sent.lost.is_none() && !effect.is_empty() && world.left.replies > 0 {
+        let mut next = world.clone();
+        next.left.replies -= 1;
+        let mut sent = Sent { lost: Some(effect), ..sent.clone() };
+        if broken("R11-new-id") {
+            Arc::make_mut(&mut sent.mutation).id = OpId([u8::MAX; 16]);
+        }
+        set(&mut next, at, Client::Send { sent, load: None });
+        take(Step { what: "writes, and the reply is lost", ..by }, Ok(next));
+    }
+    set(&mut world, at, Client::Idle);
+    take(by, Ok(world));
+}
+
+/// What is wrong with a refusal.
+fn wrongly(world: &World, sent: &Sent, refusal: &Refusal) -> Option<String> {
+    let there = sent.lost.as_ref().is_some_and(|effect| world.truth.holds(effect));
+    match refusal {
+        Refusal::Version(_) if there => Some("a write was said not to be applied, and is there".to_owned()),
+        Refusal::Version(version) => match (sent.mutation.condition, world.truth.version()) {
+            (Condition::Version(wanted), Some(truth)) if wanted == truth => {
+                Some(format!("a write that wanted version {wanted} was refused for {version}"))
+            }
+            _ => None,
+        },
+        Refusal::NotLanded => None,
+        other => Some(format!("{other:?}")),
+    }
+}

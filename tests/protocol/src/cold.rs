@@ -1,0 +1,113 @@
+//! The database: rows with versions, the record of the partition, and what of it would survive a crash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use storage_model::sabotage::broken;
+use storage_model::{Cell, DatabaseId, Epoch, Field, Row, Version};
+use storage_sql::{Fence, PartitionRecord, Raise};
+
+use crate::bounds::Bounds;
+use crate::names::{PARTITION, owner};
+use crate::world::World;
+use crate::{Take, step};
+
+/// All that the database has committed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Cold {
+    rows: BTreeMap<Field, (Cell, Version)>,
+    pub(super) record: PartitionRecord,
+    /// What it has flushed.
+    flushed: Option<Arc<Self>>,
+    /// Whether a period of probation may have passed since it began: the server has flushed since, or is another one.
+    kept: bool,
+}
+
+impl Cold {
+    pub(super) fn new() -> Self {
+        let (epoch, last_version, database) = (Epoch(0), Version::ZERO, DatabaseId(0));
+        let record = PartitionRecord { partition: PARTITION, epoch, last_version, database };
+        Self { rows: BTreeMap::new(), record, flushed: None, kept: false }
+    }
+
+    pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {
+        self.rows.get(field).map(|(cell, _)| cell)
+    }
+
+    pub(super) fn version(&self, field: &Field) -> Option<Version> {
+        self.rows.get(field).map(|(_, version)| *version)
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let row = |(field, (cell, version)): (&Field, &(Cell, Version))| Row {
+            owner: owner(),
+            field: field.clone(),
+            cell: cell.clone(),
+            version: *version,
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// One landing transaction: the fence, then the versioned upsert. Answers whether it committed.
+    pub(super) fn land(&mut self, fence: &Fence, rows: &[Row]) -> bool {
+        let PartitionRecord { epoch, last_version, database, .. } = self.record;
+        let elsewhere = fence.database.is_some_and(|expected| expected != database) && !broken("H33-moved");
+        let moved = (fence.epoch, fence.landed) != (epoch, last_version) && !broken("R14-fence");
+        if elsewhere || moved {
+            return false;
+        }
+        self.record.last_version = last_version.max(fence.reaches);
+        for row in rows {
+            let held = self.version(&row.field);
+            let newer = held.is_none_or(|held| row.version > held || (row.version == held && broken("R3-equal")));
+            if newer || broken("R3-unguarded") {
+                self.rows.insert(row.field.clone(), (row.cell.clone(), row.version));
+            }
+        }
+        true
+    }
+
+    /// Raises the epoch, if it still is the one seen.
+    pub(super) fn raise(&mut self, raise: Raise) {
+        if self.record.epoch == raise.seen || broken("R14-raised-blindly") {
+            self.record.epoch = Epoch(self.record.epoch.max(raise.above).0 + 1);
+        }
+    }
+
+    pub(super) fn begin_period(&mut self) {
+        self.kept = false;
+    }
+
+    pub(super) fn has_kept(&self) -> bool {
+        self.kept
+    }
+
+    fn flush(&mut self) {
+        let all = Self { flushed: None, kept: true, ..self.clone() };
+        (self.flushed, self.kept) = (Some(Arc::new(all)), true);
+    }
+
+    /// Another server, with what this one had flushed.
+    fn crashed(&self) -> Self {
+        let mut next = self.flushed.as_ref().map_or_else(Self::new, |flushed| (**flushed).clone());
+        next.record.database = DatabaseId(self.record.database.0 + 1);
+        next.flush();
+        next
+    }
+}
+
+/// What happens to the database itself.
+pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if bounds.losses == 0 {
+        return;
+    }
+    let mut flushed = world.clone();
+    flushed.cold.flush();
+    take(step("database", 0, "flushes"), Ok(flushed));
+    if world.left.losses > 0 {
+        let mut next = world.clone();
+        next.left.losses -= 1;
+        next.cold = world.cold.crashed();
+        take(step("database", 0, "restarts without what it did not flush"), Ok(next));
+    }
+}

@@ -1,0 +1,66 @@
+//! What workers and flushes have in common: collecting, and the transaction.
+
+use storage_dirty::memory::{landing, record};
+use storage_dirty::{Collected, HotRead};
+use storage_landing::degrade;
+use storage_model::sabotage::broken;
+use storage_model::{Field, Owner, Row};
+use storage_sql::Fence;
+
+use crate::names::PARTITION;
+use crate::world::World;
+
+/// Reads what is wanted; none if the partition must be prepared first.
+pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Collected> {
+    landing::collect(&world.hot, PARTITION, wanted).ok()
+}
+
+/// Ends a collection: Redis reads the partition's record after the values and not in one step with them. None as above.
+pub(super) fn checked(world: &World, wanted: &[(Owner, Vec<Field>)], read: &Collected) -> Option<Collected> {
+    let later = landing::collect(&world.hot, PARTITION, wanted).ok()?;
+    let generation = record::partition_state(&world.hot).record?.generation;
+    let mut reads = read.reads.clone();
+    for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {
+        header.suspect = header.generation < generation && !broken("R14-trusting");
+    }
+    if broken("R3-apart") {
+        let version = |read: &HotRead| read.header.map(|header| header.version);
+        for (read, later) in reads.iter_mut().zip(&later.reads) {
+            if let (Some(header), Some(version)) = (&mut read.header, version(later)) {
+                header.version = version;
+            }
+        }
+    }
+    Some(Collected { reads, ..later })
+}
+
+pub(super) fn is_suspect(collected: &Collected) -> bool {
+    collected.reads.iter().any(|read| read.header.is_some_and(|header| header.suspect))
+}
+
+/// The fence of one batch.
+pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
+    let Collected { epoch, landed, database, .. } = *collected;
+    Fence { partition: PARTITION, epoch, landed, reaches: degrade::reaches(rows.iter()).max(landed), database }
+}
+
+/// Commits rows; answers whether the fence matched, or what must not be in the database.
+pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<bool, String> {
+    if rows.is_empty() {
+        return Ok(true);
+    }
+    // A value that was restored stands in the story twice, so the earlier place before is compared with the later one after.
+    let before: Vec<_> = world.truth.fields().map(|(field, _)| world.truth.first_place(field, world.cold.cell(field))).collect();
+    if !world.cold.land(fence, rows) {
+        return Ok(false);
+    }
+    let after = world.truth.fields().map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
+    if before.into_iter().zip(after).any(|(before, after)| after < before) {
+        return Err("a landed row regressed".to_owned());
+    }
+    // After a failover: what only a landing under way still had is there after all.
+    for row in world.cold.rows() {
+        world.truth.reaches(&row.field, Some(&row.cell));
+    }
+    Ok(true)
+}

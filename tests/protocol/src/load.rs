@@ -1,0 +1,97 @@
+//! A hot-load, in the steps of `Tiers::load` and `Tiers::heal`.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{fill, read};
+use storage_dirty::{Filled, Load, Marker, Observed};
+use storage_model::sabotage::broken;
+use storage_model::{Field, Row};
+
+use crate::names::{PARTITION, owner};
+use crate::world::World;
+
+/// How far a load is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Loading {
+    Observe,
+    /// Perhaps the owner came back meanwhile.
+    Look(Observed),
+    Load(Observed),
+    Fill(Arc<Load>),
+}
+
+/// What a step of a load led to.
+pub(super) enum Went {
+    On(Loading),
+    /// The owner's rows with their proof; what the hash holds with them was right.
+    Brought(Arc<Load>),
+    /// The partition must be prepared first.
+    Waits,
+}
+
+/// Which rows a load asks for: all, or one field's.
+pub(super) type Asked = Option<Field>;
+
+impl Loading {
+    /// Makes the next step.
+    pub(super) fn step(&self, world: &mut World, asked: &Asked) -> Result<(&'static str, Went), String> {
+        Ok(match self {
+            Self::Observe => ("observes", observe(world, asked)?),
+            Self::Look(observed) => ("looks at the hash", look(world, *observed)),
+            Self::Load(observed) => {
+                let rows = world.cold.rows().into_iter().filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
+                let load = load_of(*observed, rows.collect(), asked.is_none());
+                ("loads the rows", Went::On(Self::Fill(Arc::new(load))))
+            }
+            Self::Fill(load) => ("fills", filled(world, load, asked)?),
+        })
+    }
+}
+
+fn observe(world: &World, asked: &Asked) -> Result<Went, String> {
+    let Ok(mut seen) = read::observe(&world.hot, PARTITION, &owner()) else { return Ok(Went::Waits) };
+    if seen.marker == Marker::Unknown && broken("R8-trusted") {
+        seen.marker = Marker::Absent;
+    }
+    if asked.is_some() {
+        return Ok(Went::On(Loading::Load(seen)));
+    }
+    match world.truth.fields().find(|(_, truth)| seen.marker == Marker::Absent && truth.is_some()) {
+        Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
+        None => Ok(Went::On(Loading::Look(seen))),
+    }
+}
+
+fn look(world: &World, observed: Observed) -> Went {
+    if !world.is_served() {
+        return Went::Waits;
+    }
+    if observed.marker == Marker::Absent {
+        return Went::Brought(Arc::new(load_of(observed, Vec::new(), true)));
+    }
+    let read = world.read();
+    match read.header.filter(|header| header.complete && !header.suspect) {
+        Some(header) => {
+            let rows = read.cells.into_iter().map(|(field, cell)| (field, cell, header.version)).collect();
+            Went::Brought(Arc::new(Load { owner: owner(), observed, rows, complete: true }))
+        }
+        None => Went::On(Loading::Load(observed)),
+    }
+}
+
+fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, String> {
+    let present = world.present();
+    Ok(match fill::fill(world.hot(), &present, PARTITION, load) {
+        Ok(Filled::Accepted(read)) => match world.wrong(&read, asked) {
+            Some(wrong) => return Err(format!("a load was believed and {wrong}")),
+            None => Went::Brought(Arc::clone(load)),
+        },
+        // Moved meanwhile, or to be prepared first.
+        Ok(Filled::Refused) | Err(_) => Went::On(Loading::Observe),
+    })
+}
+
+fn load_of(observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
+    let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
+    Load { owner: owner(), observed, rows, complete }
+}

@@ -1,0 +1,30 @@
+//! Searches all interleavings of the protocol within bounds.
+
+use clap::Parser;
+use storage_protocol::cases::{CASES, Case, DEEP};
+
+/// Searches all interleavings of the protocol within bounds.
+#[derive(Debug, Parser)]
+struct Args {
+    /// The searches of the tests within larger bounds
+    #[arg(long)]
+    deep: bool,
+    /// Only the searches whose names hold this
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Ends a search that has reached more states than this
+    #[arg(long, default_value_t = 20_000_000)]
+    states: usize,
+}
+
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    let cases: &[Case] = if args.deep { DEEP } else { CASES };
+    let mut failed = false;
+    for case in cases.iter().filter(|case| case.name.contains(&args.case)) {
+        let found = case.search(args.states);
+        println!("{}: {found}", case.name);
+        failed |= found.counterexample.is_some();
+    }
+    std::process::ExitCode::from(u8::from(failed))
+}

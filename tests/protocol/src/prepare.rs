@@ -1,0 +1,156 @@
+//! R14, in the steps of `Tiers::prepare`; and what makes it necessary.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{PartState, record};
+use storage_dirty::{Adopt, PartitionState};
+use storage_landing::tiers::{Need, need};
+use storage_model::{Epoch, Version};
+use storage_sql::{PartitionRecord, Raise};
+
+use crate::bounds::Bounds;
+use crate::cold::Cold;
+use crate::flush::Flush;
+use crate::names::{PARTITION, fields};
+use crate::worker::Worker;
+use crate::world::{World, held};
+use crate::{Take, step};
+
+/// Those who prepare at once can overtake each other again and again; beyond this epoch only the first one goes on.
+const OVERTAKEN_MAX: Epoch = Epoch(4);
+
+/// What somebody who prepares the partition is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Preparer {
+    Idle,
+    Compare(Arc<PartitionState>),
+    Raise(Arc<PartitionState>, Raise),
+    Adopt(Arc<Adopt>),
+    Landed(Epoch, Version),
+}
+
+/// What can happen next to the partition's record.
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if bounds.unverified && !world.is_served() {
+        trust(world, take);
+    }
+    // All idle ones are alike.
+    let idle = world.preparers.iter().position(|preparer| *preparer == Preparer::Idle);
+    for (at, preparer) in world.preparers.iter().enumerate() {
+        if *preparer != Preparer::Idle || (idle == Some(at) && is_called(bounds, world)) {
+            let mut next = world.clone();
+            let (what, then) = preparer.step(bounds, at, &mut next);
+            if let Some(slot) = next.preparers.get_mut(at) {
+                *slot = then;
+            }
+            take(step("preparer", at, what), Ok(next));
+        }
+    }
+}
+
+/// Whether somebody was refused for the record, and it is not in order.
+fn is_called(bounds: &Bounds, world: &World) -> bool {
+    let waits = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
+    let waiting = world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
+    (waiting || !world.is_ready()) && !world.is_prepared(bounds)
+}
+
+impl Preparer {
+    /// Makes the next step; answers its name and what comes after it.
+    fn step(&self, bounds: &Bounds, at: usize, world: &mut World) -> (&'static str, Self) {
+        let present = world.present();
+        match self {
+            Self::Idle => ("looks at the hot tier", Self::Compare(Arc::new(record::partition_state(&world.hot)))),
+            Self::Compare(state) => {
+                let cold = world.cold.record;
+                let then = match need(state, cold, bounds.probation) {
+                    Need::Nothing => Self::Idle,
+                    Need::Raise(raise) if at == 0 || cold.epoch < OVERTAKEN_MAX => Self::Raise(Arc::clone(state), raise),
+                    Need::Raise(_) => Self::Idle,
+                    Need::Landed => Self::Landed(cold.epoch, cold.last_version),
+                };
+                ("looks at the database", then)
+            }
+            Self::Raise(state, raise) => {
+                world.cold.raise(*raise);
+                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state))))
+            }
+            Self::Adopt(adopt) => {
+                record::adopt(world.hot(), &present, adopt);
+                ("adopts", Self::Idle)
+            }
+            Self::Landed(epoch, landed) => {
+                // One that moved meanwhile is looked at again.
+                let _ = record::raise_landed(world.hot(), PARTITION, *epoch, *landed);
+                ("raises what has landed", Self::Idle)
+            }
+        }
+    }
+}
+
+pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState) -> Adopt {
+    let PartitionRecord { epoch, last_version, database, .. } = cold.record;
+    let database = bounds.probation.then_some(database);
+    Adopt { partition: PARTITION, seen: seen.clone(), epoch, last_version, database }
+}
+
+/// Whoever finds the database away serves the partition as it is.
+fn trust(world: &World, take: Take<'_>) {
+    let mut next = world.clone();
+    let state = record::partition_state(&world.hot);
+    if state.record.is_some() && record::trust(next.hot(), &state) {
+        next.trusted = Some(next.replaced);
+        take(step("preparer", 0, "finds the database away, and trusts"), Ok(next));
+    }
+}
+
+/// Replication, and what happens to the server itself.
+pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if world.left.failovers == 0 {
+        return;
+    }
+    if world.copy.as_ref() != Some(&world.hot) {
+        let mut next = world.clone();
+        next.copy = Some(Arc::clone(&world.hot));
+        take(step("replica", 0, "catches up"), Ok(next));
+    }
+    if let Some(copy) = &world.copy {
+        take(step("replica", 0, "takes over"), Ok(replaced(bounds, world, copy)));
+    }
+    if bounds.wipes {
+        let empty = PartState::new("".into());
+        take(step("server", 0, "loses everything"), Ok(replaced(bounds, world, &empty)));
+    }
+}
+
+/// The world with another hot tier. What nobody has any more is forgotten.
+fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
+    let mut next = world.clone();
+    let mut hot = hot.clone();
+    next.replaced += 1;
+    hot.move_to(next.replaced.to_string().into());
+    next.hot = Arc::new(hot);
+    next.copy = None;
+    next.left.failovers -= 1;
+    next.truth.forget();
+    // What was read over a connection that broke is never paired with a record: a collection is one pipeline.
+    next.workers.iter_mut().for_each(Worker::loses_its_connection);
+    if let Flush::Check(asked, _) = &next.flush {
+        next.flush = Flush::Collect(asked.clone());
+    }
+    let read = next.read();
+    for field in fields(bounds.fields) {
+        next.truth.reaches(&field, next.cold.cell(&field));
+        next.truth.reaches(&field, held(&read, &field));
+    }
+    let left = next.truth.places();
+    if let Flush::Collect(asked)
+    | Flush::Heal(asked, _)
+    | Flush::Check(asked, _)
+    | Flush::Commit(asked, _)
+    | Flush::Fenced(asked) = &mut next.flush
+    {
+        asked.iter_mut().zip(left).for_each(|(asked, left)| *asked = left.min(*asked));
+    }
+    next
+}

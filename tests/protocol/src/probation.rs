@@ -1,0 +1,64 @@
+//! What a worker does with landed marks that are on probation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::memory::{Present, landing, probation};
+use storage_dirty::{Acquit, Map, Probation, Window};
+use storage_model::Timestamp;
+use storage_model::sabotage::broken;
+
+use crate::names::{PARTITION, lock};
+use crate::worker::{Worker, Working};
+
+impl Working<'_, '_> {
+    /// A window of probation ends; or a period later its marks may go, if the database kept what it had committed.
+    pub(super) fn begin_probation(&mut self) {
+        let mut next = self.world.clone();
+        let now = Timestamp(next.present().now.0 + next.windows);
+        let (present, period) = (Present { now, ..next.present() }, Duration::ZERO);
+        let leaving = !landing::scan(&next.hot, Map::Leaving, 0, 1).entries.is_empty();
+        if (leaving && !next.cold.has_kept()) || (!leaving && next.left.windows == 0) {
+            return;
+        }
+        let ended = probation::probation(next.hot(), &present, PARTITION, &lock(), period);
+        match ended {
+            Ok(Probation::Ended(window)) if leaving => self.to("has waited a period", next, Worker::Verify(window)),
+            Ok(Probation::Ended(_)) => {
+                next.left.windows -= 1;
+                next.windows += 1;
+                next.cold.begin_period();
+                self.to("ends a window of probation", next, Worker::Idle);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn verify(&mut self, window: Window) {
+        if self.world.is_prepared(self.bounds) || broken("H33-unasked") {
+            let entries = landing::scan(&self.world.hot, Map::Leaving, 0, usize::MAX).entries;
+            let acquit = Acquit { partition: PARTITION, lock: lock(), window, entries };
+            self.to("finds the same database", self.world.clone(), Worker::Acquit(Arc::new(acquit)));
+        }
+    }
+
+    pub(super) fn acquit(&mut self, acquit: &Acquit) {
+        let mut next = self.world.clone();
+        let present = next.present();
+        let what =
+            if probation::acquit(next.hot(), &present, acquit).is_ok() { "ends probation" } else { "may not end probation" };
+        self.to(what, next, Worker::Idle);
+    }
+
+    pub(super) fn relive(&mut self) {
+        let mut next = self.world.clone();
+        let present = next.present();
+        for map in [Map::Leaving, Map::Landed] {
+            let entries = landing::scan(&next.hot, map, 0, usize::MAX).entries;
+            if probation::relive(next.hot(), &present, PARTITION, &lock(), &entries).is_err() {
+                return;
+            }
+        }
+        self.to("makes landed marks live again", next, Worker::Idle);
+    }
+}

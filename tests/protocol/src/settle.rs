@@ -1,0 +1,83 @@
+//! What a worker does with marks when their rows were committed or refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::memory::{landing, park, read};
+use storage_dirty::{Collected, Map, Park, Settle};
+use storage_landing::batch::{self, Faults};
+use storage_model::sabotage::broken;
+use storage_model::{Field, Owner, Version};
+
+use crate::names::{PARTITION, lock, owner};
+use crate::worker::{Batch, Landed, Worker, Working};
+use crate::world::World;
+
+impl Working<'_, '_> {
+    pub(super) fn settle(&mut self, landed: &Landed) {
+        let Landed { batch: Batch { part, collected, .. }, versions, refused, reached } = landed;
+        let versions = versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
+        let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
+        let verdict = batch::judge(part, &versions, &faults);
+        let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
+        let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, parked: verdict.park };
+        let then = if park.parked.is_empty() { Worker::Idle } else { Worker::Park(Arc::new(park)) };
+        if verdict.settle.is_empty() && verdict.rows.is_empty() {
+            return self.to("has nothing to settle", self.world.clone(), then);
+        }
+        let mut next = self.world.clone();
+        let marks = if broken("R4-whole") { snapshot(&next) } else { verdict.settle };
+        let probation = self.bounds.probation && !broken("H33-off");
+        let settle = Settle { partition, lock: Some(lock()), epoch, landed: *reached, marks, rows: verdict.rows, probation };
+        let present = next.present();
+        match landing::settle(next.hot(), &present, &settle) {
+            Err(_) => self.to("may not settle", next, Worker::Idle),
+            Ok(_) => match kept(&next, &settle.rows) {
+                Some(wrong) => self.wrong("settles", wrong),
+                None => self.to("settles", next, then),
+            },
+        }
+    }
+
+    /// Only where marks are settled before the commit.
+    pub(super) fn early(&mut self, batch: &Arc<Batch>) {
+        let mut next = self.world.clone();
+        let marks = batch.part.entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let Collected { epoch, landed, .. } = batch.collected;
+        let (partition, lock, present) = (PARTITION, Some(lock()), next.present());
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let _ = landing::settle(next.hot(), &present, &settle);
+        self.to("settles", next, Worker::Commit(Arc::clone(batch)));
+    }
+
+    pub(super) fn park(&mut self, parked: &Park) {
+        let mut next = self.world.clone();
+        let present = next.present();
+        let what = if park::park(next.hot(), &present, parked).is_ok() { "parks" } else { "may not park" };
+        self.to(what, next, Worker::Idle);
+    }
+}
+
+/// An error mark that should have gone with the rows that were committed.
+fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
+    park::errors(&world.hot, 0, usize::MAX).entries.into_iter().find_map(|error| {
+        let (owner, field) = error.target?;
+        let newer = rows.iter().find(|row| (&row.0, &row.1) == (&owner, &field) && error.version <= row.2)?;
+        Some(format!("{field} was landed at version {}, and its error mark of version {} stays", newer.2, error.version))
+    })
+}
+
+/// Everything in the snapshot, to be settled whatever it is.
+pub(super) fn snapshot(world: &World) -> Vec<(storage_dirty::Entry, Version)> {
+    let entries = landing::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries;
+    entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect()
+}
+
+/// Settles everything in the snapshot, whether it has landed or not.
+pub(super) fn all(world: &mut World) {
+    let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else { return };
+    let (marks, present, lock) = (snapshot(world), world.present(), Some(lock()));
+    let (partition, landed) = (PARTITION, Version::ZERO);
+    let settle = Settle { partition, lock, epoch: seen.epoch, landed, marks, rows: Vec::new(), probation: false };
+    let _ = landing::settle(world.hot(), &present, &settle);
+}

@@ -1,0 +1,281 @@
+//! Landing workers, in the steps of the real one. They share a lock, so that nothing keeps them from overlapping.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::memory::{landing, lock as lease, park, read};
+use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, Window};
+use storage_landing::batch::{self, Part, Rows};
+use storage_model::sabotage::broken;
+use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
+
+use crate::bounds::Bounds;
+use crate::land::{self, commit, fence, is_suspect};
+use crate::load::{Loading, Went};
+use crate::names::{PARTITION, fields, lock};
+use crate::settle;
+use crate::world::World;
+use crate::{Take, step};
+
+/// What a worker is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Worker {
+    Idle,
+    Scan,
+    Collect(Arc<Part>),
+    Check(Arc<Part>, Arc<Collected>),
+    Heal(Arc<Part>, Loading),
+    /// Only where marks are settled before the commit.
+    Early(Arc<Batch>),
+    Commit(Arc<Batch>),
+    Fenced(Arc<Part>),
+    Prove(Arc<Landed>),
+    Settle(Arc<Landed>),
+    Park(Arc<Park>),
+    /// The marks of this window have been on probation for long enough, if the database is still the same.
+    Verify(Window),
+    Acquit(Arc<Acquit>),
+}
+
+impl Worker {
+    /// A collection under way begins anew.
+    pub(super) fn loses_its_connection(&mut self) {
+        if let Self::Check(part, _) = self {
+            *self = Self::Collect(Arc::clone(part));
+        }
+    }
+}
+
+/// What was read of marked fields.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Batch {
+    pub(super) part: Part,
+    pub(super) collected: Collected,
+    pub(super) rows: Rows,
+}
+
+/// What a transaction did.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Landed {
+    pub(super) batch: Batch,
+    pub(super) versions: BTreeMap<(Owner, Field), Version>,
+    pub(super) refused: Vec<(Owner, Field)>,
+    pub(super) reached: Version,
+}
+
+/// All that workers can do next.
+pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
+    // All idle workers are alike.
+    let idle = world.workers.iter().position(|worker| *worker == Worker::Idle);
+    for (at, worker) in world.workers.iter().enumerate() {
+        let mut working = Working { bounds, world, at, take: &mut *take };
+        if *worker != Worker::Idle {
+            working.go_on(worker);
+            working.stop();
+        } else if idle == Some(at) {
+            working.begin();
+        }
+    }
+}
+
+/// One worker's next step.
+pub(super) struct Working<'a, 'b> {
+    pub(super) bounds: &'a Bounds,
+    pub(super) world: &'a World,
+    at: usize,
+    take: Take<'b>,
+}
+
+impl Working<'_, '_> {
+    pub(super) fn to(&mut self, what: &'static str, mut world: World, worker: Worker) {
+        if let Some(slot) = world.workers.get_mut(self.at) {
+            *slot = worker;
+        }
+        (self.take)(step("worker", self.at, what), Ok(world));
+    }
+
+    pub(super) fn wrong(&mut self, what: &'static str, wrong: String) {
+        (self.take)(step("worker", self.at, what), Err(wrong));
+    }
+
+    fn go_on(&mut self, worker: &Worker) {
+        match worker {
+            Worker::Idle => {}
+            Worker::Scan => self.scan(),
+            Worker::Collect(part) => self.collect(part),
+            Worker::Check(part, read) => self.check(part, read),
+            Worker::Heal(part, at) => self.heal(part, at),
+            Worker::Early(batch) => self.early(batch),
+            Worker::Commit(batch) => self.commit(batch),
+            Worker::Fenced(part) if self.world.is_prepared(self.bounds) => {
+                self.to("finds the partition prepared", self.world.clone(), Worker::Collect(Arc::clone(part)));
+            }
+            Worker::Fenced(_) => {}
+            Worker::Prove(landed) => self.prove(landed),
+            Worker::Settle(landed) => self.settle(landed),
+            Worker::Park(parked) => self.park(parked),
+            Worker::Verify(window) => self.verify(*window),
+            Worker::Acquit(acquit) => self.acquit(acquit),
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.world.left.crashes > 0 {
+            let mut next = self.world.clone();
+            next.left.crashes -= 1;
+            self.to("stops, and begins anew", next, Worker::Idle);
+        }
+    }
+
+    fn begin(&mut self) {
+        let present = self.world.present();
+        let peek = read::peek(&self.world.hot, &present);
+        let mut next = self.world.clone();
+        lease::lock(next.hot(), &present, &lock(), Duration::from_secs(1));
+        if peek.live + peek.snapshot > 0 {
+            if broken("R4-overwrite") {
+                settle::all(&mut next); // what is left over goes, as under a rename
+            }
+            match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
+                Ok(Snapshot::Taken) => self.to("takes a snapshot", next, Worker::Scan),
+                Ok(Snapshot::Leftover) => self.to("finds a snapshot left over", next, Worker::Scan),
+                Ok(Snapshot::Empty) | Err(_) => {}
+            }
+        }
+        if peek.errors > 0 {
+            self.replay();
+        }
+        if peek.relive {
+            self.relive();
+        } else if peek.probation > 0 {
+            self.begin_probation();
+        }
+    }
+
+    fn replay(&mut self) {
+        let errors = park::errors(&self.world.hot, 0, usize::MAX).entries;
+        let entries = errors.into_iter().filter_map(|error| {
+            let (owner, field) = error.target?;
+            Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version })
+        });
+        let part = Part { partition: PARTITION, entries: entries.collect(), replay: true };
+        self.to("tries again what was refused", self.world.clone(), Worker::Collect(Arc::new(part)));
+    }
+
+    fn scan(&mut self) {
+        let page = landing::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
+        let part = Part { partition: PARTITION, entries: page.entries, replay: false };
+        let group = batch::cut(vec![part], usize::MAX).pop().and_then(|mut group| group.pop());
+        let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
+        self.to("reads marks", self.world.clone(), worker);
+    }
+
+    fn collect(&mut self, part: &Arc<Part>) {
+        if let Some(read) = land::read(self.world, &part.wanted()) {
+            self.to("reads values", self.world.clone(), Worker::Check(Arc::clone(part), Arc::new(read)));
+        }
+    }
+
+    fn check(&mut self, part: &Arc<Part>, read: &Collected) {
+        let wanted = part.wanted();
+        let Some(collected) = land::checked(self.world, &wanted, read) else {
+            return self.to("may not collect", self.world.clone(), Worker::Fenced(Arc::clone(part)));
+        };
+        if is_suspect(&collected) {
+            return self.to("meets a suspect hash", self.world.clone(), Worker::Heal(Arc::clone(part), Loading::Observe));
+        }
+        let rows = rows(part, &wanted, &collected);
+        let batch = Arc::new(Batch { part: (**part).clone(), collected, rows });
+        let worker = if broken("R5-early") { Worker::Early(batch) } else { Worker::Commit(batch) };
+        self.to("reads the record", self.world.clone(), worker);
+    }
+
+    fn heal(&mut self, part: &Arc<Part>, at: &Loading) {
+        let mut next = self.world.clone();
+        let suspect = self.world.read().header.is_some_and(|header| header.suspect);
+        if matches!(at, Loading::Look(_)) && !suspect {
+            return self.to("finds the hash compared", next, Worker::Collect(Arc::clone(part)));
+        }
+        match at.step(&mut next, &None) {
+            Err(wrong) => self.wrong("compares", wrong),
+            Ok((_, Went::Waits)) => {}
+            Ok((what, Went::On(at))) => self.to(what, next, Worker::Heal(Arc::clone(part), at)),
+            Ok((what, Went::Brought(_))) => self.to(what, next, Worker::Collect(Arc::clone(part))),
+        }
+    }
+
+    /// The transaction; and the same with a row that the database refuses.
+    fn commit(&mut self, batch: &Batch) {
+        let rows = &batch.rows.rows;
+        if rows.is_empty() {
+            let landed = landed(batch, &[], batch.collected.landed);
+            return self.to("has nothing to commit", self.world.clone(), Worker::Prove(Arc::new(landed)));
+        }
+        self.commit_but(batch, &[]);
+        if self.world.left.refusals > 0 {
+            for refused in fields(self.bounds.fields) {
+                if rows.iter().any(|row| row.field == refused) {
+                    self.commit_but(batch, &[refused]);
+                }
+            }
+        }
+    }
+
+    fn commit_but(&mut self, batch: &Batch, refused: &[Field]) {
+        let mut next = self.world.clone();
+        let fine: Vec<Row> = batch.rows.rows.iter().filter(|row| !refused.contains(&row.field)).cloned().collect();
+        let what = if refused.is_empty() { "commits" } else { "is refused a row" };
+        let fence = fence(&batch.collected, &batch.rows.rows);
+        match commit(&mut next, &fence, &fine) {
+            Err(wrong) => self.wrong(what, wrong),
+            Ok(false) => self.to("is fenced", next, Worker::Fenced(Arc::new(batch.part.clone()))),
+            Ok(true) if broken("R5-early") => self.to(what, next, Worker::Idle),
+            Ok(true) => {
+                next.left.refusals -= u8::from(!refused.is_empty());
+                let reached = if fine.is_empty() { batch.collected.landed } else { fence.reaches };
+                let landed = Arc::new(landed(batch, refused, reached));
+                let worker = if batch.rows.missing.is_empty() { Worker::Settle(landed) } else { Worker::Prove(landed) };
+                self.to(what, next, worker);
+            }
+        }
+    }
+
+    fn prove(&mut self, landed: &Landed) {
+        let mut landed = landed.clone();
+        for (owner, field) in landed.batch.rows.missing.clone() {
+            if let Some(version) = self.world.cold.version(&field) {
+                landed.versions.insert((owner, field), version);
+            }
+        }
+        self.to("looks up what is missing", self.world.clone(), Worker::Settle(Arc::new(landed)));
+    }
+}
+
+fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
+    let mut rows = batch::rows(wanted, collected);
+    if broken("R3-mark-version") {
+        for row in &mut rows.rows {
+            let names = |entry: &&Entry| entry.mark.as_ref().is_some_and(|mark| mark.fields.contains(&row.field));
+            row.version = part.entries.iter().filter(names).map(|entry| entry.version).max().unwrap_or(row.version);
+        }
+    }
+    if let Some(version) = collected.reads.iter().find_map(|read| read.header).map(|header| header.version)
+        && broken("R6-null")
+    {
+        let null = |(owner, field)| Row { owner, field, cell: Cell::Removed(Bytes::new()), version };
+        rows.rows.extend(rows.missing.drain(..).map(null));
+    }
+    rows
+}
+
+fn landed(batch: &Batch, refused: &[Field], reached: Version) -> Landed {
+    let key = |row: &Row| (row.owner.clone(), row.field.clone());
+    let rows = &batch.rows.rows;
+    Landed {
+        batch: batch.clone(),
+        versions: rows.iter().map(|row| (key(row), row.version)).collect(),
+        refused: rows.iter().filter(|row| refused.contains(&row.field)).map(key).collect(),
+        reached,
+    }
+}

@@ -1,0 +1,127 @@
+//! The state of everything: both tiers, a replica, everybody who is under way, and the oracle.
+
+use std::sync::Arc;
+
+use storage_dirty::memory::{PartState, Present, read, record};
+use storage_dirty::{Fields, HotRead};
+use storage_landing::tiers::{Need, need};
+use storage_model::{Cell, Epoch, Field, Timestamp};
+use storage_sql::Raise;
+
+use crate::bounds::Bounds;
+use crate::client::Client;
+use crate::cold::Cold;
+use crate::flush::Flush;
+use crate::load::Asked;
+use crate::names::{PARTITION, PRESENT, fields, owner};
+use crate::prepare::{Preparer, adoption};
+use crate::truth::Truth;
+use crate::worker::Worker;
+
+/// A state of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct World {
+    /// The hot tier's one partition, as the memory engine holds it.
+    pub(super) hot: Arc<PartState>,
+    /// What a replica has of it.
+    pub(super) copy: Option<Arc<PartState>>,
+    pub(super) cold: Cold,
+    pub(super) truth: Truth,
+    pub(super) clients: Vec<Client>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) flush: Flush,
+    pub(super) preparers: Vec<Preparer>,
+    /// Which of the servers is served as it is, since the database is away.
+    pub(super) trusted: Option<u8>,
+    /// How many servers have held the hot tier before this one.
+    pub(super) replaced: u8,
+    /// How many windows of probation have ended.
+    pub(super) windows: u64,
+    pub(super) left: Left,
+}
+
+/// How often what is bounded may still happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Left {
+    pub(super) writes: u8,
+    pub(super) reads: u8,
+    pub(super) flushes: u8,
+    pub(super) crashes: u8,
+    pub(super) failovers: u8,
+    pub(super) windows: u8,
+    pub(super) losses: u8,
+    pub(super) refusals: u8,
+    pub(super) replies: u8,
+}
+
+impl World {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let mut hot = PartState::new("0".into());
+        let mut cold = Cold::new();
+        if !bounds.unprepared {
+            cold.raise(Raise::by_one(PARTITION, Epoch(0)));
+            let seen = record::partition_state(&hot);
+            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen));
+        }
+        Self {
+            hot: Arc::new(hot),
+            copy: None,
+            cold,
+            truth: Truth::new(fields(bounds.fields)),
+            clients: vec![Client::Idle; bounds.clients],
+            workers: vec![Worker::Idle; bounds.workers],
+            flush: Flush::Idle,
+            preparers: vec![Preparer::Idle; bounds.preparers],
+            trusted: None,
+            replaced: 0,
+            windows: 0,
+            left: bounds.left(),
+        }
+    }
+
+    /// The hot tier, to be changed by a transition.
+    pub(super) fn hot(&mut self) -> &mut PartState {
+        Arc::make_mut(&mut self.hot)
+    }
+
+    /// Time stands still but for a failover, so that versions rise by two with each write and are few, and none comes again.
+    pub(super) fn present(&self) -> Present {
+        Present { now: Timestamp(100 * u64::from(self.replaced)), ..PRESENT }
+    }
+
+    /// Whether both tiers' records agree.
+    pub(super) fn is_prepared(&self, bounds: &Bounds) -> bool {
+        need(&record::partition_state(&self.hot), self.cold.record, bounds.probation) == Need::Nothing
+    }
+
+    /// Whether clients may read and write: the partition is ready, or served as it is.
+    pub(super) fn is_served(&self) -> bool {
+        self.trusted == Some(self.replaced) || self.is_ready()
+    }
+
+    /// Whether the partition's record belongs to the server that holds it.
+    pub(super) fn is_ready(&self) -> bool {
+        read::observe(&self.hot, PARTITION, &owner()).is_ok()
+    }
+
+    /// All that the owner's hash holds.
+    pub(super) fn read(&self) -> HotRead {
+        read::read(&self.hot, &owner(), &Fields::All)
+    }
+
+    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A field that is missing says nothing
+    /// unless all were asked for and found, or this one was.
+    pub(super) fn wrong(&self, read: &HotRead, asked: &Asked) -> Option<String> {
+        let complete = read.header.is_some_and(|header| header.complete);
+        self.truth.fields().find_map(|(field, truth)| {
+            let seen = held(read, field);
+            let right = seen == truth || (seen.is_none() && !complete && asked.as_ref() != Some(field));
+            (!right).then(|| format!("{field} reads as {seen:?} and is {truth:?}"))
+        })
+    }
+}
+
+/// A field in what was read.
+pub(super) fn held<'a>(read: &'a HotRead, field: &Field) -> Option<&'a Cell> {
+    read.cells.iter().find(|(name, _)| name == field).map(|(_, cell)| cell)
+}

@@ -1,0 +1,129 @@
+//! What clients were told, and what the tiers must hold after it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use bytes::Bytes;
+use storage_model::{Change, Field, Outcome, Version};
+use storage_sdk::{Error, Record};
+
+use super::look::cell_of;
+use crate::reference::{Begun, Possible};
+use crate::rows::StoredRow;
+
+/// The field that a process writes which takes over while another stands still. Each of the two writes fields of its own, so that the
+/// order of either's writes is known.
+pub(super) const VISITS: &str = "visits";
+/// The logic type of all owners.
+pub(super) const TYPE: &str = "player";
+
+/// Of each owner what it may hold. It outlives the processes that write.
+#[derive(Debug, Default)]
+pub struct History {
+    owners: Mutex<BTreeMap<Part, Possible>>,
+}
+
+/// The fields of an owner that one client writes: the owner's id, and whether it is the one that takes over.
+type Part = (String, bool);
+
+/// What an acknowledged write said.
+pub type Answer = (Version, Vec<i64>);
+
+impl History {
+    fn owners(&self) -> MutexGuard<'_, BTreeMap<Part, Possible>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ids of all owners that were written.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.owners().keys().map(|(id, _)| id.clone()).collect();
+        ids.dedup();
+        ids
+    }
+
+    /// A write begins.
+    pub fn begin(&self, id: &str, changes: Vec<(Field, Change)>) -> Begun {
+        self.owners().entry(part(id, &changes)).or_default().begin(changes)
+    }
+
+    /// A write ended; says whether it was acknowledged.
+    ///
+    /// # Errors
+    /// It must not have ended so.
+    pub fn end(&self, id: &str, begun: Begun, result: Result<Answer, Error>) -> Result<bool> {
+        let mut owners = self.owners();
+        let possible = owners.entry(part(id, begun.changes())).or_default();
+        match result {
+            Ok((version, counters)) => {
+                possible.acknowledged(begun, version, &counters).map_err(|wrong| anyhow!("{id}: {wrong}"))?;
+                return Ok(true);
+            }
+            Err(error) => match error.outcome() {
+                Outcome::NotApplied => possible.refused(begun),
+                Outcome::Unknown => {}
+                Outcome::Applied => return Err(error).context("a write that waits for nothing"),
+            },
+        }
+        Ok(false)
+    }
+
+    /// What the process that takes over may have left in an owner by now.
+    #[must_use]
+    pub fn taken_over(&self, id: &str) -> Possible {
+        self.owners().get(&(id.to_owned(), true)).cloned().unwrap_or_default()
+    }
+
+    /// An owner was read whole; `before` is [`History::taken_over`] from when the read began.
+    ///
+    /// # Errors
+    /// It must not look so.
+    pub fn read(&self, id: &str, mut before: Possible, record: &Record) -> Result<()> {
+        let live = |takes_over: bool| -> BTreeMap<String, Bytes> {
+            let fields = record.iter().filter(|(field, _)| (field.as_str() == VISITS) == takes_over);
+            fields.map(|(field, value)| (field.to_string(), value.clone())).collect()
+        };
+        let mut owners = self.owners();
+        let own = owners.entry((id.to_owned(), false)).or_default();
+        own.read(&live(false)).map_err(|wrong| anyhow!("{id}: {wrong}"))?;
+        ensure!(record.version() >= own.version(), "{id} was read at {}, after {}", record.version(), own.version());
+        let mut since = owners.get(&(id.to_owned(), true)).cloned().unwrap_or_default();
+        before.read(&live(true)).or_else(|_| since.read(&live(true))).map_err(|wrong| anyhow!("{id}: {wrong}"))
+    }
+
+    /// All rows of the database, after everything has landed.
+    ///
+    /// # Errors
+    /// They are not what the acknowledged writes, and some of those of unknown outcome, leave.
+    pub fn rows(&self, rows: &[StoredRow]) -> Result<()> {
+        let mut owners = self.owners();
+        for row in rows {
+            let id = id_of(row)?;
+            ensure!(owners.keys().any(|(known, _)| known == id), "{} was never written", row.name);
+        }
+        for ((id, takes_over), possible) in owners.iter_mut() {
+            let mut cells = BTreeMap::new();
+            let mut newest = 0;
+            for row in rows {
+                let field = row.name.rsplit('/').next().unwrap_or_default();
+                if id_of(row)? == id && (field == VISITS) == *takes_over {
+                    cells.insert(field.to_owned(), cell_of(row));
+                    newest = newest.max(row.version);
+                }
+            }
+            possible.holds(&cells).map_err(|wrong| anyhow!("the rows of {id}: {wrong}"))?;
+            let acknowledged = possible.version().get();
+            ensure!(newest >= acknowledged || cells.is_empty(), "the rows of {id} are at {newest}, after {acknowledged}");
+        }
+        Ok(())
+    }
+}
+
+fn part(id: &str, changes: &[(Field, Change)]) -> Part {
+    (id.to_owned(), changes.iter().any(|(field, _)| field.as_str() == VISITS))
+}
+
+fn id_of(row: &StoredRow) -> Result<&str> {
+    row.name.split('/').nth(1).context("a row's name")
+}

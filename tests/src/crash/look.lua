@@ -1,0 +1,10 @@
+-- Everything that one prefix holds, as it is at this moment.
+-- ARGV[1] prefix
+-- Reply: for each key its name, its time to live in milliseconds, and its content (of a hash: names and values in turn).
+local found = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '-*')) do
+  local content = {}
+  if redis.call('TYPE', key).ok == 'hash' then content = redis.call('HGETALL', key) end
+  found[#found + 1] = { key, redis.call('PTTL', key), content }
+end
+return found

@@ -1,0 +1,188 @@
+//! Redis as it is at one moment, and what must hold at every moment.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use storage_model::Cell;
+use storage_servers::Reply;
+
+use crate::rows::StoredRow;
+
+/// Stands before each field of a mark.
+const SEPARATOR: char = '\u{1f}';
+
+/// What Redis holds under one prefix.
+#[derive(Debug, Default)]
+pub struct Look {
+    keys: Vec<String>,
+    /// Owner hashes, by `logic_type/owner_id`.
+    hashes: BTreeMap<String, Hash>,
+    /// The names of marks: of dirty maps, snapshots, error maps.
+    marks: [Vec<String>; 3],
+    /// Locks, leases, announcements.
+    passing: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Hash {
+    version: u64,
+    marks: usize,
+    /// Milliseconds; none if it stays.
+    ttl: Option<i64>,
+    cells: BTreeMap<String, Cell>,
+}
+
+impl Look {
+    /// Reads the reply of `look.lua`.
+    pub(super) fn of(reply: Reply, prefix: &str) -> Result<Self> {
+        let mut look = Self::default();
+        for key in array(reply)? {
+            let [name, ttl, content] = <[Reply; 3]>::try_from(array(key)?).ok().context("a key without content")?;
+            let (name, Reply::Integer(ttl)) = (name.text()?.to_owned(), ttl) else { bail!("no time to live") };
+            look.add(&name, prefix, ttl, &pairs(content)?)?;
+            look.keys.push(name);
+        }
+        Ok(look)
+    }
+
+    fn add(&mut self, name: &str, prefix: &str, ttl: i64, content: &[(Bytes, Bytes)]) -> Result<()> {
+        let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-')).context("another's key")?;
+        let (kind, rest) = rest.split_once(':').unwrap_or((rest, ""));
+        let [dirty, saving, error] = &mut self.marks;
+        match (kind, rest.split_once("}:").map(|(_, rest)| rest)) {
+            ("data", Some(owner)) => {
+                self.hashes.insert(place(owner)?, hash(ttl, content)?);
+            }
+            ("dirty", None) => dirty.extend(names(content)?),
+            ("dirty", Some("saving")) => saving.extend(names(content)?),
+            ("dirty", Some("error")) => error.extend(names(content)?),
+            ("dirty", Some("lock")) | ("lease", Some(_)) | ("workers", None) => self.passing.push(name.to_owned()),
+            ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
+            _ => bail!("nobody writes a key {name:?}"),
+        }
+        Ok(())
+    }
+
+    /// The names of all keys.
+    #[must_use]
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// How many marks wait to be landed.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let [dirty, saving, _] = &self.marks;
+        dirty.len() + saving.len()
+    }
+
+    /// How many marks were refused.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        let [_, _, error] = &self.marks;
+        error.len()
+    }
+
+    /// What must hold at every moment: a count of marks is the number of marks, a marked hash stays, and what differs from an older row
+    /// has a mark.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check(&self, rows: &[StoredRow]) -> Result<()> {
+        let mut rows_of: BTreeMap<&str, BTreeMap<&str, &StoredRow>> = BTreeMap::new();
+        for row in rows {
+            let (owner, field) = row.name.rsplit_once('/').context("a row's name")?;
+            rows_of.entry(owner).or_default().insert(field, row);
+        }
+        for (owner, hash) in &self.hashes {
+            let named = self.marks_of(owner)?;
+            ensure!(hash.marks == named.len(), "{owner} counts {} marks, and {named:?} name it", hash.marks);
+            ensure!(hash.marks == 0 || hash.ttl.is_none(), "{owner} has {} marks and {:?} ms to live", hash.marks, hash.ttl);
+            for (field, cell) in &hash.cells {
+                let row = rows_of.get(owner.as_str()).and_then(|rows| rows.get(field.as_str()));
+                let landed = row.is_some_and(|row| row.version >= hash.version || cell_of(row) == *cell);
+                let marked = named.iter().any(|mark| mark.split(SEPARATOR).skip(1).any(|name| name == field));
+                ensure!(
+                    landed || marked,
+                    "{owner}/{field} is {cell:?} at {}, its row is {row:?}, and it has no mark",
+                    hash.version
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What must hold when everything has landed and nobody is at work.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn check_quiet(&self) -> Result<()> {
+        ensure!(self.marks.iter().all(Vec::is_empty), "marks are left: {:?}", self.marks);
+        ensure!(self.passing.is_empty(), "locks, leases or announcements are left: {:?}", self.passing);
+        let lasting: Vec<_> = self.hashes.iter().filter(|(_, hash)| hash.ttl.is_none()).map(|(owner, _)| owner).collect();
+        ensure!(lasting.is_empty(), "landed, but never to expire: {lasting:?}");
+        Ok(())
+    }
+
+    fn marks_of(&self, owner: &str) -> Result<Vec<&str>> {
+        let mut found = Vec::new();
+        for mark in self.marks.iter().flatten() {
+            if place(mark.split(SEPARATOR).next().unwrap_or_default())? == owner {
+                found.push(mark.as_str());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The cell that a row stands for.
+pub(super) fn cell_of(row: &StoredRow) -> Cell {
+    Cell::from_row(row.is_del, Bytes::from(row.value.clone()))
+}
+
+/// `logic_type/owner_id`, of the names in keys and marks: app, region, logic type, owner id.
+fn place(owner: &str) -> Result<String> {
+    let mut parts = owner.split(':').skip(2);
+    let (Some(logic_type), Some(id)) = (parts.next(), parts.next()) else { bail!("no owner: {owner:?}") };
+    Ok(format!("{logic_type}/{id}"))
+}
+
+fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
+    let mut hash = Hash { ttl: (ttl >= 0).then_some(ttl), ..Hash::default() };
+    for (name, value) in content {
+        let (name, text) = (std::str::from_utf8(name)?, || anyhow::Ok(std::str::from_utf8(value)?));
+        match name.strip_prefix(':') {
+            None => drop(hash.cells.insert(name.to_owned(), Cell::Live(value.clone()))),
+            Some("v") => hash.version = text()?.parse()?,
+            Some("n") => hash.marks = text()?.parse()?,
+            Some(reserved) => {
+                if let Some(field) = reserved.strip_prefix("d:") {
+                    let cell = if value.starts_with(b"r") { Cell::Removed(value.slice(1..)) } else { Cell::Purged };
+                    hash.cells.insert(field.to_owned(), cell);
+                }
+            }
+        }
+    }
+    Ok(hash)
+}
+
+fn names(content: &[(Bytes, Bytes)]) -> Result<Vec<String>> {
+    content.iter().map(|(name, _)| Ok(std::str::from_utf8(name)?.to_owned())).collect()
+}
+
+fn array(reply: Reply) -> Result<Vec<Reply>> {
+    match reply {
+        Reply::Array(items) => Ok(items),
+        other => bail!("not an array: {other:?}"),
+    }
+}
+
+fn pairs(reply: Reply) -> Result<Vec<(Bytes, Bytes)>> {
+    let mut items = array(reply)?.into_iter();
+    let mut pairs = Vec::new();
+    while let (Some(Reply::Bytes(name)), Some(Reply::Bytes(value))) = (items.next(), items.next()) {
+        pairs.push((Bytes::from(name), Bytes::from(value)));
+    }
+    Ok(pairs)
+}

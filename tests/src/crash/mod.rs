@@ -1,0 +1,26 @@
+//! A process that dies at every request it sends, one run each, and the process that comes after it.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`scenarios`] | what processes do |
+//! | [`points`] | the numbered requests, and what happens at one of them |
+//! | [`run`] | the loop over all points |
+//! | [`play`] | one process: a game server's calls and a worker's landing |
+//! | [`history`] | what its clients were told, and so what must be stored |
+//! | [`look`] | Redis at one moment, and what must hold at every moment |
+//! | [`site`] | servers, and a fresh place on them for each run |
+//! | `repeat` | a database whose calls may be carried out twice |
+
+pub mod history;
+pub mod look;
+pub mod play;
+pub mod points;
+mod repeat;
+pub mod run;
+pub mod scenarios;
+pub mod site;
+
+pub use points::Kind;
+pub use run::{Tried, try_all, try_one, try_pairs};
+pub use scenarios::{CHOSEN, SCENARIOS, Scenario};
+pub use site::Database;

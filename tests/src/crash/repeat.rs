@@ -1,0 +1,76 @@
+//! A database whose calls may be carried out twice.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise};
+
+use super::points::Points;
+
+/// Repeats the call that the points name. A statement alone is never repeated: no network does that inside a transaction.
+#[derive(Debug)]
+pub(super) struct Repeating {
+    pub(super) cold: Arc<dyn ColdStore>,
+    pub(super) points: Arc<Points>,
+}
+
+#[async_trait]
+impl ColdStore for Repeating {
+    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
+        self.cold.load(owners, rows_max).await
+    }
+
+    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
+        self.cold.load_fields(owner, fields).await
+    }
+
+    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
+        self.cold.versions(keys).await
+    }
+
+    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
+        let landed = self.cold.land(batch).await;
+        if self.points.again() { self.cold.land(batch).await } else { landed }
+    }
+
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: Option<&str>,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        self.cold.owners(scope, logic_type, after, limit).await
+    }
+
+    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+        self.cold.all_owners(after, limit).await
+    }
+
+    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+        self.cold.partitions(partitions).await
+    }
+
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+        let raised = self.cold.raise(raises).await;
+        if self.points.again() { self.cold.raise(raises).await } else { raised }
+    }
+
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.cold.forgets().await
+    }
+
+    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
+        let fixed = self.cold.fix_partition_count(count).await;
+        if self.points.again() { self.cold.fix_partition_count(count).await } else { fixed }
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        self.cold.value_bytes_max()
+    }
+
+    async fn close(&self) {
+        self.cold.close().await;
+    }
+}

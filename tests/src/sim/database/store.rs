@@ -1,0 +1,188 @@
+//! The engine on the model of the database.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, RowFault};
+
+use super::server::Lockable;
+use super::transaction::{Way, unwell};
+
+/// The most bytes of a value.
+const VALUE_BYTES_MAX: usize = 8 << 20;
+/// Rows of one statement.
+const ROWS_AT_ONCE: usize = 4;
+
+/// The cold tier on the model of the database, for one process.
+#[derive(Debug)]
+pub struct ModelStore {
+    way: Way,
+    closed: AtomicBool,
+}
+
+impl ModelStore {
+    /// A store of one process.
+    #[must_use]
+    pub fn new(way: Way) -> Self {
+        Self { way, closed: AtomicBool::new(false) }
+    }
+
+    async fn read(&self, point: &'static str) -> Result<(), ColdError> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(unwell(point, "the store is closed"));
+        }
+        self.way.statement(point, None).await
+    }
+}
+
+#[async_trait]
+impl ColdStore for ModelStore {
+    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
+        if owners.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read("load").await?;
+        let loaded = self.way.database.tables(|tables| owners.iter().map(|owner| tables.loaded(owner, rows_max)).collect());
+        self.way.chance.delay().await;
+        self.way.process.runs().await;
+        Ok(loaded)
+    }
+
+    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
+        if fields.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read("load").await?;
+        let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
+        self.way.chance.delay().await;
+        self.way.process.runs().await;
+        Ok(rows.into_iter().filter(|row| fields.contains(&row.field)).collect())
+    }
+
+    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read("versions").await?;
+        let version = |tables: &super::tables::Tables, (owner, field): &(Owner, Field)| Some(tables.row(owner, field)?.version);
+        Ok(self.way.database.tables(|tables| keys.iter().map(|key| version(tables, key)).collect()))
+    }
+
+    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
+        if batch.fences.is_empty() && batch.rows.is_empty() {
+            return Ok(());
+        }
+        if let Some(row) = batch.rows.iter().find(|row| row.cell.value().len() > VALUE_BYTES_MAX) {
+            let bytes = row.cell.value().len();
+            let message = format!("a value of {bytes} bytes is above the limit of {VALUE_BYTES_MAX}");
+            return Err(LandError::Refused(RowFault { code: 1153, message }));
+        }
+        let fences: BTreeMap<Partition, Fence> = batch.fences.iter().map(|fence| (fence.partition, *fence)).collect();
+        let mut rows: BTreeMap<(&Owner, &Field), &Row> = BTreeMap::new();
+        for row in &batch.rows {
+            let held = rows.entry((&row.owner, &row.field)).or_insert(row);
+            if held.version < row.version {
+                *held = row;
+            }
+        }
+        let rows: Vec<Row> = rows.into_values().cloned().collect();
+
+        let mut transaction = self.way.begin().await?;
+        let life = Some(transaction.life());
+        for partition in fences.keys() {
+            self.way.lock(&mut transaction, Lockable::Partition(*partition)).await?;
+            self.way.statement("fence", life).await?;
+        }
+        let moved = |fence: &&Fence| !self.way.database.tables(|tables| tables.matches(fence));
+        let moved: Vec<Partition> = fences.values().filter(moved).map(|fence| fence.partition).collect();
+        if !moved.is_empty() {
+            return Err(LandError::Fenced(moved));
+        }
+        for some in rows.chunks(ROWS_AT_ONCE) {
+            for row in some {
+                self.way.lock(&mut transaction, Lockable::Row(row.owner.clone(), row.field.clone())).await?;
+            }
+            self.way.statement("upsert", life).await?;
+            if some.iter().any(|row| self.way.database.refuses(row)) {
+                return Err(LandError::Refused(RowFault { code: 1406, message: "the value is refused".to_owned() }));
+            }
+        }
+        let batch = Batch { fences: fences.into_values().collect(), rows };
+        Ok(self.way.commit(transaction, move |database| database.land(&batch)).await?)
+    }
+
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: Option<&str>,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.read("owners").await?;
+        let wanted = |owner: &&Owner| {
+            (owner.app(), owner.region()) == (scope.app(), scope.region())
+                && logic_type.is_none_or(|logic_type| logic_type == owner.logic_type())
+                && after.is_none_or(|after| *owner > after)
+        };
+        Ok(self.way.database.tables(|tables| tables.living().filter(wanted).take(limit).cloned().collect()))
+    }
+
+    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.read("owners").await?;
+        let wanted = |owner: &&Owner| after.is_none_or(|after| *owner > after);
+        Ok(self.way.database.tables(|tables| tables.living().filter(wanted).take(limit).cloned().collect()))
+    }
+
+    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if partitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read("partitions").await?;
+        Ok(self.way.database.tables(|tables| partitions.iter().map(|partition| tables.record(*partition)).collect()))
+    }
+
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+        if raises.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut transaction = self.way.begin().await?;
+        let life = Some(transaction.life());
+        let partitions: std::collections::BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
+        for partition in partitions {
+            self.way.lock(&mut transaction, Lockable::Partition(partition)).await?;
+        }
+        self.way.statement("raise", life).await?;
+        let raises = raises.to_vec();
+        self.way.commit(transaction, move |database| database.change(|tables| tables.raise(&raises))).await
+    }
+
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        Ok(None)
+    }
+
+    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
+        self.read("partition_count").await?;
+        let stored = self.way.database.change(|tables| *tables.count.get_or_insert(count));
+        if stored == count {
+            return Ok(());
+        }
+        let message = format!("the database was set up with {stored} partitions, the settings say {count}");
+        Err(ColdError { kind: ColdKind::PartitionCount, operation: "fix_partition_count", message })
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX
+    }
+
+    async fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,109 @@
+//! What was committed.
+
+use std::collections::BTreeMap;
+
+use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
+use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise};
+
+/// A field's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its value, live or not.
+    pub cell: Cell,
+    /// Its version.
+    pub version: Version,
+}
+
+/// The rows and the partitions' records.
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    rows: BTreeMap<Owner, BTreeMap<Field, Kept>>,
+    partitions: BTreeMap<Partition, (Epoch, Version)>,
+    /// How often the process was started again.
+    pub starts: u64,
+    /// The partition count, once it is fixed.
+    pub count: Option<u32>,
+}
+
+impl Tables {
+    /// The rows of an owner.
+    #[must_use]
+    pub fn owner(&self, owner: &Owner) -> Option<&BTreeMap<Field, Kept>> {
+        self.rows.get(owner)
+    }
+
+    /// A field's row.
+    #[must_use]
+    pub fn row(&self, owner: &Owner, field: &Field) -> Option<&Kept> {
+        self.rows.get(owner)?.get(field)
+    }
+
+    /// An owner as a load finds it.
+    #[must_use]
+    pub fn loaded(&self, owner: &Owner, rows_max: usize) -> Loaded {
+        let none = BTreeMap::new();
+        let rows = self.rows.get(owner).unwrap_or(&none);
+        if rows.len() > rows_max {
+            return Loaded { rows: Vec::new(), complete: false };
+        }
+        let row = |(field, kept): (&Field, &Kept)| Row {
+            owner: owner.clone(),
+            field: field.clone(),
+            cell: kept.cell.clone(),
+            version: kept.version,
+        };
+        Loaded { rows: rows.iter().map(row).collect(), complete: true }
+    }
+
+    /// Owners with a live row, in key order.
+    pub fn living(&self) -> impl Iterator<Item = &Owner> {
+        let lives = |rows: &BTreeMap<Field, Kept>| rows.values().any(|kept| matches!(kept.cell, Cell::Live(_)));
+        self.rows.iter().filter(move |(_, rows)| lives(rows)).map(|(owner, _)| owner)
+    }
+
+    /// A partition's record; of epoch 0 without one.
+    #[must_use]
+    pub fn record(&self, partition: Partition) -> PartitionRecord {
+        let (epoch, last_version) = self.partitions.get(&partition).copied().unwrap_or_default();
+        PartitionRecord { partition, epoch, last_version, database: self.database() }
+    }
+
+    /// Whether a fence matches. Nothing matches a partition without a record.
+    #[must_use]
+    pub fn matches(&self, fence: &Fence) -> bool {
+        let landed = self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed));
+        landed && fence.database.is_none_or(|database| database == self.database())
+    }
+
+    /// The identity of the process that holds them.
+    #[must_use]
+    pub fn database(&self) -> DatabaseId {
+        DatabaseId(self.starts + 1)
+    }
+
+    /// Takes a batch whose fences match: rows that are newer, and how far each partition has landed.
+    pub fn take(&mut self, batch: &Batch) {
+        for fence in &batch.fences {
+            self.partitions.insert(fence.partition, (fence.epoch, fence.landed.max(fence.reaches)));
+        }
+        for row in &batch.rows {
+            let held = self.rows.entry(row.owner.clone()).or_default();
+            if held.get(&row.field).is_none_or(|kept| kept.version < row.version) {
+                held.insert(row.field.clone(), Kept { cell: row.cell.clone(), version: row.version });
+            }
+        }
+    }
+
+    /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.
+    pub fn raise(&mut self, raises: &[Raise]) -> Vec<PartitionRecord> {
+        let mut descending = raises.to_vec();
+        descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
+        for raise in descending {
+            let record = self.partitions.entry(raise.partition).or_default();
+            if record.0 == raise.seen {
+                record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
+            }
+        }
+        raises.iter().map(|raise| self.record(raise.partition)).collect()
+    }
+}

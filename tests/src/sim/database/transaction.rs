@@ -1,0 +1,133 @@
+//! Statements and transactions of one process, and what befalls them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_sql::{ColdError, ColdKind};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::server::{Database, Held, Lockable};
+use crate::sim::chance::Chance;
+use crate::sim::fault::Fault;
+use crate::sim::process::Process;
+
+/// After so long a transaction gives up waiting for a lock.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// One process' way to the database.
+#[derive(Debug, Clone)]
+pub struct Way {
+    /// Where it leads.
+    pub database: Arc<Database>,
+    /// What befalls it.
+    pub chance: Arc<Chance>,
+    /// Whose it is.
+    pub process: Arc<Process>,
+}
+
+/// A transaction under way; dropped, it is rolled back.
+#[derive(Debug)]
+pub struct Transaction {
+    life: u64,
+    held: Vec<Held>,
+}
+
+impl Transaction {
+    /// What [`Database::lives`] was when it began.
+    #[must_use]
+    pub fn life(&self) -> u64 {
+        self.life
+    }
+}
+
+/// A database that is not well.
+#[must_use]
+pub fn unwell(operation: &'static str, message: &str) -> ColdError {
+    ColdError { kind: ColdKind::Unwell, operation, message: message.to_owned() }
+}
+
+impl Way {
+    /// Begins a transaction that writes.
+    pub async fn begin(&self) -> Result<Transaction, ColdError> {
+        self.process.runs().await;
+        let life = self.database.lives();
+        self.statement("begin", Some(life)).await?;
+        Ok(Transaction { life, held: Vec::new() })
+    }
+
+    /// Sends a statement; ready when it is carried out. `life` is the transaction's, if it is in one: that ends with the process.
+    pub async fn statement(&self, point: &'static str, life: Option<u64>) -> Result<(), ColdError> {
+        tokio::select! {
+            biased;
+            () = self.process.killed(), if life.is_some() => Err(unwell(point, "the process is gone")),
+            sent = self.send(point, life) => sent,
+        }
+    }
+
+    async fn send(&self, point: &'static str, life: Option<u64>) -> Result<(), ColdError> {
+        const READING: &[Fault] = &[Fault::StatementLost, Fault::DatabaseSlow];
+        const WRITING: &[Fault] = &[Fault::StatementLost, Fault::DatabaseSlow, Fault::Deadlock];
+        self.process.runs().await;
+        let _under_way = self.chance.begin(point);
+        let begun = self.database.lives();
+        let fault = self.chance.fault(point, if life.is_some() { WRITING } else { READING });
+        self.chance.delay().await;
+        match fault {
+            Some(Fault::DatabaseSlow) => sleep(self.chance.millis(500, 12_000)).await,
+            Some(Fault::Deadlock) => return Err(unwell(point, "error 1213: deadlock found")),
+            Some(_) => return Err(unwell(point, "error 2013: lost connection during query")),
+            None => {}
+        }
+        self.process.runs().await;
+        let ails = self.database.ails();
+        if ails.away || self.database.lives() != life.unwrap_or(begun) {
+            return Err(unwell(point, "error 2006: server has gone away"));
+        }
+        if life.is_some() && ails.read_only {
+            return Err(unwell(point, "error 1290: running with --read-only"));
+        }
+        Ok(())
+    }
+
+    /// Locks something for the rest of a transaction.
+    pub async fn lock(&self, transaction: &mut Transaction, what: Lockable) -> Result<(), ColdError> {
+        match timeout(LOCK_WAIT, self.database.lock(what)).await {
+            Ok(held) => transaction.held.push(held),
+            Err(_) => return Err(unwell("lock", "error 1205: lock wait timeout exceeded")),
+        }
+        Ok(())
+    }
+
+    /// Commits. Once it is sent it goes on without its sender.
+    pub async fn commit<T: Send + 'static>(
+        &self,
+        transaction: Transaction,
+        apply: impl FnOnce(&Database) -> T + Send + 'static,
+    ) -> Result<T, ColdError> {
+        self.statement("commit", Some(transaction.life)).await?;
+        let way = self.clone();
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let _under_way = way.chance.begin("commit");
+            let unknown = way.chance.fault("commit", &[Fault::CommitUnknown]).is_some();
+            let lost = unknown && way.chance.below(2) == 0;
+            way.chance.delay().await;
+            let Way { database, .. } = &way;
+            let life = transaction.life;
+            let broken = || database.ails().away || database.lives() != life;
+            if lost || broken() || database.ails().read_only {
+                return;
+            }
+            let applied = apply(database);
+            drop(transaction);
+            way.chance.delay().await;
+            if !unknown && !broken() {
+                let _ = answer.send(applied);
+            }
+        });
+        let answered = answered.await.map_err(|_| unwell("commit", "error 2013: lost connection during query"));
+        self.process.runs().await;
+        answered
+    }
+}

@@ -1,0 +1,119 @@
+//! The way from a process to the model of Redis: connections that break, and what is lost, late or sent twice on them.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::BytesMut;
+use storage_dirty::redis::{Dial, Stream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::{Duration, sleep};
+
+use super::chance::Chance;
+use super::fault::Fault;
+use super::point::point;
+use super::process::{Process, Socket};
+use super::redis::Server;
+use super::redis::reply::take_request;
+
+const LINK: &[Fault] = &[Fault::RequestLost, Fault::ReplyLost, Fault::RequestLate, Fault::ReplyLate, Fault::RequestCopied];
+/// Bytes that a connection takes before its reader has read them.
+const BUFFER: usize = 1 << 20;
+
+/// One process' way to a server.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Where it leads.
+    pub server: Arc<Server>,
+    /// What befalls it.
+    pub chance: Arc<Chance>,
+    /// Whose it is.
+    pub process: Arc<Process>,
+}
+
+#[async_trait]
+impl Dial for Link {
+    async fn dial(&self, _: &str) -> io::Result<Box<dyn Stream>> {
+        self.process.runs().await;
+        self.chance.delay().await;
+        if *self.server.lives().borrow() % 2 == 1 {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let (here, there) = duplex(BUFFER);
+        let link = self.clone();
+        tokio::spawn(async move { link.serve(there).await });
+        Ok(Box::new(Socket::new(Arc::clone(&self.process), here)))
+    }
+}
+
+impl Link {
+    /// Answers one connection until it breaks.
+    async fn serve(&self, mut stream: DuplexStream) {
+        let mut lives = self.server.lives();
+        let life = *lives.borrow_and_update();
+        let mut buffer = BytesMut::new();
+        loop {
+            let read = tokio::select! {
+                biased;
+                _ = lives.changed() => return,
+                read = stream.read_buf(&mut buffer) => read,
+            };
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+            while let Some(request) = take_request(&mut buffer) {
+                let Some(reply) = self.answer(&request, life).await else { return };
+                if stream.write_all(&reply).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The answer to a request; none if the connection breaks.
+    async fn answer(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
+        let point = point(&self.server, request);
+        if point == "setup" {
+            // One fault for each opening of a connection is enough: at its last request.
+            return self.execute(request, life);
+        }
+        let _under_way = self.chance.begin(point);
+        let fault = self.chance.fault(point, LINK);
+        self.chance.delay().await;
+        match fault {
+            Some(Fault::RequestLost) => return None,
+            Some(Fault::RequestLate) => sleep(self.late()).await,
+            _ => {}
+        }
+        self.server.process.runs().await;
+        let reply = self.execute(request, life)?;
+        // As by a library or proxy that repeats a request whose answer it missed; it gives up if the repeat gets on no better.
+        if fault == Some(Fault::RequestCopied) {
+            sleep(self.chance.millis(0, 900)).await;
+            if self.execute(request, life)? != reply {
+                return None;
+            }
+        }
+        match fault {
+            Some(Fault::ReplyLost) => return None,
+            Some(Fault::ReplyLate) => sleep(self.late()).await,
+            _ => self.chance.delay().await,
+        }
+        (*self.server.lives().borrow() == life).then_some(reply)
+    }
+
+    fn late(&self) -> Duration {
+        self.chance.millis(500, 4_000)
+    }
+
+    /// Carries a request out, if the server is still the one it was sent to.
+    fn execute(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
+        if *self.server.lives().borrow() != life {
+            return None;
+        }
+        let mut reply = Vec::new();
+        self.server.execute(request).encode(&mut reply);
+        self.chance.digest(&reply);
+        Some(reply)
+    }
+}

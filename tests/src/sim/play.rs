@@ -1,0 +1,201 @@
+//! Players: what they do, and what the oracle is told of it.
+
+use std::future::{Future, IntoFuture as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use storage_sdk::{Ack, Counters, Durability};
+use storage_sdk::{ByteOwner, Error, Kind, OpId, Outcome, Record, Storage, Version, Write};
+use tokio::time::{sleep, timeout};
+
+use super::fault::Fault;
+use super::oracle::Begun;
+use super::oracle::history::PAIR;
+use super::plan::Operation;
+use super::process::Process;
+use super::world::{Game, World};
+
+/// Fields that are set; owners with an even number have no `poison`.
+const TEXTS: [&str; 3] = ["a", "b", "poison"];
+const COUNTERS: [&str; 2] = ["n", "m"];
+/// Longer than any call takes.
+const NEVER: Duration = Duration::from_secs(600);
+
+/// The game servers that run now. Players ask for theirs at each operation; the nemesis replaces them.
+pub type Games = Arc<Mutex<Vec<Game>>>;
+
+/// One player.
+#[derive(Debug)]
+pub struct Player {
+    /// The world.
+    pub world: Arc<World>,
+    /// The game servers.
+    pub games: Games,
+    /// Who it is.
+    pub number: u64,
+}
+
+/// What a player's operation works with.
+struct Turn<'a> {
+    world: &'a World,
+    process: Arc<Process>,
+    owner: ByteOwner,
+    name: String,
+    poisonous: bool,
+    value: String,
+    id: OpId,
+}
+
+impl Player {
+    /// Plays.
+    pub async fn play(self) {
+        let mut known = Version::ZERO;
+        for turn in 0..self.world.plan.operations_each {
+            if self.world.history.violation().is_some() {
+                return;
+            }
+            let (process, storage) = self.server().await;
+            let chance = &self.world.chance;
+            let number = chance.below(self.world.plan.owners);
+            let owner = storage.scope("app", "eu").and_then(|world| world.bytes().owner("t", number));
+            let Ok(owner) = owner else { return };
+            let size = if chance.below(20) == 0 { chance.below(3_000) } else { chance.below(20) };
+            let value = format!("{}.{turn}{}", self.number, ".".repeat(usize::try_from(size).unwrap_or_default()));
+            let turn = Turn {
+                world: &self.world,
+                process,
+                name: format!("app:eu:t:{number}"),
+                poisonous: number % 2 == 1,
+                owner,
+                value,
+                id: storage.next_id(),
+            };
+            let operation = *chance.one(&self.world.plan.operations);
+            chance.note("player", || format!("{} {operation:?} {}", self.number, turn.name));
+            turn.take(operation, &mut known).await;
+            sleep(chance.millis(0, self.world.plan.pause_max)).await;
+        }
+    }
+
+    /// A game server that is open.
+    async fn server(&self) -> (Arc<Process>, Storage) {
+        loop {
+            {
+                let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
+                let mine = usize::try_from(self.number).unwrap_or_default() % games.len().max(1);
+                if let Some(game) = games.get(mine)
+                    && let Some(storage) = game.storage()
+                {
+                    return (Arc::clone(&game.process), storage);
+                }
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Turn<'_> {
+    async fn take(&self, operation: Operation, known: &mut Version) {
+        let (chance, owner) = (&self.world.chance, &self.owner);
+        let texts = if self.poisonous { &TEXTS[..] } else { &TEXTS[..2] };
+        let (text, counter) = (*chance.one(texts), *chance.one(&COUNTERS));
+        let by = i64::try_from(chance.below(9)).unwrap_or_default() - 3;
+        match operation {
+            Operation::Update => self.write(owner.update([(text, self.value.clone())])).await,
+            Operation::UpdatePair => self.write(owner.update(PAIR.map(|field| (field, self.value.clone())))).await,
+            Operation::UpdateIfVersion => self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await,
+            Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
+            Operation::UpdateLanded => {
+                let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
+                self.write(owner.update([(text, self.value.clone())]).durability(landed)).await;
+            }
+            Operation::Incr => self.count(owner.incr(counter, by)).await,
+            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by)))).await,
+            Operation::Remove => self.write(owner.remove([*chance.one(&[text, counter])])).await,
+            Operation::Restore => self.write(owner.restore([*chance.one(&[text, counter])])).await,
+            Operation::Purge => {
+                self.flush().await;
+                self.write(owner.purge([text, counter])).await;
+            }
+            Operation::Get => self.read(owner.get([text, counter]), &[text, counter], known).await,
+            Operation::GetAll => {
+                let all = [texts, &COUNTERS, &PAIR].concat();
+                self.read(owner.get_all(), &all, known).await;
+            }
+            Operation::Flush => self.flush().await,
+            Operation::Evict => drop(self.call(owner.evict()).await),
+            Operation::Names => {
+                let begun = self.world.history.begin(&self.name);
+                if let Some(Ok(version)) = self.call(owner.version()).await {
+                    *known = version;
+                    self.world.history.read(&begun, version, &[]);
+                }
+            }
+        }
+    }
+
+    /// Runs a call in the game server's process; none if it was cut off.
+    async fn call<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        let cut = self.world.chance.fault("call", &[Fault::CallDropped]).map(|_| self.world.chance.millis(0, 20));
+        let mut call = std::pin::pin!(self.process.task(call));
+        tokio::select! {
+            biased;
+            done = timeout(cut.unwrap_or(NEVER), &mut call) => done.ok(),
+            () = self.process.killed() => None,
+        }
+    }
+
+    async fn write(&self, write: Write) {
+        let answer = |ack: &Ack| (ack.version(), ack.changed());
+        self.send(write.with_id(self.id), answer).await;
+    }
+
+    async fn count(&self, write: Write<Counters>) {
+        let answer = |counters: &Counters| (counters.version(), counters.ack().changed());
+        self.send(write.with_id(self.id), answer).await;
+    }
+
+    async fn send<T: Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> (Version, u32)) {
+        let history = &self.world.history;
+        let begun = history.begin(&self.name);
+        let sent = write.deadline(self.world.plan.deadline);
+        match self.call(sent.into_future()).await {
+            Some(Ok(done)) => {
+                let (version, changed) = answer(&done);
+                history.acknowledged(&begun, &self.id.0, version, changed);
+            }
+            Some(Err(error)) => self.failed(&begun, &error),
+            None => history.failed(&begun, &self.id.0, Outcome::Unknown, "the caller is gone"),
+        }
+    }
+
+    fn failed(&self, begun: &Begun, error: &Error) {
+        self.world.history.failed(begun, &self.id.0, error.outcome(), &format!("{:?} {error}", error.kind()));
+        // A clock that was set back puts deadlines further ahead than ids are remembered, which is refused.
+        let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
+        if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {
+            self.world.history.fail(&self.name, &format!("V9: {error}"));
+        }
+    }
+
+    async fn read(&self, read: impl Future<Output = Result<Record, Error>>, fields: &[&str], known: &mut Version) {
+        let begun = self.world.history.begin(&self.name);
+        match self.call(read).await {
+            Some(Ok(record)) => {
+                let values: Vec<_> =
+                    fields.iter().map(|field| ((*field).to_owned(), record.get(field).map(|value| value.to_vec()))).collect();
+                self.world.history.read(&begun, record.version(), &values);
+                *known = record.version();
+            }
+            Some(Err(error)) => self.world.history.note(&self.name, || format!("not read: {error}")),
+            None => {}
+        }
+    }
+
+    async fn flush(&self) {
+        let begun = self.world.history.begin(&self.name);
+        if let Some(Ok(_)) = self.call(self.owner.flush(self.world.chance.millis(100, 3_000))).await {
+            self.world.history.landed(&begun, &self.world.database);
+        }
+    }
+}

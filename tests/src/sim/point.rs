@@ -1,0 +1,44 @@
+//! What a request is, for the count of which fault hit what.
+
+use super::redis::Server;
+
+macro_rules! scripts {
+    ($($name:ident)*) => {
+        /// The scripts' files and names.
+        const SCRIPTS: &[(&str, &str)] = &[$((
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../dirty/src/lua/", stringify!($name), ".lua")),
+            stringify!($name),
+        ),)*];
+    };
+}
+
+scripts! {
+    update mutate observe fill prove names evict part_state adopt raise_landed check_part partition_count announce lock renew unlock
+    snapshot settle park acquit probation relive sync trust
+}
+
+/// The name of the script of this text, whatever shared text and sabotage were put into it: its second line tells.
+#[must_use]
+pub fn script(source: &str) -> &'static str {
+    let is = |file: &str| file.lines().nth(1).is_some_and(|purpose| source.contains(purpose));
+    SCRIPTS.iter().find(|(file, _)| is(file)).map_or("script", |(_, name)| name)
+}
+
+/// The script or command of a request.
+pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
+    let [name, args @ ..] = request else { return "nothing" };
+    match name.to_ascii_uppercase().as_slice() {
+        b"EVALSHA" => args.first().and_then(|sha| server.source(sha)).map_or("script", |source| script(&source)),
+        b"HMGET" | b"HGETALL" => "read",
+        b"HSCAN" => "scan",
+        b"SET" => "lease",
+        b"DEL" => "release",
+        b"PEXPIRE" => "touch",
+        b"HLEN" | b"GET" | b"EXISTS" => "peek",
+        b"TIME" => "time",
+        b"ZREM" => "retire",
+        b"SCRIPT" | b"CLIENT" => "setup",
+        b"INFO" => "connect",
+        _ => "other",
+    }
+}

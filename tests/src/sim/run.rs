@@ -1,0 +1,166 @@
+//! One seed, from its beginning to a verdict.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use storage_landing::Backlog;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::chance::{Chance, Hits};
+use super::nemesis::Nemesis;
+use super::oracle::history::{Counts, owner_of};
+use super::play::{Games, Player};
+use super::process::Process;
+use super::world::{Worker, World};
+
+/// Longer than any play takes, in simulated time.
+const PLAY_MAX: Duration = Duration::from_secs(3_600);
+/// V8: after the last fault everything lands within this.
+const DRAIN_MAX: Duration = Duration::from_secs(600);
+
+/// Longer than any deadline, and than any request is late.
+const LATE_MAX: Duration = Duration::from_secs(10);
+
+/// What one seed did.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// What was checked.
+    pub counts: Counts,
+    /// How often each fault hit at each point.
+    pub hits: Hits,
+    /// How many events there were.
+    pub events: u64,
+    /// A number that stands for all of them in their order.
+    pub trace: u64,
+    /// What is wrong, if anything is.
+    pub violation: Option<String>,
+}
+
+/// Plays a seed on this thread.
+///
+/// # Panics
+/// There can be no runtime.
+#[must_use]
+#[expect(clippy::expect_used, reason = "without a runtime there is nothing to simulate")]
+pub fn run(seed: u64, prints: bool) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(simulate(seed, prints))
+}
+
+async fn simulate(seed: u64, prints: bool) -> Report {
+    let chance = Chance::new(seed, prints);
+    let world = World::new(chance.clone());
+    let ended = play(&world).await;
+    let (events, trace) = chance.trace();
+    let violation = world.history.violation().or(ended.err());
+    Report { seed, counts: world.history.counts(), hits: chance.hits(), events, trace, violation }
+}
+
+async fn play(world: &Arc<World>) -> Result<(), String> {
+    let chance = &world.chance;
+    chance.note("plan", || format!("{:?}", world.plan));
+    let games: Games = Arc::new(Mutex::new((0..world.plan.games).map(|_| world.game()).collect()));
+    let workers = Arc::new(Mutex::new((0..world.plan.workers).map(|_| world.worker()).collect::<Vec<_>>()));
+    let nemesis = Arc::new(Nemesis::new(world.clone(), games.clone(), workers.clone()));
+    chance.plan(world.plan.delay_max, world.plan.local.clone());
+
+    let mut players = JoinSet::new();
+    for number in 0..world.plan.players {
+        players.spawn(Player { world: world.clone(), games: games.clone(), number }.play());
+    }
+    let raging = tokio::spawn({
+        let nemesis = nemesis.clone();
+        async move { nemesis.rage().await }
+    });
+    let played = timeout(PLAY_MAX, async {
+        while let Some(ended) = players.join_next().await {
+            ended.map_err(|error| format!("a player failed: {error}"))?;
+        }
+        Ok(())
+    });
+    let played = played.await.unwrap_or_else(|_| Err("V8: a call never ends".to_owned()));
+    raging.abort();
+    let _ = raging.await;
+    nemesis.heal();
+    chance.plan(world.plan.delay_max, [].into());
+    chance.note("run", || "all faults end".to_owned());
+    played?;
+    // Requests that are late may be applied until their deadlines.
+    sleep(LATE_MAX).await;
+    if world.history.violation().is_none() {
+        drain(world).await?;
+        nemesis.look();
+        world.database.tables(|tables| world.history.check_rows(tables));
+        look(world).await?;
+        let workers = std::mem::take(&mut *workers.lock().unwrap_or_else(PoisonError::into_inner));
+        end(world, workers).await?;
+    }
+    Ok(())
+}
+
+/// V8: waits until nothing is left to be landed.
+async fn drain(world: &World) -> Result<(), String> {
+    let hot = world.hot(&Arc::new(Process::default())).await;
+    let drained = timeout(DRAIN_MAX, async {
+        loop {
+            let backlog = Backlog::read(hot.as_ref()).await;
+            if backlog.is_ok_and(|backlog| backlog.marks() == 0 && backlog.errors() == 0) {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    if drained.await.is_err() {
+        let left = Backlog::read(hot.as_ref()).await;
+        return Err(format!("V8: {DRAIN_MAX:?} after the last fault something has not landed: {left:?}"));
+    }
+    Ok(())
+}
+
+/// V2: what a fresh game server reads, hot and cold, is the last state.
+async fn look(world: &Arc<World>) -> Result<(), String> {
+    let storage = world.storage(&Arc::new(Process::default())).await.map_err(|error| format!("V8: no storage opens: {error}"))?;
+    for cold in [false, true] {
+        for name in world.history.owners() {
+            let Some(owner) = owner_of(&name) else { continue };
+            let reader =
+                storage.scope(owner.app(), owner.region()).and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
+            let reader = reader.map_err(|error| error.to_string())?;
+            if cold {
+                reader.evict().await.map_err(|error| format!("V8: {error}"))?;
+            }
+            let begun = world.history.begin(&name);
+            let record = reader.get_all().await.map_err(|error| format!("V8: {error}"))?;
+            let values: Vec<_> = world
+                .history
+                .fields(&name)
+                .into_iter()
+                .map(|field| (record.get(&field).map(|value| value.to_vec()), field))
+                .map(|(value, field)| (field, value))
+                .collect();
+            world.history.read(&begun, record.version(), &values);
+            world.history.check_last(&name, &values);
+        }
+    }
+    Ok(())
+}
+
+/// V8: workers end when they are told to, and nothing of them is left.
+async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
+    workers.iter_mut().for_each(Worker::shut_down);
+    let ended = timeout(Duration::from_secs(60), async {
+        while !workers.iter().all(Worker::has_ended) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    });
+    ended.await.map_err(|_| "V8: a worker does not end".to_owned())?;
+    sleep(Duration::from_secs(10)).await; // longer than anything that ends by itself
+    let data = world.redis.copy();
+    let lasting = ["slug-data:", "slug-exist:", "slug-part:", "slug-ops:", "slug-meta", "slug-workers"];
+    let left: Vec<String> = data.keys.keys().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+    let left: Vec<&String> = left.iter().filter(|key| !lasting.iter().any(|begin| key.starts_with(begin))).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("V8: left behind: {left:?}")) }
+}

@@ -1,0 +1,210 @@
+//! The whole system of one seed: models of both servers, game servers and workers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use storage_config::Settings;
+use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_model::SeededIds;
+use storage_sdk::Storage;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::chance::Chance;
+use super::clock::SkewedClock;
+use super::database::transaction::Way;
+use super::database::{Database, ModelStore};
+use super::network::Link;
+use super::oracle::History;
+use super::plan::Plan;
+use super::process::Process;
+use super::redis::Server;
+
+/// Both servers, and what all processes are started with.
+#[derive(Debug)]
+pub struct World {
+    /// What the seed plays.
+    pub plan: Plan,
+    /// The one source of chance.
+    pub chance: Arc<Chance>,
+    /// Redis' clock.
+    pub clock: Arc<SkewedClock>,
+    /// Redis.
+    pub redis: Arc<Server>,
+    /// The database.
+    pub database: Arc<Database>,
+    /// What happened.
+    pub history: Arc<History>,
+}
+
+/// A landing worker's process.
+#[derive(Debug)]
+pub struct Worker {
+    /// The process.
+    pub process: Arc<Process>,
+    shutdown: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// A game server's process.
+#[derive(Debug)]
+pub struct Game {
+    /// The process.
+    pub process: Arc<Process>,
+    /// The storage, once it is open.
+    storage: Arc<Mutex<Option<Storage>>>,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    /// A world in which nothing runs yet but the servers.
+    #[must_use]
+    pub fn new(chance: Arc<Chance>) -> Arc<Self> {
+        let clock = Arc::new(SkewedClock::new());
+        let history = History::new(chance.clone());
+        let redis = Server::new(clock.clone(), Some(history.clone()));
+        let database = Database::new(Some(history.clone()));
+        Arc::new(Self { plan: Plan::draw(&chance), chance, clock, redis, database, history })
+    }
+
+    fn way(&self, process: &Arc<Process>) -> Way {
+        Way { database: self.database.clone(), chance: self.chance.clone(), process: process.clone() }
+    }
+
+    /// The hot tier, for one process; opened as soon as Redis is there.
+    pub async fn hot(&self, process: &Arc<Process>) -> Arc<dyn HotStore> {
+        let link = Link { server: self.redis.clone(), chance: self.chance.clone(), process: process.clone() };
+        loop {
+            let options = RedisOptions {
+                connections: 2,
+                partitions: self.plan.partitions,
+                clean_ttl: self.plan.clean_ttl,
+                absent_ttl: self.plan.absent_ttl,
+                dial: Some(Arc::new(link.clone())),
+                ..RedisOptions::new("redis://model")
+            };
+            match RedisStore::open(options).await {
+                Ok(store) => return Arc::new(store),
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            }
+        }
+    }
+
+    /// Both tiers, for one process.
+    pub async fn tiers(&self, process: &Arc<Process>) -> Tiers {
+        let hot = self.hot(process).await;
+        let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
+        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max)
+    }
+
+    /// Starts a landing worker.
+    #[must_use]
+    pub fn worker(self: &Arc<Self>) -> Worker {
+        let process = Arc::new(Process::default());
+        let (shutdown, shut) = oneshot::channel();
+        let (world, of) = (self.clone(), process.clone());
+        let task = tokio::spawn(process.task(async move { world.land(&of, shut).await }));
+        Worker { process, shutdown: Some(shutdown), task }
+    }
+
+    async fn land(&self, process: &Arc<Process>, shut: oneshot::Receiver<()>) {
+        let tiers = self.tiers(process).await;
+        let ids = SeededIds::new(self.chance.below(u64::MAX));
+        let options = LandingOptions {
+            interval: self.chance.millis(10, 400),
+            batch_rows: self.plan.batch_rows,
+            lanes: 2,
+            lock_ttl: self.plan.lock_ttl,
+            worker_ttl: self.plan.lock_ttl,
+            backoff_min: Duration::from_millis(20),
+            backoff_max: Duration::from_secs(1),
+            retry_min: Duration::from_millis(100),
+            retry_max: Duration::from_secs(2),
+            ..LandingOptions::default()
+        };
+        let shutdown = async {
+            // A worker whose sender is gone is not told to end.
+            if shut.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        LandingWorker::new(tiers, options, &ids).run(shutdown).await;
+    }
+
+    /// Starts a game server.
+    #[must_use]
+    pub fn game(self: &Arc<Self>) -> Game {
+        let process = Arc::new(Process::default());
+        let storage = Arc::new(Mutex::new(None));
+        let (world, of, slot) = (self.clone(), process.clone(), storage.clone());
+        let open = async move {
+            loop {
+                match world.storage(&of).await {
+                    Ok(storage) => {
+                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(storage);
+                        return;
+                    }
+                    Err(_) => sleep(Duration::from_millis(50)).await,
+                }
+            }
+        };
+        let task = tokio::spawn(process.task(open));
+        Game { process, storage, task }
+    }
+
+    /// A storage of one process.
+    ///
+    /// # Errors
+    /// A server is away.
+    pub async fn storage(&self, process: &Arc<Process>) -> Result<Storage> {
+        let mut settings = Settings::embedded(Path::new("model"));
+        settings.redis.partitions = self.plan.partitions;
+        settings.hot.operation_deadline = self.plan.deadline;
+        settings.hot.load_rows_max = self.plan.load_rows_max;
+        settings.hot.touch_interval = Duration::from_secs(1);
+        let builder = Storage::builder(settings).ids(Arc::new(SeededIds::new(self.chance.below(u64::MAX)))).landing(false);
+        let hot = self.hot(process).await;
+        Ok(builder.hot(hot).cold(Arc::new(ModelStore::new(self.way(process)))).open().await?)
+    }
+}
+
+impl Worker {
+    /// Ends the process where it stands.
+    pub fn kill(&self) {
+        self.process.kill();
+        self.task.abort();
+    }
+
+    /// Tells the worker to end.
+    pub fn shut_down(&mut self) {
+        if let Some(shutdown) = self.shutdown.take() {
+            let _ = shutdown.send(());
+        }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl Game {
+    /// The storage, if it is open.
+    #[must_use]
+    pub fn storage(&self) -> Option<Storage> {
+        self.storage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the process where it stands.
+    pub fn kill(&self) {
+        self.process.kill();
+        self.task.abort();
+        let killed = self.storage.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(killed);
+    }
+}
