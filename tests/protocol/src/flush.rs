@@ -8,7 +8,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
 
 use crate::bounds::Bounds;
-use crate::land::{self, commit, fence, is_suspect};
+use crate::land::{self, Values, commit, fence, is_suspect};
 use crate::load::{Loading, Went};
 use crate::names::{PARTITION, fields, owner};
 use crate::settle;
@@ -20,7 +20,7 @@ use crate::{Take, step};
 pub(super) enum Flush {
     Idle,
     Collect(Asked),
-    Check(Asked, Arc<Collected>),
+    Check(Asked, Arc<Values>),
     Heal(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
     Fenced(Asked),
@@ -41,7 +41,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         Flush::Idle => {}
         Flush::Collect(asked) => {
             if let Some(read) = land::read(world, &wanted()) {
-                to("reads values", world.clone(), Flush::Check(asked.clone(), Arc::new(read)), take);
+                to("reads values", world.clone(), Flush::Check(asked.clone(), read), take);
             }
         }
         Flush::Check(asked, read) => check(world, asked, read, take),
@@ -78,7 +78,7 @@ fn wanted() -> Vec<(Owner, Vec<Field>)> {
     vec![(owner(), Vec::new())]
 }
 
-fn check(world: &World, asked: &Asked, read: &Collected, take: Take<'_>) {
+fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
     let Some(collected) = land::checked(world, &wanted(), read) else {
         return to("may not collect", world.clone(), Flush::Fenced(asked.clone()), take);
     };

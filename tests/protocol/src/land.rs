@@ -1,5 +1,7 @@
 //! What workers and flushes have in common: collecting, and the transaction.
 
+use std::sync::Arc;
+
 use storage_dirty::memory::{landing, record};
 use storage_dirty::{Collected, HotRead};
 use storage_landing::degrade;
@@ -10,16 +12,25 @@ use storage_sql::Fence;
 use crate::names::PARTITION;
 use crate::world::World;
 
-/// Reads what is wanted; none if the partition must be prepared first.
-pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Collected> {
-    landing::collect(&world.hot, PARTITION, wanted).ok()
+/// What a collection has read, and from which server.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Values {
+    read: Collected,
+    server: u8,
 }
 
-/// Ends a collection: Redis reads the partition's record after the values and not in one step with them. None as above.
-pub(super) fn checked(world: &World, wanted: &[(Owner, Vec<Field>)], read: &Collected) -> Option<Collected> {
-    let later = landing::collect(&world.hot, PARTITION, wanted).ok()?;
+/// Reads what is wanted; none if the partition must be prepared first.
+pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<Values>> {
+    let read = landing::collect(&world.hot, PARTITION, wanted).ok()?;
+    Some(Arc::new(Values { read, server: world.replaced }))
+}
+
+/// Ends a collection: Redis reads the partition's record after the values and not in one step with them, but on the same connection.
+/// None as above, or if the server was replaced in between.
+pub(super) fn checked(world: &World, wanted: &[(Owner, Vec<Field>)], values: &Values) -> Option<Collected> {
+    let later = landing::collect(&world.hot, PARTITION, wanted).ok().filter(|_| values.server == world.replaced)?;
     let generation = record::partition_state(&world.hot).record?.generation;
-    let mut reads = read.reads.clone();
+    let mut reads = values.read.reads.clone();
     for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {
         header.suspect = header.generation < generation && !broken("R14-trusting");
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, record};
+use storage_dirty::memory::{PartState, read, record};
 use storage_dirty::{Adopt, PartitionState};
 use storage_landing::tiers::{Need, need};
 use storage_model::{Epoch, Version};
@@ -51,7 +51,9 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
 /// Whether somebody was refused for the record, and it is not in order.
 fn is_called(bounds: &Bounds, world: &World) -> bool {
     let waits = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
-    let waiting = world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
+    // A worker looks at the database again and again while marks are on probation.
+    let on_probation = read::peek(&world.hot, &world.present()).probation > 0;
+    let waiting = on_probation || world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
     (waiting || !world.is_ready()) && !world.is_prepared(bounds)
 }
 

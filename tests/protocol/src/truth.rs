@@ -52,12 +52,12 @@ impl Truth {
 
     /// How far in the field's story a cell stands; the latest place if it has several.
     pub(super) fn place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?.chapters.iter().rposition(|known| !known.lost && known.cell.as_ref() == cell)
+        self.of(field)?.chapters.iter().rposition(|known| known.cell.as_ref() == cell)
     }
 
     /// As [`Self::place`], but the first place.
     pub(super) fn first_place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?.chapters.iter().position(|known| !known.lost && known.cell.as_ref() == cell)
+        self.of(field)?.chapters.iter().position(|known| known.cell.as_ref() == cell)
     }
 
     /// Where each field stands now.

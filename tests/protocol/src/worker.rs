@@ -11,7 +11,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
 use crate::bounds::Bounds;
-use crate::land::{self, commit, fence, is_suspect};
+use crate::land::{self, Values, commit, fence, is_suspect};
 use crate::load::{Loading, Went};
 use crate::names::{PARTITION, fields, lock};
 use crate::settle;
@@ -24,7 +24,7 @@ pub(super) enum Worker {
     Idle,
     Scan,
     Collect(Arc<Part>),
-    Check(Arc<Part>, Arc<Collected>),
+    Check(Arc<Part>, Arc<Values>),
     Heal(Arc<Part>, Loading),
     /// Only where marks are settled before the commit.
     Early(Arc<Batch>),
@@ -173,11 +173,11 @@ impl Working<'_, '_> {
 
     fn collect(&mut self, part: &Arc<Part>) {
         if let Some(read) = land::read(self.world, &part.wanted()) {
-            self.to("reads values", self.world.clone(), Worker::Check(Arc::clone(part), Arc::new(read)));
+            self.to("reads values", self.world.clone(), Worker::Check(Arc::clone(part), read));
         }
     }
 
-    fn check(&mut self, part: &Arc<Part>, read: &Collected) {
+    fn check(&mut self, part: &Arc<Part>, read: &Values) {
         let wanted = part.wanted();
         let Some(collected) = land::checked(self.world, &wanted, read) else {
             return self.to("may not collect", self.world.clone(), Worker::Fenced(Arc::clone(part)));
