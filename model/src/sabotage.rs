@@ -85,6 +85,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-purged",
     "R14-shared",
     "R14-marker",
+    "R14-untold",
     "R15-guess",
     "R15-version",
     "R15-fill-epoch",

@@ -121,6 +121,10 @@ impl<E: Engine> ColdStore for Cold<E> {
         self.work(Role::Read, "load_fields", async |exec| read::load_fields(exec, owner, fields).await).await
     }
 
+    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
+        self.work(Role::Read, "load_newest", async |exec| read::load_newest(exec, owner).await).await
+    }
+
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
         if keys.is_empty() {
             return Ok(Vec::new());

@@ -62,6 +62,12 @@ pub(crate) async fn load_fields<S: Session>(exec: &mut Exec<S>, owner: &Owner, f
     Ok(rows)
 }
 
+/// The owner's newest row, if it has any.
+pub(crate) async fn load_newest<S: Session>(exec: &mut Exec<S>, owner: &Owner) -> Result<Option<Row>, Fault> {
+    let read = |record: &dyn Record| row(owner, record);
+    Ok(exec.fetch(Statement::LoadNewest, 1, &owner_args(owner), read).await?.pop())
+}
+
 /// The version of each field's row, in the order asked.
 pub(crate) async fn versions<S: Session>(exec: &mut Exec<S>, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, Fault> {
     let mut found = HashMap::new();

@@ -17,6 +17,8 @@ pub enum Statement {
     LoadOne,
     /// Some rows of one owner.
     LoadFields,
+    /// The newest row of one owner.
+    LoadNewest,
     /// The versions of many rows.
     Versions,
     /// A page of the owners of one world.
@@ -53,10 +55,11 @@ pub enum Statement {
 
 impl Statement {
     /// Every statement.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Load,
         Self::LoadOne,
         Self::LoadFields,
+        Self::LoadNewest,
         Self::Versions,
         Self::Owners,
         Self::OwnersOfType,

@@ -24,6 +24,10 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// The rows of the named fields of one owner; fields without a row are left out.
     async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError>;
 
+    /// The newest row of one owner, tombstones and purged fields included: its version is the owner's. Of several equally new rows the
+    /// first by field; none if the owner has no row.
+    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError>;
+
     /// The version of each field's row, in the order asked; none where there is no row.
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError>;
 

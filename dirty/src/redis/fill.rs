@@ -19,7 +19,14 @@ impl RedisStore {
             let [marker, epoch] = reply::array(value)?;
             Ok(Observed { marker: marker_of(&reply::bytes(marker)?)?, epoch: reply::epoch(&reply::bytes(epoch)?)? })
         };
-        self.each("observe", &partitions, commands, observed).await
+        let answers = self.send_verified(commands, &partitions).await;
+        let observed = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
+            let seen: Observed = answer.and_then(observed)?;
+            // ORDER: before the caller reads the hash, which is to be judged by what was observed.
+            self.guard.answered(*partition, seen.epoch);
+            Ok(seen)
+        });
+        super::hot_errors("observe", false, &partitions, observed)
     }
 
     pub(super) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
@@ -48,12 +55,17 @@ impl RedisStore {
 pub(super) fn decode(value: Value) -> Result<Filled, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or_default();
-    match &*reply::bytes(next())? {
-        b"refused" => Ok(Filled::Refused),
-        b"filled" => read::whole(reply::pairs(next())?).map(Filled::Accepted),
-        b"proved" => proved(next(), next(), next(), next(), next()).map(Filled::Accepted),
-        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    let verdict = reply::bytes(next())?;
+    if &*verdict == b"refused" {
+        return Ok(Filled::Refused);
     }
+    let generation = reply::epoch(&reply::bytes(next())?)?;
+    let read = match &*verdict {
+        b"filled" => read::whole(reply::pairs(next())?)?,
+        b"proved" => proved(next(), next(), next(), next(), next())?,
+        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    };
+    Ok(Filled::Accepted(read::judged(read, generation)))
 }
 
 /// The hash as it would be had the rows been written.

@@ -1,19 +1,22 @@
 //! Which partitions were found to belong to the server that holds them now (R14).
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition};
 
 use super::RedisStore;
+use super::common::locked;
 use super::error::Failure;
 use super::partition::state_of;
 use super::script;
 use super::transport::{Answer, Command, Under};
 use crate::{PartitionRecord, PartitionState};
 
-/// For each partition the number of the incarnation that it was last verified under; 0 at first. Written by `verify`, read by every
-/// call that builds on what the server remembers. A number never comes back, so nothing is ever verified by mistake.
+/// For each partition the number of the incarnation that it was last verified under; 0 at first, and when it was adopted since.
+/// Written by `verify`, read by every call that builds on what the server remembers. A number never comes back, so nothing is ever
+/// verified by mistake.
 #[derive(Debug)]
 pub(super) struct Guard(Vec<Verified>);
 
@@ -23,6 +26,10 @@ struct Verified {
     incarnation: AtomicU64,
     // Written before the incarnation is, since whoever reads under that incarnation relies on it.
     generation: AtomicU64,
+    /// The epoch of its record, or a later one that something was answered under.
+    epoch: AtomicU64,
+    /// The incarnation that it was verified under, though it may have been adopted since. Held by whoever writes the others.
+    server: Mutex<u64>,
 }
 
 impl Guard {
@@ -44,9 +51,29 @@ impl Guard {
     }
 
     pub(super) fn set(&self, partition: Partition, incarnation: u64, record: Option<&PartitionRecord>) {
-        if let Some(entry) = self.entry(partition) {
-            entry.generation.store(record.map_or(0, |record| record.generation.0), Ordering::Release);
-            entry.incarnation.store(incarnation, Ordering::Release);
+        let Some(entry) = self.entry(partition) else { return };
+        let mut server = locked(&entry.server);
+        let epoch = record.map_or(0, |record| record.epoch.0);
+        if *server == incarnation && epoch < entry.epoch.load(Ordering::Acquire) {
+            return; // an answer that was overtaken
+        }
+        *server = incarnation;
+        entry.epoch.store(epoch, Ordering::Release);
+        entry.generation.store(record.map_or(0, |record| record.generation.0), Ordering::Release);
+        entry.incarnation.store(incarnation, Ordering::Release);
+    }
+
+    /// Takes note of the epoch of an answer. A later one than was verified says that somebody has adopted the partition since, so its
+    /// record is looked at before anything more is read: hashes may have become suspect.
+    pub(super) fn answered(&self, partition: Partition, epoch: Epoch) {
+        let Some(entry) = self.entry(partition) else { return };
+        if epoch.0 <= entry.epoch.load(Ordering::Acquire) || broken("R14-untold") {
+            return;
+        }
+        let _alone = locked(&entry.server);
+        if epoch.0 > entry.epoch.load(Ordering::Acquire) {
+            entry.epoch.store(epoch.0, Ordering::Release);
+            entry.incarnation.store(0, Ordering::Release);
         }
     }
 }

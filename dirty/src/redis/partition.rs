@@ -27,7 +27,13 @@ impl RedisStore {
     pub(super) async fn adopt_all(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = adopts.iter().map(|adopt| adopt.partition).collect();
         let commands = adopts.iter().map(|adopt| script::adopt(&self.space, adopt)).collect();
-        self.each("adopt", &partitions, commands, reply::yes).await
+        let adopted = self.each("adopt", &partitions, commands, reply::yes).await;
+        for (adopt, adopted) in adopts.iter().zip(&adopted) {
+            if *adopted == Ok(true) {
+                self.guard.answered(adopt.partition, adopt.epoch);
+            }
+        }
+        adopted
     }
 
     pub(super) async fn trust_as_it_is(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {

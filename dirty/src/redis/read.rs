@@ -25,7 +25,12 @@ impl RedisStore {
             .iter()
             .zip(&partitions)
             .zip(answers)
-            .map(|((read, partition), answer)| Ok(judged(decode(&read.fields, answer?)?, self.guard.generation(*partition))));
+            .map(|((read, partition), answer)| {
+                let read = judged(decode(&read.fields, answer?)?, self.guard.generation(*partition));
+                // A generation is the epoch that began it.
+                self.guard.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
+                Ok(read)
+            });
         super::hot_errors("read", false, &partitions, decoded)
     }
 

@@ -28,7 +28,13 @@ impl RedisStore {
                 }
             }
         }
-        let decoded = answers.into_iter().map(|answer| answer.and_then(decode));
+        let decoded = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
+            let mutated = answer.and_then(decode)?;
+            if let Mutated::Load(observed) = &mutated {
+                self.guard.answered(*partition, observed.epoch);
+            }
+            Ok(mutated)
+        });
         super::hot_errors("mutate", true, &partitions, decoded)
     }
 }

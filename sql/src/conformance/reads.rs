@@ -53,6 +53,21 @@ pub async fn named_fields_are_loaded_alone(h: &Harness) {
     assert_eq!(rows, [live(&ann, "a", "1", 1), live(&ann, "c", "3", 3)]);
 }
 
+/// Also if it is a tombstone or empty; of two of one version the first by field; nothing of other owners.
+pub async fn the_newest_row_of_an_owner_is_found_whatever_it_holds(h: &Harness) {
+    h.init(&[0]).await;
+    let (ann, bo) = (owner("ann"), owner("bo"));
+    let newest = async |owner: &Owner| h.store.load_newest(owner).await.unwrap();
+    assert_eq!(newest(&ann).await, None);
+    h.land(vec![live(&ann, "a", "1", 7), live(&ann, "b", "2", 9), live(&ann, "c", "3", 9), live(&bo, "a", "4", 20)]).await;
+    assert_eq!(newest(&ann).await, Some(live(&ann, "b", "2", 9)));
+    for (number, cell) in [(10, Cell::Removed(Bytes::from("3"))), (11, Cell::Purged)] {
+        let row = Row { cell, ..live(&ann, "c", "", number) };
+        h.land(vec![row.clone()]).await;
+        assert_eq!(newest(&ann).await, Some(row));
+    }
+}
+
 /// More keys than one look-up takes, of several owners, some unknown.
 pub async fn versions_come_in_the_order_asked(h: &Harness) {
     h.init(&[0]).await;

@@ -105,6 +105,7 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::Load => include_str!("../../query/mysql/load.sql"),
         Statement::LoadOne => include_str!("../../query/mysql/load_one.sql"),
         Statement::LoadFields => include_str!("../../query/mysql/load_fields.sql"),
+        Statement::LoadNewest => include_str!("../../query/mysql/load_newest.sql"),
         Statement::Versions => include_str!("../../query/mysql/versions.sql"),
         Statement::Owners => include_str!("../../query/mysql/owners.sql"),
         Statement::OwnersOfType => include_str!("../../query/mysql/owners_of_type.sql"),

@@ -71,6 +71,7 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::Load => include_str!("../../query/sqlite/load.sql"),
         Statement::LoadOne => include_str!("../../query/sqlite/load_one.sql"),
         Statement::LoadFields => include_str!("../../query/sqlite/load_fields.sql"),
+        Statement::LoadNewest => include_str!("../../query/sqlite/load_newest.sql"),
         Statement::Versions => include_str!("../../query/sqlite/versions.sql"),
         Statement::Owners => include_str!("../../query/sqlite/owners.sql"),
         Statement::OwnersOfType => include_str!("../../query/sqlite/owners_of_type.sql"),

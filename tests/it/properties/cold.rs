@@ -27,6 +27,7 @@ enum Step {
     Land { rows: Vec<(u8, &'static str, Cell, u64)>, fences: Vec<(u32, u64, u64, u64)> },
     Load { owners: Vec<u8>, rows_max: usize },
     LoadFields { owner: u8, fields: Vec<&'static str> },
+    LoadNewest { owner: u8 },
     Versions { keys: Vec<(u8, &'static str)> },
     Owners { after: Option<u8>, limit: usize, of_type: bool },
     Partitions { partitions: Vec<u32> },
@@ -144,6 +145,9 @@ impl Pair {
                 let mut rows = store.load_fields(&self.owner(*owner), &fields).await.expect("a load");
                 rows.sort_by(|a, b| a.field.cmp(&b.field));
                 format!("{rows:?}")
+            }
+            Step::LoadNewest { owner } => {
+                format!("{:?}", store.load_newest(&self.owner(*owner)).await.expect("a load"))
             }
             Step::Versions { keys } => {
                 let keys: Vec<_> = keys.iter().map(|(owner, field)| (self.owner(*owner), field_of(field))).collect();

@@ -1,18 +1,29 @@
 //! Random histories that shrink: two engines of one contract answer alike, and the SDK is a map.
 //!
-//! `PROPTEST_CASES` sets how many histories each test takes.
+//! `PROPTEST_CASES` sets how many histories each test takes, `PROPTEST_RNG_SEED` which ones.
 
 mod cold;
+mod engine;
+mod hot;
 mod sdk;
+mod step;
+mod words;
 
 use proptest::prelude::*;
-use storage_model::Bytes;
+use proptest::test_runner::RngSeed;
+use storage_model::{Bytes, Change, Ids as _, RandomIds};
 use tokio::runtime::Runtime;
 
-/// So many histories, or as many as the environment says. A failing one is shrunk and printed, step by step.
+/// So many histories, or as many as the environment says. A failing one is shrunk and printed, step by step, beside its seed.
 fn histories(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) }
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) };
+    let seed = match config.rng_seed {
+        RngSeed::Random => RandomIds.next().0.iter().fold(0, |seed: u64, byte| seed.rotate_left(8) ^ u64::from(*byte)),
+        RngSeed::Fixed(seed) => seed,
+    };
+    println!("these histories again: PROPTEST_RNG_SEED={seed}");
+    ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..config }
 }
 
 #[expect(clippy::expect_used, reason = "a test that can't go on fails")]
@@ -31,4 +42,14 @@ fn value() -> impl Strategy<Value = Bytes> {
 
 fn by() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3..10_i64, 1 => prop::sample::select(vec![i64::MAX, i64::MIN])]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        4 => value().prop_map(Change::Set),
+        3 => by().prop_map(Change::Incr),
+        2 => Just(Change::Remove),
+        1 => Just(Change::Restore),
+        1 => Just(Change::Purge),
+    ]
 }

@@ -1,5 +1,7 @@
 //! A master that goes on after another has taken over, without knowing it (H52).
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use storage_sdk::ByteOwner;
 use storage_servers::{RedisOptions, RedisServer};
@@ -10,29 +12,46 @@ async fn gold(player: &ByteOwner) -> Result<String> {
     Ok(String::from_utf8_lossy(read["gold"].as_ref().context("no gold")?).into_owned())
 }
 
+/// Two masters of the same data on one database, and two players of one partition who have 10 gold each.
+struct Masters {
+    before: Stack,
+    after: Stack,
+    ann: ByteOwner,
+    eve: ByteOwner,
+    _servers: [RedisServer; 2],
+}
+
+impl Masters {
+    /// The second takes over from the first, which goes on.
+    async fn part() -> Result<Self> {
+        let old = RedisServer::start(RedisOptions::default()).await?;
+        let new = RedisServer::start(RedisOptions::default()).await?;
+        let world = World::on(&old.url(), stack::mariadb().await?).await?;
+        let taken_over = World::with_urls(&new.url(), &world.database, &world.settings.redis.prefix)?;
+        let before = Stack::with(world).await?;
+        let ann = before.player("ann");
+        let partition = ann.owner().partition(8);
+        let other = (0..).map(|id| before.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
+        let eve = other.context("some id is of the same partition")?;
+        let worker = before.worker();
+        for player in [&ann, &eve] {
+            player.update([("gold", "10")]).await?;
+        }
+        before.landed().await?;
+        worker.stop().await?;
+        new.call(&["REPLICAOF", "127.0.0.1", &old.port().to_string()]).await?;
+        let linked = async || Ok(new.call(&["INFO", "replication"]).await?.text()?.contains("master_link_status:up"));
+        until("the replica is in sync", linked).await?;
+        new.call(&["REPLICAOF", "NO", "ONE"]).await?;
+        let after = Stack::with(taken_over).await?;
+        Ok(Self { before, after, ann, eve, _servers: [old, new] })
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_replaced_master_lands_is_seen_by_the_one_that_took_over() -> Result<()> {
-    let old = RedisServer::start(RedisOptions::default()).await?;
-    let new = RedisServer::start(RedisOptions::default()).await?;
-    let world = World::on(&old.url(), stack::mariadb().await?).await?;
-    let taken_over = World::with_urls(&new.url(), &world.database, &world.settings.redis.prefix)?;
-    let before = Stack::with(world).await?;
-    // Two players of one partition.
-    let ann = before.player("ann");
-    let partition = ann.owner().partition(8);
-    let other = (0..).map(|id| before.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
-    let eve = other.context("some id is of the same partition")?;
+    let Masters { before, after, eve, _servers, .. } = Masters::part().await?;
     let worker = before.worker();
-    for player in [&ann, &eve] {
-        player.update([("gold", "10")]).await?;
-    }
-    before.landed().await?;
-    new.call(&["REPLICAOF", "127.0.0.1", &old.port().to_string()]).await?;
-    let linked = async || Ok(new.call(&["INFO", "replication"]).await?.text()?.contains("master_link_status:up"));
-    until("the replica is in sync", linked).await?;
-    new.call(&["REPLICAOF", "NO", "ONE"]).await?;
-
-    let after = Stack::with(taken_over).await?;
     let successor = after.worker();
     let (new_ann, new_eve) = (after.player("ann"), after.player(eve.owner().id()));
     new_ann.update([("gold", "20")]).await?;
@@ -49,4 +68,29 @@ async fn what_a_replaced_master_lands_is_seen_by_the_one_that_took_over() -> Res
     assert_eq!(new_eve.incr("gold", 1).await?.value(), 31);
     after.landed().await?;
     successor.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_before() -> Result<()> {
+    let Masters { before, after, ann, eve, _servers } = Masters::part().await?;
+    // Another process of the old master, which knows the partition as it was.
+    let Stack { settings, database, .. } = &before;
+    let other = Stack::with(World { settings: settings.clone(), text: String::new(), database: database.clone() }).await?;
+    let (other_ann, other_eve) = (other.player("ann"), other.player(eve.owner().id()));
+    for player in [&other_ann, &other_eve] {
+        assert_eq!(gold(player).await?, "10");
+    }
+    for id in ["ann", eve.owner().id()] {
+        let player = after.player(id);
+        player.update([("gold", "30")]).await?;
+        player.flush(Duration::from_secs(30)).await?;
+    }
+    // The landing finds out, and the old master's partition is adopted anew.
+    ann.update([("bag", "full")]).await?;
+    ann.flush(Duration::from_secs(30)).await?;
+
+    assert_eq!(other_eve.incr("gold", 1).await?.value(), 31, "the row is newer than the hash");
+    assert_eq!(gold(&other_ann).await?, "30");
+    assert_eq!(gold(&other_eve).await?, "31");
+    Ok(())
 }

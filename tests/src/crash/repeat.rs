@@ -25,6 +25,10 @@ impl ColdStore for Repeating {
         self.cold.load_fields(owner, fields).await
     }
 
+    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
+        self.cold.load_newest(owner).await
+    }
+
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
         self.cold.versions(keys).await
     }

@@ -61,6 +61,14 @@ impl ColdStore for ModelStore {
         Ok(rows.into_iter().filter(|row| fields.contains(&row.field)).collect())
     }
 
+    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
+        self.read("load").await?;
+        let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
+        self.way.chance.delay().await;
+        self.way.process.runs().await;
+        Ok(rows.into_iter().rev().max_by_key(|row| row.version))
+    }
+
     async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
         if keys.is_empty() {
             return Ok(Vec::new());

@@ -1,0 +1,35 @@
+//! What a load answers outlives the hash that it was answered from.
+
+use std::sync::Arc;
+
+use storage_dirty::{Adopt, Fields, HotStore, MemorySettings, MemoryStore, Mutated, Read};
+use storage_model::{Bytes, Cell, Change, Epoch, Field, ManualClock, Mutation, OpId, Owner, Partition, Row, Timestamp, Version};
+
+use super::batch::back;
+use super::load_of;
+
+#[tokio::test]
+async fn a_load_answered_by_the_hash_still_holds_when_the_hash_is_gone() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+    let hot = MemoryStore::new(MemorySettings { partitions: 1, ..MemorySettings::default() }, clock);
+    let seen = hot.partition_states(&[Partition(0)]).await.remove(0).unwrap();
+    let adopt = Adopt { partition: Partition(0), seen, epoch: Epoch(1), last_version: Version::ZERO, database: None };
+    assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);
+    let owner = Owner::new("game", "eu", "player", "ann").unwrap();
+    let (owners, gold) = ([owner.clone()], Field::new("gold").unwrap());
+    let version = Version::new(1_700_000_000_000_000).unwrap();
+    let row = Row { owner: owner.clone(), field: gold.clone(), cell: Cell::Live(Bytes::from_static(b"10")), version };
+    let observed = hot.observe(&owners).await.remove(0).unwrap();
+    hot.fill(&[load_of(&owner, observed, vec![row], true)]).await.remove(0).unwrap();
+
+    let observed = hot.observe(&owners).await.remove(0).unwrap();
+    let read = hot.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.remove(0);
+    let full = back(&owner, observed, read).unwrap().unwrap().unwrap();
+    hot.evict(&owners).await.remove(0).unwrap();
+    let deadline = Timestamp(1_800_000_001_000_000);
+    let incr = Mutation::new(owner, vec![(gold, Change::Incr(5))], OpId([1; 16]), deadline);
+    let Mutated::Applied(applied) = hot.mutate(&[(incr, Some(full.load.clone()))]).await.remove(0).unwrap() else {
+        panic!("not applied")
+    };
+    assert_eq!(applied.counters, [15]);
+}

@@ -1,0 +1,257 @@
+//! One engine of the hot tier, driven step by step; what it answers is told in words that hold for any engine.
+#![expect(clippy::expect_used, reason = "a test that can't go on fails")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage_dirty::{
+    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle, Snapshot,
+};
+use storage_model::{Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
+
+use super::step::{LandTo, Step, What, When};
+use super::words::Words;
+
+/// An engine, and a cold tier of its own.
+pub(super) struct Engine {
+    store: Box<dyn HotStore>,
+    words: Words,
+    last_of: BTreeMap<Owner, Version>,
+    rows: BTreeMap<(Owner, Field), (Cell, Version)>,
+    kept: Vec<Load>,
+    sent: Option<Mutation>,
+    steps: usize,
+}
+
+const PARTITIONS: u32 = 2;
+
+pub(super) fn owner(number: u8) -> Owner {
+    Owner::new("game", "eu", "player", &number.to_string()).expect("names")
+}
+
+fn field(name: &str) -> Field {
+    Field::new(name).expect("a name")
+}
+
+fn lock() -> Lock {
+    Lock { holder: "worker".to_owned(), token: "token".to_owned() }
+}
+
+impl Engine {
+    /// A fresh engine with two partitions, both adopted.
+    pub(super) async fn new(store: Box<dyn HotStore>) -> Self {
+        assert_eq!(store.partition_count(), PARTITIONS);
+        let engine = Self {
+            store,
+            words: Words::default(),
+            last_of: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            kept: Vec::new(),
+            sent: None,
+            steps: 0,
+        };
+        for partition in 0..PARTITIONS {
+            engine.adopt(Partition(partition), false).await;
+        }
+        engine
+    }
+
+    /// Carries a step out and tells what was answered.
+    pub(super) async fn answer(&mut self, step: &Step) -> String {
+        self.steps += 1;
+        match step {
+            Step::Mutate { owner: number, changes, condition } => {
+                let (owner, deadline) =
+                    (owner(*number), self.store.time().await.expect("the time").plus(Duration::from_secs(20)));
+                let condition = match condition {
+                    When::Always => Condition::None,
+                    When::Absent => Condition::Absent,
+                    When::Last => Condition::Version(self.last_of.get(&owner).copied().unwrap_or_default()),
+                    When::Never => Condition::Version(Version::ZERO),
+                };
+                let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
+                let id = OpId((self.steps as u128).to_be_bytes());
+                let mutation = Mutation::new(owner, changes, id, deadline).when(condition);
+                self.sent = Some(mutation.clone());
+                self.mutate(mutation).await
+            }
+            Step::Again => match self.sent.clone() {
+                Some(mutation) => self.mutate(mutation).await,
+                None => "nothing was sent".to_owned(),
+            },
+            Step::Read { owner: number, fields } => {
+                let names = || ["bag", "gold", ":v"].map(field).to_vec();
+                let fields = match fields {
+                    What::Live => Fields::Live(names()),
+                    What::Cells => Fields::Cells(names()),
+                    What::All => Fields::All,
+                    What::Names => Fields::Names,
+                };
+                let owner = owner(*number);
+                let read = self.store.read(&[Read { owner: owner.clone(), fields }]).await.remove(0);
+                self.words.read(&owner, &read.expect("a read"))
+            }
+            Step::Observe { owner: number } => {
+                let load = self.observe(&owner(*number)).await;
+                let told = self.words.observed(&load.owner, load.observed);
+                self.kept.push(load);
+                told
+            }
+            Step::Fill { kept } => match self.kept.get(kept.checked_rem(self.kept.len()).unwrap_or_default()) {
+                Some(load) => match self.store.fill(std::slice::from_ref(load)).await.remove(0).expect("a fill") {
+                    Filled::Accepted(read) => format!("accepted {}", self.words.read(&load.owner, &read)),
+                    Filled::Refused => "refused".to_owned(),
+                },
+                None => "nothing was observed".to_owned(),
+            },
+            Step::Evict { owner: number } => format!("{:?}", self.store.evict(&[owner(*number)]).await.remove(0)),
+            Step::Land { partition, to } => self.land(Partition(*partition), *to).await,
+            Step::Adopt { partition, rewound } => self.adopt(Partition(*partition), *rewound).await,
+        }
+    }
+
+    /// Everything of all owners, for the end.
+    pub(super) async fn whole(&mut self, owners: u8) -> String {
+        let mut told = Vec::new();
+        for owner in 0..owners {
+            told.push(self.answer(&Step::Read { owner, fields: What::All }).await);
+        }
+        for partition in 0..PARTITIONS {
+            let peek = self.store.peek(&[Partition(partition)]).await.remove(0).expect("sizes");
+            told.push(format!("{} {} {}", peek.live, peek.snapshot, peek.errors));
+        }
+        told.join("\n")
+    }
+
+    async fn mutate(&mut self, mutation: Mutation) -> String {
+        let first = self.store.mutate(&[(mutation.clone(), None)]).await.remove(0).expect("a write");
+        let Mutated::Load(observed) = first else { return self.mutated(&mutation, first) };
+        let load = Load { observed, ..self.observe(&mutation.owner).await };
+        let told = self.words.observed(&mutation.owner, observed);
+        let second = self.store.mutate(&[(mutation.clone(), Some(load))]).await.remove(0).expect("a write");
+        format!("load {told}, then {}", self.mutated(&mutation, second))
+    }
+
+    fn mutated(&mut self, mutation: &Mutation, mutated: Mutated) -> String {
+        match mutated {
+            Mutated::Applied(applied) => {
+                if applied.changed > 0 {
+                    self.words.gave(&mutation.owner, applied.version, self.steps);
+                    self.last_of.insert(mutation.owner.clone(), applied.version);
+                }
+                format!(
+                    "applied {} {} {:?}",
+                    self.words.version(&mutation.owner, applied.version),
+                    applied.changed,
+                    applied.counters
+                )
+            }
+            Mutated::Refused(Refusal::Version(version)) => {
+                format!("another version: {}", self.words.version(&mutation.owner, version))
+            }
+            Mutated::Refused(refusal) => format!("{refusal:?}"),
+            Mutated::Load(observed) => format!("load {}", self.words.observed(&mutation.owner, observed)),
+        }
+    }
+
+    async fn observe(&self, owner: &Owner) -> Load {
+        let observed = self.store.observe(std::slice::from_ref(owner)).await.remove(0).expect("an observation");
+        let rows = self.rows.iter().filter(|((of, _), _)| of == owner);
+        let rows = rows.map(|((_, field), (cell, version))| (field.clone(), cell.clone(), *version)).collect();
+        Load { owner: owner.clone(), observed, rows, complete: true }
+    }
+
+    async fn land(&mut self, partition: Partition, to: LandTo) -> String {
+        assert_eq!(self.store.lock(&[partition], &lock(), Duration::from_secs(3_600)).await, [Ok(true)]);
+        let snapshot = self.store.snapshot(partition, &lock()).await.expect("a snapshot");
+        let mut told = format!("{snapshot:?}");
+        if !matches!(to, LandTo::Snapshot) && snapshot != Snapshot::Empty {
+            let mut entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, 1_000).await.expect("a page").entries;
+            entries.sort_by(|a, b| a.raw.cmp(&b.raw));
+            told += &self.land_entries(partition, entries, to).await;
+        }
+        self.store.unlock(&[partition], &lock()).await.remove(0).expect("the lock");
+        told
+    }
+
+    async fn land_entries(&mut self, partition: Partition, mut entries: Vec<Entry>, to: LandTo) -> String {
+        if matches!(to, LandTo::Half) {
+            entries.truncate(entries.len().div_ceil(2));
+        }
+        let marks: Vec<_> = entries.iter().filter_map(|entry| entry.mark.clone()).collect();
+        let wanted: Vec<_> = marks.iter().map(|mark| (mark.owner.clone(), mark.fields.clone())).collect();
+        let collected = self.store.collect(partition, &wanted).await.expect("values");
+        let reads: Vec<_> = wanted
+            .iter()
+            .zip(&collected.reads)
+            .map(|((owner, _), read)| format!("{owner} {}", self.words.read(owner, read)))
+            .collect();
+        let versions = marks.iter().zip(&entries).map(|(mark, entry)| self.words.version(&mark.owner, entry.version));
+        let versions: Vec<_> = versions.collect();
+        let told = format!(", marks {versions:?}, values {reads:?}");
+        if matches!(to, LandTo::Parked) {
+            return format!("{told}, {}", self.park(partition, &collected, entries).await);
+        }
+        let rows = self.commit(&wanted, &collected);
+        if matches!(to, LandTo::Commit) {
+            return told;
+        }
+        let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default().max(collected.landed);
+        let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let settle =
+            Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks, rows, probation: false };
+        format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
+    }
+
+    fn commit(&mut self, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Vec<(Owner, Field, Version)> {
+        let mut rows = Vec::new();
+        for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
+            let Some(header) = read.header else { continue };
+            for (field, cell) in &read.cells {
+                rows.push((owner.clone(), field.clone(), header.version));
+                let row = self.rows.entry((owner.clone(), field.clone())).or_insert((Cell::Purged, Version::ZERO));
+                if row.1 < header.version {
+                    *row = (cell.clone(), header.version);
+                }
+            }
+        }
+        rows
+    }
+
+    async fn park(&self, partition: Partition, collected: &Collected, entries: Vec<Entry>) -> String {
+        let parked = entries.into_iter().map(|entry| {
+            let mark = entry.mark.clone();
+            let fault = |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1, message: "no".to_owned() };
+            let faults = mark.iter().flat_map(|mark| &mark.fields).map(fault).collect();
+            Parked { owner: mark.map(|mark| mark.owner), faults, source: Some(entry) }
+        });
+        let second = Duration::from_secs(1);
+        let park = Park {
+            partition,
+            lock: lock(),
+            epoch: collected.epoch,
+            retry_min: second,
+            retry_max: second,
+            parked: parked.collect(),
+        };
+        self.store.park(&park).await.expect("a park");
+        let mut errors = self.store.errors(partition, 0, 1_000).await.expect("a page").entries;
+        errors.sort_by(|a, b| a.raw.cmp(&b.raw));
+        let told = errors.iter().map(|entry| {
+            let version = entry.target.as_ref().map(|(owner, _)| self.words.version(owner, entry.version));
+            format!("{:?} {version:?} {}", entry.target, entry.attempts)
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    async fn adopt(&self, partition: Partition, rewound: bool) -> String {
+        let seen = self.store.partition_states(&[partition]).await.remove(0).expect("a state");
+        let (epoch, landed) = seen.record.as_ref().map_or((0, Version::ZERO), |record| (record.epoch.0, record.landed));
+        // As if something had landed that this hot tier never knew.
+        let last_version =
+            if rewound { Version::new(landed.get().max(self.words.newest().get()) + 1_000_000) } else { Some(landed) };
+        let last_version = last_version.expect("a version");
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch + 1), last_version, database: None };
+        format!("{:?}", self.store.adopt(&[adopt]).await)
+    }
+}
