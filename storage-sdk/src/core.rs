@@ -1,18 +1,21 @@
 //! What every handle of a storage shares: the tiers, the limits, and the one way to write.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+mod flights;
+mod time;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, OpId, Outcome, Owner, Timestamp};
-use tokio::sync::Notify;
+use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, Outcome};
 use tokio::time::{Instant, sleep_until};
 
+use self::flights::Flights;
+use self::time::HotTime;
 use crate::brake::Brake;
 use crate::durability::{Defaults, check};
 use crate::touch::Touches;
@@ -21,8 +24,6 @@ use crate::{Ack, Error, Kind, Result};
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
 pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
-/// Writes of unknown outcome that are remembered for `close`.
-const UNKNOWN_MAX: usize = 1_000;
 /// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
 const LOADS_MAX: u32 = 64;
 
@@ -45,41 +46,6 @@ pub(crate) struct Core {
     flights: Flights,
 }
 
-/// The hot tier's time, as far as this process knows: what it was at some moment, and what has passed since.
-#[derive(Debug)]
-struct HotTime(Mutex<(Instant, Timestamp)>);
-
-impl HotTime {
-    fn now(&self) -> Timestamp {
-        let (then, time) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        time.plus(then.elapsed())
-    }
-
-    fn set(&self, asked: Instant, time: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (asked, time);
-    }
-}
-
-/// The writes under way, and those whose outcome stayed unknown.
-#[derive(Debug, Default)]
-struct Flights {
-    open: AtomicU64,
-    closed: AtomicBool,
-    landed: Notify,
-    unknown: Mutex<VecDeque<(Owner, OpId)>>,
-}
-
-/// One write under way; `close` waits for it.
-struct Flight<'a>(&'a Flights);
-
-impl Drop for Flight<'_> {
-    fn drop(&mut self) {
-        if self.0.open.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.landed.notify_waiters();
-        }
-    }
-}
-
 /// A write that an engine, against its contract, gave no answer for.
 fn no_answer<T>() -> Result<T> {
     Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
@@ -88,7 +54,7 @@ fn no_answer<T>() -> Result<T> {
 impl Core {
     pub(crate) async fn new(tiers: Tiers, limits: Limits, ids: Arc<dyn Ids>, settings: &Settings) -> Result<Self> {
         let asked = Instant::now();
-        let time = HotTime(Mutex::new((asked, tiers.hot().time().await?)));
+        let time = HotTime::new(asked, tiers.hot().time().await?);
         Ok(Self {
             tiers,
             limits,
@@ -103,27 +69,6 @@ impl Core {
             time,
             flights: Flights::default(),
         })
-    }
-
-    /// Learns the hot tier's time anew.
-    async fn learn_time(&self) -> Result<()> {
-        let asked = Instant::now();
-        self.time.set(asked, self.tiers.hot().time().await?);
-        Ok(())
-    }
-
-    fn flight(&self) -> Result<Flight<'_>> {
-        self.flights.open.fetch_add(1, Ordering::SeqCst);
-        let flight = Flight(&self.flights);
-        if self.flights.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(Kind::Closed, "the storage was closed"));
-        }
-        Ok(flight)
-    }
-
-    /// The latest moment, in the hot tier's time, at which a write that begins now may be applied.
-    pub(crate) fn expiry(&self, within: Duration) -> Timestamp {
-        self.time.now().plus(within)
     }
 
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
@@ -188,8 +133,9 @@ impl Core {
                     None
                 }
                 // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
-                // will be, since neither time nor versions go back.
-                Ok(Mutated::Refused(refusal @ (Refusal::Expired | Refusal::Version(_)))) => return Err(Error::refused(&refusal)),
+                // will be, since versions don't go back. A clock may: one that leapt ahead refuses this copy as too late, is set right,
+                // and takes an earlier one that is still on its way.
+                Ok(Mutated::Refused(refusal @ Refusal::Version(_))) => return Err(Error::refused(&refusal)),
                 Ok(Mutated::Refused(refusal)) => return Err(self.given_up(&mutation, unknown, Error::refused(&refusal))),
                 Ok(Mutated::Load(_)) if loads < LOADS_MAX => {
                     loads += 1;
@@ -271,56 +217,4 @@ impl Core {
         }
     }
 
-    /// The last word on a write that is not repeated any more.
-    fn given_up(&self, mutation: &Mutation, unknown: bool, error: Error) -> Error {
-        if !unknown {
-            return error.with_outcome(Outcome::NotApplied);
-        }
-        let mut list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        if list.len() == UNKNOWN_MAX {
-            list.pop_front();
-        }
-        list.push_back((mutation.owner.clone(), mutation.id));
-        error.with_outcome(Outcome::Unknown)
-    }
-
-    /// Refuses further writes and waits for those under way, until `deadline`; answers how many are left, and which ended unknown.
-    pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, OpId)>) {
-        self.flights.closed.store(true, Ordering::SeqCst);
-        loop {
-            let ended = self.flights.landed.notified();
-            if self.flights.open.load(Ordering::SeqCst) == 0 {
-                break;
-            }
-            if tokio::time::timeout_at(deadline, ended).await.is_err() {
-                break;
-            }
-        }
-        let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
-        (self.flights.open.load(Ordering::SeqCst), unknown)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use tokio::time::Instant;
-
-    use crate::Storage;
-
-    #[tokio::test]
-    async fn writes_go_on_after_the_hot_tiers_time_was_learned_too_early_or_too_late() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = Storage::embedded(folder.path().join("game.db")).await.unwrap();
-        let core = Arc::clone(&storage.core);
-        let owner = storage.scope("a", "r").unwrap().bytes().owner("t", 1_u64).unwrap();
-        let hour = Duration::from_secs(3_600);
-        let now = core.expiry(Duration::ZERO);
-        for wrong in [now.plus(hour), storage_model::Timestamp(now.0 - 3_600_000_000)] {
-            core.time.set(Instant::now(), wrong);
-            owner.update([("gold", "1")]).await.unwrap();
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! A clock that is set back while marks wait (H8, H48).
+//! A clock that is set back while marks wait, or leaps ahead while a write is under way (H6, H8, H48).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use futures::future::join;
 use storage_config::Settings;
 use storage_landing::drained;
 use storage_model::{ManualClock, Timestamp};
-use storage_sdk::Storage;
+use storage_sdk::{Outcome, Storage};
 use storage_servers::{RedisOptions, RedisServer};
-use storage_tests::{Stack, World, rows, stack};
+use storage_tests::{Proxy, Stack, World, rows, stack, until};
 use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,4 +68,23 @@ async fn the_embedded_mode_lands_everything_when_it_closes_though_the_clock_was_
         assert_eq!(read["gold"].as_deref(), Some(id.to_string().as_bytes()));
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outcome() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions { clock: true, ..RedisOptions::default() }).await?;
+    let proxy = Proxy::start(redis.port()).await?;
+    let mut world = World::on(&format!("redis://127.0.0.1:{}", proxy.port()), stack::mariadb().await?).await?;
+    world.settings.redis.response_timeout = Duration::from_millis(200);
+    let stack = Stack::with(world).await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "1")]).await?;
+    // The first copy is held back; its repeat, over another connection, finds that its deadline has passed.
+    proxy.hold_open_ones();
+    redis.skew(3_600)?;
+    let error = ann.update([("gold", "2")]).deadline(Duration::from_secs(30)).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
+    redis.skew(0)?;
+    proxy.let_go();
+    until("the first copy is applied", async || Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))).await
 }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod failover;
+mod large;
 mod load;
 mod two_masters;
 mod unverified;

@@ -1,0 +1,68 @@
+//! The hot tier's time, by which deadlines are counted.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use storage_model::Timestamp;
+use tokio::time::Instant;
+
+use super::Core;
+use crate::Result;
+
+/// The hot tier's time, as far as this process knows: what it was at some moment, and what has passed since.
+#[derive(Debug)]
+pub(super) struct HotTime(Mutex<(Instant, Timestamp)>);
+
+impl HotTime {
+    /// The hot tier said that it was `time` after it was `asked`.
+    pub(super) fn new(asked: Instant, time: Timestamp) -> Self {
+        Self(Mutex::new((asked, time)))
+    }
+
+    fn now(&self) -> Timestamp {
+        let (then, time) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        time.plus(then.elapsed())
+    }
+
+    fn set(&self, asked: Instant, time: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (asked, time);
+    }
+}
+
+impl Core {
+    /// Learns the hot tier's time anew.
+    pub(super) async fn learn_time(&self) -> Result<()> {
+        let asked = Instant::now();
+        self.time.set(asked, self.tiers.hot().time().await?);
+        Ok(())
+    }
+
+    /// The latest moment, in the hot tier's time, at which a write that begins now may be applied.
+    pub(crate) fn expiry(&self, within: Duration) -> Timestamp {
+        self.time.now().plus(within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use crate::Storage;
+
+    #[tokio::test]
+    async fn writes_go_on_after_the_hot_tiers_time_was_learned_too_early_or_too_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::embedded(folder.path().join("game.db")).await.unwrap();
+        let core = Arc::clone(&storage.core);
+        let owner = storage.scope("a", "r").unwrap().bytes().owner("t", 1_u64).unwrap();
+        let hour = Duration::from_secs(3_600);
+        let now = core.expiry(Duration::ZERO);
+        for wrong in [now.plus(hour), storage_model::Timestamp(now.0 - 3_600_000_000)] {
+            core.time.set(Instant::now(), wrong);
+            owner.update([("gold", "1")]).await.unwrap();
+        }
+    }
+}
