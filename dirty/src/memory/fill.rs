@@ -104,7 +104,7 @@ pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load
     Ok(Filled::Accepted(seen))
 }
 
-/// All of an owner as it is with the load. One that has no row reads as empty and complete.
+/// All of an owner as it is with the load.
 fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -> HotRead {
     let marks = state.marks.outstanding(owner);
     match &merged.hash {
@@ -112,10 +112,6 @@ fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -
             let suspect = hash.generation < generation;
             let header = Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks };
             HotRead { header: Some(header), cells: select(hash, &Fields::All) }
-        }
-        None if merged.absent => {
-            let header = Header { version: Version::ZERO, complete: true, generation, suspect: false, marks };
-            HotRead { header: Some(header), cells: Vec::new() }
         }
         None => HotRead::default(),
     }

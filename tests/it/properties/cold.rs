@@ -65,6 +65,7 @@ impl ReferenceStateMachine for Calls {
             6 => (rows, fences).prop_map(|(rows, fences)| Step::Land { rows, fences }),
             2 => (owners(), 0..4_usize).prop_map(|(owners, rows_max)| Step::Load { owners, rows_max }),
             1 => (0..OWNERS, prop::collection::vec(name(), 0..3)).prop_map(|(owner, fields)| Step::LoadFields { owner, fields }),
+            1 => (0..OWNERS).prop_map(|owner| Step::LoadNewest { owner }),
             1 => prop::collection::vec((0..OWNERS, name()), 0..4).prop_map(|keys| Step::Versions { keys }),
             1 => (prop::option::of(0..OWNERS), 0..4_usize, any::<bool>())
                 .prop_map(|(after, limit, of_type)| Step::Owners { after, limit, of_type }),

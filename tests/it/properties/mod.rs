@@ -9,17 +9,20 @@ mod sdk;
 mod step;
 mod words;
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use storage_model::{Bytes, Change, Ids as _, RandomIds};
+use storage_model::{Bytes, Change};
 use tokio::runtime::Runtime;
 
 /// So many histories, or as many as the environment says. A failing one is shrunk and printed, step by step, beside its seed.
 fn histories(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) };
+    static SEED: LazyLock<u64> = LazyLock::new(|| rand::random());
     let seed = match config.rng_seed {
-        RngSeed::Random => RandomIds.next().0.iter().fold(0, |seed: u64, byte| seed.rotate_left(8) ^ u64::from(*byte)),
+        RngSeed::Random => *SEED,
         RngSeed::Fixed(seed) => seed,
     };
     println!("these histories again: PROPTEST_RNG_SEED={seed}");

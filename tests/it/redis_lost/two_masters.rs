@@ -76,21 +76,16 @@ async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_befor
     // Another process of the old master, which knows the partition as it was.
     let Stack { settings, database, .. } = &before;
     let other = Stack::with(World { settings: settings.clone(), text: String::new(), database: database.clone() }).await?;
-    let (other_ann, other_eve) = (other.player("ann"), other.player(eve.owner().id()));
-    for player in [&other_ann, &other_eve] {
-        assert_eq!(gold(player).await?, "10");
-    }
-    for id in ["ann", eve.owner().id()] {
-        let player = after.player(id);
-        player.update([("gold", "30")]).await?;
-        player.flush(Duration::from_secs(30)).await?;
-    }
+    let other_eve = other.player(eve.owner().id());
+    assert_eq!(gold(&other_eve).await?, "10");
+    let new_eve = after.player(eve.owner().id());
+    new_eve.update([("gold", "30")]).await?;
+    new_eve.flush(Duration::from_secs(30)).await?;
     // The landing finds out, and the old master's partition is adopted anew.
     ann.update([("bag", "full")]).await?;
     ann.flush(Duration::from_secs(30)).await?;
 
     assert_eq!(other_eve.incr("gold", 1).await?.value(), 31, "the row is newer than the hash");
-    assert_eq!(gold(&other_ann).await?, "30");
-    assert_eq!(gold(&other_eve).await?, "31");
+    assert_eq!(gold(&eve).await?, "31");
     Ok(())
 }

@@ -33,6 +33,7 @@ const REFUSED_TWICE: Bounds = Bounds { writes: 2, workers: 2, refusals: 2, reads
 const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove], partial: true, ..LEAST };
 const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
+const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 2, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
 
 /// What fits a test: all of it holds.
@@ -49,6 +50,7 @@ pub const CASES: &[Case] = &[
     Case { name: "single fields", bounds: SINGLE },
     Case { name: "failover", bounds: FAILOVER },
     Case { name: "wipe", bounds: WIPED },
+    Case { name: "unverified", bounds: UNVERIFIED },
     Case { name: "probation", bounds: PROBATION },
 ];
 
@@ -69,12 +71,14 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R5-flush", bounds: FLUSH },
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
+    Case { name: "R5-older-error", bounds: Bounds { refusals: 3, flushes: 1, ..REFUSED_TWICE } },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
     Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
     Case { name: "R7-marker", bounds: LEAST },
     Case { name: "R7-beside", bounds: LEAST },
     Case { name: "R7-raised-once", bounds: LEAST },
     Case { name: "R7-row-wins", bounds: LEAST },
+    Case { name: "R8-complete", bounds: TWO_FIELDS },
     Case { name: "R8-trusted", bounds: WIPED },
     Case { name: "R8-kept", bounds: LEAST },
     Case { name: "R11-ids", bounds: COUNTERS },
@@ -83,9 +87,12 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R14-incarnation", bounds: FAILOVER },
     Case { name: "R14-source", bounds: FAILOVER },
     Case { name: "R14-generation", bounds: FAILOVER },
+    Case { name: "R14-suspect", bounds: Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER } },
     Case { name: "R14-trusting", bounds: FAILOVER },
     Case { name: "R15-guess", bounds: COUNTERS },
+    Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
+    Case { name: "R15-settle-epoch", bounds: Bounds { writes: 1, workers: 2, ..PROBATION } },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
     Case { name: "H33-unasked", bounds: PROBATION },

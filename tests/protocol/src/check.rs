@@ -35,6 +35,6 @@ fn of_marks(world: &World) -> Option<String> {
 fn of_hash(world: &World) -> Option<String> {
     let read = world.read();
     let header = read.header.filter(|header| !header.suspect && world.is_ready())?;
-    let wrong = world.wrong(&read, &None)?;
+    let wrong = world.wrong(&read, header.complete, &None)?;
     Some(format!("the hash of {PARTITION} at version {} is believed and {wrong}", header.version))
 }

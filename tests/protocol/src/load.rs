@@ -82,7 +82,7 @@ fn look(world: &World, observed: Observed) -> Went {
 fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, String> {
     let present = world.present();
     Ok(match fill::fill(world.hot(), &present, PARTITION, load) {
-        Ok(Filled::Accepted(read)) => match world.wrong(&read, asked) {
+        Ok(Filled::Accepted(read)) => match world.wrong(&read, load.complete, asked) {
             Some(wrong) => return Err(format!("a load was believed and {wrong}")),
             None => Went::Brought(Arc::clone(load)),
         },

@@ -1,6 +1,8 @@
 //! Searches all interleavings of the protocol within bounds.
 
 use clap::Parser;
+#[cfg(debug_assertions)]
+use storage_protocol::cases::BROKEN;
 use storage_protocol::cases::{CASES, Case, DEEP};
 
 /// Searches all interleavings of the protocol within bounds.
@@ -9,6 +11,10 @@ struct Args {
     /// The searches of the tests within larger bounds
     #[arg(long)]
     deep: bool,
+    /// What the loss of each rule leads to
+    #[cfg(debug_assertions)]
+    #[arg(long)]
+    broken: bool,
     /// Only the searches whose names hold this
     #[arg(long, default_value = "")]
     case: String,
@@ -20,6 +26,13 @@ struct Args {
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
     let cases: &[Case] = if args.deep { DEEP } else { CASES };
+    #[cfg(debug_assertions)]
+    if args.broken {
+        for case in BROKEN.iter().filter(|case| case.name.contains(&args.case)) {
+            println!("{}: {}", case.name, storage_model::sabotage::breaking(case.name, || case.search(args.states)));
+        }
+        return std::process::ExitCode::SUCCESS;
+    }
     let mut failed = false;
     for case in cases.iter().filter(|case| case.name.contains(&args.case)) {
         let found = case.search(args.states);

@@ -111,8 +111,7 @@ impl World {
 
     /// What is wrong with an answer to somebody who reads now: it is not what was last written. A field that is missing says nothing
     /// unless all were asked for and found, or this one was.
-    pub(super) fn wrong(&self, read: &HotRead, asked: &Asked) -> Option<String> {
-        let complete = read.header.is_some_and(|header| header.complete);
+    pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
             let right = seen == truth || (seen.is_none() && !complete && asked.as_ref() != Some(field));
