@@ -23,7 +23,7 @@ impl RedisStore {
         let observed = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
             let seen: Observed = answer.and_then(observed)?;
             // ORDER: before the caller reads the hash, which is to be judged by what was observed.
-            self.guard.answered(*partition, seen.epoch);
+            self.answered(*partition, seen.epoch);
             Ok(seen)
         });
         super::hot_errors("observe", false, &partitions, observed)

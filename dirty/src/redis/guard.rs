@@ -28,8 +28,8 @@ struct Verified {
     generation: AtomicU64,
     /// The epoch of its record, or a later one that something was answered under.
     epoch: AtomicU64,
-    /// The incarnation that it was verified under, though it may have been adopted since. Held by whoever writes the others.
-    server: Mutex<u64>,
+    /// When the question was asked whose answer is known; held by whoever writes the others.
+    asked: Mutex<u64>,
 }
 
 impl Guard {
@@ -50,31 +50,31 @@ impl Guard {
         Epoch(self.entry(partition).map_or(0, |entry| entry.generation.load(Ordering::Acquire)))
     }
 
-    pub(super) fn set(&self, partition: Partition, incarnation: u64, record: Option<&PartitionRecord>) {
+    /// What was found by looking at the record; `asked` is the serial number of the question.
+    fn set(&self, partition: Partition, asked: u64, incarnation: u64, record: Option<&PartitionRecord>) {
         let Some(entry) = self.entry(partition) else { return };
-        let mut server = locked(&entry.server);
-        let epoch = record.map_or(0, |record| record.epoch.0);
-        if *server == incarnation && epoch < entry.epoch.load(Ordering::Acquire) {
-            return; // an answer that was overtaken
+        let mut last = locked(&entry.asked);
+        if asked < *last {
+            return; // something newer was learned meanwhile
         }
-        *server = incarnation;
-        entry.epoch.store(epoch, Ordering::Release);
+        *last = asked;
+        entry.epoch.store(record.map_or(0, |record| record.epoch.0), Ordering::Release);
         entry.generation.store(record.map_or(0, |record| record.generation.0), Ordering::Release);
         entry.incarnation.store(incarnation, Ordering::Release);
     }
 
-    /// Takes note of the epoch of an answer. A later one than was verified says that somebody has adopted the partition since, so its
-    /// record is looked at before anything more is read: hashes may have become suspect.
-    pub(super) fn answered(&self, partition: Partition, epoch: Epoch) {
+    /// Whether something was answered under a later epoch than the one verified: somebody has adopted the partition since.
+    fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
+        self.entry(partition).is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0) && !broken("R14-untold")
+    }
+
+    /// Has the record looked at before anything more is read: hashes may have become suspect.
+    fn forget(&self, partition: Partition, now: u64, epoch: Epoch) {
         let Some(entry) = self.entry(partition) else { return };
-        if epoch.0 <= entry.epoch.load(Ordering::Acquire) || broken("R14-untold") {
-            return;
-        }
-        let _alone = locked(&entry.server);
-        if epoch.0 > entry.epoch.load(Ordering::Acquire) {
-            entry.epoch.store(epoch.0, Ordering::Release);
-            entry.incarnation.store(0, Ordering::Release);
-        }
+        let mut last = locked(&entry.asked);
+        *last = now.max(*last);
+        entry.epoch.store(epoch.0, Ordering::Release);
+        entry.incarnation.store(0, Ordering::Release);
     }
 }
 
@@ -128,21 +128,34 @@ impl RedisStore {
         Under::Incarnation(self.router.common.number_of(&state.incarnation))
     }
 
-    /// Remembers that a partition's record belongs to this incarnation.
-    pub(super) fn verified(&self, partition: Partition, state: &PartitionState) {
-        self.guard.set(partition, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+    /// Remembers that a partition's record belongs to this incarnation. `asked` is the [`RedisStore::asking`] of the look at it.
+    pub(super) fn verified(&self, partition: Partition, asked: u64, state: &PartitionState) {
+        self.guard.set(partition, asked, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+    }
+
+    /// A number that tells the order of questions, to be taken before one is sent.
+    pub(super) fn asking(&self) -> u64 {
+        self.router.common.next_serial()
+    }
+
+    /// Takes note of the epoch that something was answered under.
+    pub(super) fn answered(&self, partition: Partition, epoch: Epoch) {
+        if self.guard.is_outdated(partition, epoch) {
+            self.guard.forget(partition, self.asking(), epoch);
+        }
     }
 
     /// Compares records with the servers that hold them; answers the partitions that can't be used, and why.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
         let commands: Vec<_> = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+        let asked = self.asking();
         let answers = self.router.send(&commands, false).await;
         let judged = partitions.iter().zip(answers).map(|(partition, answer)| (*partition, answer.and_then(state_of)));
         judged
             .filter_map(|(partition, state)| match state {
                 // Without a record there is nothing to be believed: the scripts refuse writes, and reads find nothing.
                 Ok(state) if state.record.is_none() || state.is_current() || broken("R14-unverified") => {
-                    self.verified(partition, &state);
+                    self.verified(partition, asked, &state);
                     None
                 }
                 // Trusted as it is: it is the connection that is older.

@@ -13,12 +13,13 @@ use crate::{Adopt, HotError, HotKind, Lock, MemoryUse, PartitionPeek, PartitionR
 impl RedisStore {
     pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
         let commands = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+        let asked = self.asking();
         let states = self.each("partition_states", partitions, commands, state_of).await;
         for (partition, state) in partitions.iter().zip(&states) {
             if let Ok(state) = state.as_ref()
                 && state.is_current()
             {
-                self.verified(*partition, state);
+                self.verified(*partition, asked, state);
             }
         }
         states
@@ -30,7 +31,7 @@ impl RedisStore {
         let adopted = self.each("adopt", &partitions, commands, reply::yes).await;
         for (adopt, adopted) in adopts.iter().zip(&adopted) {
             if *adopted == Ok(true) {
-                self.guard.answered(adopt.partition, adopt.epoch);
+                self.answered(adopt.partition, adopt.epoch);
             }
         }
         adopted
@@ -42,7 +43,7 @@ impl RedisStore {
         let trusted = self.one("trust", Some(partition), command, reply::yes).await?;
         if trusted {
             // ORDER: after the script, so that no write is sent that is not told apart.
-            self.verified(partition, seen);
+            self.verified(partition, self.asking(), seen);
         }
         Ok(trusted)
     }

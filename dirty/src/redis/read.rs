@@ -28,7 +28,7 @@ impl RedisStore {
             .map(|((read, partition), answer)| {
                 let read = judged(decode(&read.fields, answer?)?, self.guard.generation(*partition));
                 // A generation is the epoch that began it.
-                self.guard.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
+                self.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
                 Ok(read)
             });
         super::hot_errors("read", false, &partitions, decoded)

@@ -31,7 +31,7 @@ impl RedisStore {
         let decoded = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
             let mutated = answer.and_then(decode)?;
             if let Mutated::Load(observed) = &mutated {
-                self.guard.answered(*partition, observed.epoch);
+                self.answered(*partition, observed.epoch);
             }
             Ok(mutated)
         });

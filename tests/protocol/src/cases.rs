@@ -89,6 +89,7 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R14-generation", bounds: FAILOVER },
     Case { name: "R14-suspect", bounds: Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER } },
     Case { name: "R14-trusting", bounds: FAILOVER },
+    Case { name: "R14-untold", bounds: FAILOVER },
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },

@@ -70,7 +70,9 @@ fn look(world: &World, observed: Observed) -> Went {
         return Went::Brought(Arc::new(load_of(observed, Vec::new(), true)));
     }
     let read = world.read();
-    match read.header.filter(|header| header.complete && !header.suspect) {
+    // By what was observed, whatever the process knew before.
+    let believed = |suspect: bool| !suspect || broken("R14-untold");
+    match read.header.filter(|header| header.complete && believed(header.suspect)) {
         Some(header) => {
             let rows = read.cells.into_iter().map(|(field, cell)| (field, cell, header.version)).collect();
             Went::Brought(Arc::new(Load { owner: owner(), observed, rows, complete: true }))
