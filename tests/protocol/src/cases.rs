@@ -32,6 +32,7 @@ const REFUSED: Bounds = Bounds { writes: 2, refusals: 2, flushes: 1, ..LEAST };
 const REFUSED_TWICE: Bounds = Bounds { writes: 2, workers: 2, refusals: 2, reads: 0, ..LEAST };
 const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove], partial: true, ..LEAST };
 const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
+const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
 const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 2, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
@@ -87,13 +88,16 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R14-incarnation", bounds: FAILOVER },
     Case { name: "R14-source", bounds: FAILOVER },
     Case { name: "R14-generation", bounds: FAILOVER },
-    Case { name: "R14-suspect", bounds: Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER } },
+    Case { name: "R14-suspect", bounds: REWOUND_COUNTERS },
     Case { name: "R14-trusting", bounds: FAILOVER },
-    Case { name: "R14-untold", bounds: FAILOVER },
+    Case { name: "R14-untold", bounds: REWOUND_COUNTERS },
+    Case { name: "R14-unstamped", bounds: UNVERIFIED },
+    Case { name: "R14-hidden", bounds: UNVERIFIED },
+    Case { name: "R14-uncompared", bounds: UNVERIFIED },
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
-    Case { name: "R15-settle-epoch", bounds: Bounds { writes: 1, workers: 2, ..PROBATION } },
+    Case { name: "R15-settle-epoch", bounds: Bounds { writes: 1, workers: 2, crashes: 1, ..PROBATION } },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
     Case { name: "H33-unasked", bounds: PROBATION },
