@@ -73,7 +73,7 @@ pub fn mutate(
         keep(state, present, &mutation.owner, merged);
     }
     let plan = Plan { born: plan.born || is_new, ..plan };
-    let stamps = (unverified && !broken("R14-unstamped")).then(|| stamps(state, &record, mutation, &plan));
+    let stamps = unverified.then(|| stamps(state, &record, mutation, &plan));
     let reply = write(state, present, &record, mutation, plan, next);
     if stamps.is_some() {
         serve_unverified(state);

@@ -34,7 +34,7 @@ const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove
 const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
 const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
-const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 2, failovers: 1, unverified: true, reads: 0, ..LEAST };
+const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 3, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
 
 /// What fits a test: all of it holds.
@@ -56,6 +56,9 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Rules, and bounds within which the search finds what happens without them.
+///
+/// R5-older-error is none of them: an older error mark does harm only if a third landing of the field commits a value in between that is
+/// as old, after three refusals. That is too much for a search; the hot tier's suite has a test of it.
 pub const BROKEN: &[Case] = &[
     Case { name: "R1-unmarked", bounds: LEAST },
     Case { name: "R2-expires", bounds: LEAST },
@@ -72,7 +75,6 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R5-flush", bounds: FLUSH },
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
-    Case { name: "R5-older-error", bounds: Bounds { refusals: 3, flushes: 1, ..REFUSED_TWICE } },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
     Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
     Case { name: "R7-marker", bounds: LEAST },
@@ -91,13 +93,11 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R14-suspect", bounds: REWOUND_COUNTERS },
     Case { name: "R14-trusting", bounds: FAILOVER },
     Case { name: "R14-untold", bounds: REWOUND_COUNTERS },
-    Case { name: "R14-unstamped", bounds: UNVERIFIED },
     Case { name: "R14-hidden", bounds: UNVERIFIED },
-    Case { name: "R14-uncompared", bounds: UNVERIFIED },
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
-    Case { name: "R15-settle-epoch", bounds: Bounds { writes: 1, workers: 2, crashes: 1, ..PROBATION } },
+    Case { name: "R15-settle-epoch", bounds: Bounds { fields: 2, workers: 2, page: 1, ..PROBATION } },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
     Case { name: "H33-unasked", bounds: PROBATION },
