@@ -21,16 +21,12 @@ impl RedisStore {
         let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
         let commands = reads.iter().map(|read| self.read_command(&read.owner, &read.fields)).collect();
         let answers = self.send_verified(commands, &partitions).await;
-        let decoded = reads
-            .iter()
-            .zip(&partitions)
-            .zip(answers)
-            .map(|((read, partition), answer)| {
-                let read = judged(decode(&read.fields, answer?)?, self.guard.generation(*partition));
-                // A generation is the epoch that began it.
-                self.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
-                Ok(read)
-            });
+        let decoded = reads.iter().zip(&partitions).zip(answers).map(|((read, partition), answer)| {
+            let read = judged(decode(&read.fields, answer?)?, self.guard.generation(*partition));
+            // A generation is the epoch that began it.
+            self.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
+            Ok(read)
+        });
         super::hot_errors("read", false, &partitions, decoded)
     }
 

@@ -198,8 +198,7 @@ impl Engine {
         }
         let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default().max(collected.landed);
         let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
-        let settle =
-            Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks, rows, probation: false };
+        let settle = Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks, rows, probation: false };
         format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
     }
 

@@ -44,8 +44,7 @@ impl Tiers {
             Ok((loaded.into_iter().flat_map(|loaded| loaded.rows).collect(), false))
         };
         let FullLoad { load, read } = self.load_proved(owner, load).await?;
-        let mut cells: BTreeMap<Field, Cell> =
-            load.rows.into_iter().map(|(field, cell, _)| (field, cell)).collect();
+        let mut cells: BTreeMap<Field, Cell> = load.rows.into_iter().map(|(field, cell, _)| (field, cell)).collect();
         cells.extend(read.cells);
         Ok(HotRead { header: read.header, cells: cells.into_iter().collect() })
     }
