@@ -57,8 +57,10 @@ pub const CASES: &[Case] = &[
 
 /// Rules, and bounds within which the search finds what happens without them.
 ///
-/// R5-older-error is none of them: an older error mark does harm only if a third landing of the field commits a value in between that is
-/// as old, after three refusals. That is too much for a search; the hot tier's suite has a test of it.
+/// Two have none within bounds that can be searched; the hot tier's suite guards them. R5-older-error: an older error mark does harm
+/// only if a third landing of the field commits a value in between that is as old, after three refusals. R15-settle-epoch: a
+/// settle of an earlier epoch raises `landed` with it, mostly above what a database that forgot still has, which the next look finds;
+/// so it does harm only beside a commit of another field that outlived the crash.
 pub const BROKEN: &[Case] = &[
     Case { name: "R1-unmarked", bounds: LEAST },
     Case { name: "R2-expires", bounds: LEAST },
@@ -97,7 +99,6 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
-    Case { name: "R15-settle-epoch", bounds: Bounds { fields: 2, workers: 2, page: 1, ..PROBATION } },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
     Case { name: "H33-unasked", bounds: PROBATION },
