@@ -17,7 +17,7 @@ use super::step::{LandTo, Step, What, When};
 use super::{FIELDS, OWNERS, change, histories, runtime};
 
 prop_state_machine! {
-    #![proptest_config(histories(120))]
+    #![proptest_config(histories(300))]
     #[test]
     fn memory_and_redis_answer_alike(sequential 1..40 => Pair);
 }
