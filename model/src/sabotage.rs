@@ -63,6 +63,7 @@ pub const SWITCHES: &[&str] = &[
     "R12-unleased",
     "R13-denied",
     "R13-unread",
+    "R13-evicted",
     "R14-fence",
     "R14-incarnation",
     "R14-unverified",
