@@ -23,7 +23,7 @@ pub struct Applied {
 impl Applied {
     /// Reads a script that ran; none if it applied no mutation.
     pub fn read(executed: &Executed<'_>) -> Option<Self> {
-        let Executed { source, keys, argv, writes, reply } = executed;
+        let Executed { source, keys, argv, writes, reply, .. } = executed;
         let name = script(source);
         let Reply::Bulk(reply) = reply else { return None };
         if *writes == 0 || !matches!(name, "update" | "mutate") {

@@ -8,10 +8,12 @@ use storage_sql::Batch;
 
 use super::applied::Applied;
 use super::line::{Line, State};
-use super::slot::Slot;
+use super::marks;
+use super::slot::{Change, Slot};
 use crate::sim::chance::Chance;
 use crate::sim::database::tables::Tables;
 use crate::sim::database::{Commits, Database};
+use crate::sim::point::script;
 use crate::sim::redis::{Executed, Watch};
 
 /// Fields that are always set together.
@@ -36,6 +38,8 @@ pub struct Kept {
 pub(super) struct Told {
     /// The version of the last mutation that was applied and not lost.
     pub(super) version: u64,
+    /// Whether Redis came back older since: then nobody knows which version the owner has until it is written again.
+    rewound: bool,
     /// The greatest version that anybody was told of.
     pub(super) seen: u64,
     pub(super) fields: BTreeMap<String, Line>,
@@ -52,6 +56,8 @@ pub(super) struct Book {
     pub(super) denied: BTreeSet<Vec<u8>>,
     /// How often Redis came back older.
     pub(super) era: u64,
+    /// How often the database forgot what it had committed.
+    pub(super) forgets: u64,
     pub(super) counts: Counts,
     violation: Option<String>,
     /// The highest version that has landed of each owner.
@@ -120,7 +126,8 @@ impl Book {
             return;
         }
         let before = std::mem::replace(&mut told.version, *version);
-        if wanted.is_some_and(|wanted| wanted != before.max(landed)) {
+        let rewound = std::mem::take(&mut told.rewound);
+        if wanted.is_some_and(|wanted| wanted != before.max(landed) && !rewound) {
             self.fail(owner, &format!("V6: applied at version {version} if it had version {wanted:?}, though it had {before}"));
             return;
         }
@@ -145,13 +152,11 @@ impl Book {
         if !line.lands(version, &slot) {
             self.fail(&owner, &format!("V2: the row of {} at version {version} holds {slot:?}", row.field));
         }
-        let [left, right] = PAIR.map(|field| {
-            let kept = tables.owner(&row.owner)?.iter().find(|(name, _)| name.as_str() == field);
-            kept.map(|(_, kept)| kept.cell.clone())
-        });
+        let [left, right] =
+            PAIR.map(|field| tables.owner(&row.owner)?.iter().find(|(name, _)| name.as_str() == field).map(|(_, kept)| kept));
         // R16 ends where a row of the owner is refused.
         if left != right && !self.told(&owner).fields.contains_key("poison") {
-            self.fail(&owner, &format!("R16: rows that are always written together hold {left:?} and {right:?}"));
+            self.fail(&owner, &format!("R16: rows that are always written together are {left:?} and {right:?}"));
         }
     }
 }
@@ -215,6 +220,7 @@ impl History {
             let landed = landed.get(name).copied().unwrap_or_default();
             told.version = version.max(landed);
             told.seen = landed;
+            told.rewound = true;
             for (field, line) in &mut told.fields {
                 let named = owner_of(name).zip(Field::new(field).ok());
                 let row = named.and_then(|(owner, field)| database.tables(|tables| tables.row(&owner, &field).cloned()));
@@ -227,6 +233,11 @@ impl History {
             told.events
                 .push(format!("{:10.3}  Redis came back older, with version {version}", self.chance.elapsed().as_secs_f64()));
         }
+    }
+
+    /// The database forgets what it committed last.
+    pub fn forget(&self) {
+        self.state().forgets += 1;
     }
 
     /// V2: an owner's rows are its last state. Answers whether something of it is wrong.
@@ -287,6 +298,15 @@ impl Watch for History {
             let Applied { owner, version, changes, .. } = &applied;
             self.note(owner, || format!("applied at version {version}: {}", words(changes)));
             self.state().apply(&applied);
+            let purges = changes.iter().any(|(_, change)| *change == Change::Purge);
+            if purges && marks::born(executed.data, owner).is_some_and(|born| born + 1 < *version) {
+                self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
+            }
+        }
+        if matches!(script(executed.source), "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict")
+            && let Some((owner, wrong)) = marks::check(executed.data, None)
+        {
+            self.fail(&owner, &wrong);
         }
     }
 }
@@ -301,6 +321,6 @@ impl Commits for History {
     }
 }
 
-fn words(changes: &[(String, super::slot::Change)]) -> String {
+fn words(changes: &[(String, Change)]) -> String {
     changes.iter().map(|(field, change)| format!("{field} {change:?}")).collect::<Vec<_>>().join(", ")
 }

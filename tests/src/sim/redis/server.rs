@@ -33,6 +33,8 @@ pub struct Executed<'a> {
     pub writes: usize,
     /// What it answered.
     pub reply: &'a Reply,
+    /// What the server holds after it.
+    pub data: &'a Data,
 }
 
 /// A model of one redis-server. Share it behind an `Arc`.
@@ -109,7 +111,7 @@ impl Server {
         }
         let Ran { reply, writes } = script::run(&mut state.data, &sha, &script, keys, argv);
         if let Some(watch) = &self.watch {
-            watch.executed(&Executed { source: &source, keys, argv, writes, reply: &reply });
+            watch.executed(&Executed { source: &source, keys, argv, writes, reply: &reply, data: &state.data });
         }
         reply
     }
