@@ -49,13 +49,16 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match &args.broken {
         Some(switch) if !cfg!(feature = "sabotage") => {
-            eprintln!("error: {switch} can be broken only in a build with the feature `sabotage`; see scripts/sabotage --simulator");
+            eprintln!(
+                "error: {switch} can be broken only in a build with the feature `sabotage`; see scripts/sabotage --simulator"
+            );
             ExitCode::from(2)
         }
         // The rules of a process are broken as it starts.
         Some(switch) if std::env::var_os("STORAGE_SABOTAGE").is_none() => {
             let program = std::env::current_exe().map(Command::new);
-            let again = program.and_then(|mut again| again.args(std::env::args_os().skip(1)).env("STORAGE_SABOTAGE", switch).status());
+            let again =
+                program.and_then(|mut again| again.args(std::env::args_os().skip(1)).env("STORAGE_SABOTAGE", switch).status());
             match again.map(|status| status.code()) {
                 Ok(Some(0)) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,

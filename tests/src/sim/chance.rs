@@ -127,7 +127,9 @@ impl Chance {
         };
         let slowness = slowness * if is_focus { u64::from(FOCUS) } else { 1 };
         match if delay_max == 0 { 0 } else { self.below(2 * delay_max) } {
-            long if long > delay_max => sleep(Duration::from_millis((long - delay_max) * slowness.min(LONGEST / delay_max))).await,
+            long if long > delay_max => {
+                sleep(Duration::from_millis((long - delay_max) * slowness.min(LONGEST / delay_max))).await
+            }
             0 => {}
             _ => tokio::task::yield_now().await,
         }

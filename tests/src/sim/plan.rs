@@ -38,7 +38,7 @@ const LOCAL: &[(Fault, u32)] = &[
     (Fault::StatementLost, 10_000),
     (Fault::CommitUnknown, 80_000),
     (Fault::DatabaseSlow, 10_000),
-    (Fault::RowsLate, 50_000),
+    (Fault::RowsLate, 100_000),
 ];
 
 /// Faults that come from outside, at some time.
@@ -63,10 +63,32 @@ const GLOBAL: &[Fault] = &[
     Fault::RowRefused,
 ];
 
-/// Points where faults and delays may come most.
+/// Points where faults and delays may come most. Those are named twice where most may happen behind somebody's back: between what was
+/// read and what is done with it.
 const FOCUSES: &[&str] = &[
-    "update", "mutate", "observe", "fill", "snapshot", "settle", "park", "check_part", "scan", "read", "lock", "renew", "adopt", "load",
-    "versions", "fence", "upsert", "commit",
+    "update",
+    "mutate",
+    "observe",
+    "fill",
+    "fill",
+    "snapshot",
+    "settle",
+    "settle",
+    "park",
+    "check_part",
+    "check_part",
+    "scan",
+    "read",
+    "lock",
+    "renew",
+    "adopt",
+    "load",
+    "load",
+    "load",
+    "versions",
+    "fence",
+    "upsert",
+    "commit",
 ];
 
 /// What a seed plays.

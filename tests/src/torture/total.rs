@@ -145,7 +145,10 @@ mod tests {
 
     #[test]
     fn totals_sum_what_runs_did_and_name_the_bad_ones() {
-        let runs = vec![run(1, &[("worker-kill", 2), ("db-kill", 1), ("hot-cut", 4)], ""), run(2, &[("worker-kill", 1)], r#"{"check": "V2"}"#)];
+        let runs = vec![
+            run(1, &[("worker-kill", 2), ("db-kill", 1), ("hot-cut", 4)], ""),
+            run(2, &[("worker-kill", 1)], r#"{"check": "V2"}"#),
+        ];
         let page = Totals(runs).to_string();
         assert!(page.contains("\n| 2 | 1 | 20 | 12 | 2 | 6 | 8 | 4 | 1.5 s |\n"), "{page}");
         assert!(page.contains("killed: landing worker 3, database 1."), "{page}");

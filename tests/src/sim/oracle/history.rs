@@ -13,7 +13,6 @@ use super::slot::{Change, Slot};
 use crate::sim::chance::Chance;
 use crate::sim::database::tables::Tables;
 use crate::sim::database::{Commits, Database};
-use crate::sim::point::script;
 use crate::sim::redis::{Executed, Watch};
 
 /// Fields that are always set together.
@@ -303,7 +302,7 @@ impl Watch for History {
                 self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
             }
         }
-        if matches!(script(executed.source), "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict")
+        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict")
             && let Some((owner, wrong)) = marks::check(executed.data, None)
         {
             self.fail(&owner, &wrong);
