@@ -9,7 +9,6 @@ use tokio::time::sleep;
 use super::database::server::Ails;
 use super::fault::Fault;
 use super::oracle::history::Kept;
-use super::oracle::marks;
 use super::play::Games;
 use super::redis::data::Data;
 use super::world::{Worker, World};
@@ -58,15 +57,9 @@ impl Nemesis {
         }
     }
 
-    /// Checks marks, at this moment.
+    /// Checks what Redis holds, at this moment.
     pub fn look(&self) {
-        let Self { world, .. } = self;
-        let data = world.redis.copy();
-        let rewound = world.plan.has(Fault::RedisRewinds) || world.plan.has(Fault::RedisWiped);
-        let wrong = world.database.tables(|tables| marks::check(&data, (!rewound).then_some(tables)));
-        if let Some((owner, what)) = wrong {
-            world.history.fail(&owner, &what);
-        }
+        self.world.history.look(&self.world.redis.copy());
     }
 
     async fn strike(&self, fault: Fault, healing: &mut JoinSet<()>) {

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
-use super::oracle::history::PAIR;
+use super::oracle::book::PAIR;
 use super::plan::Operation;
 use super::process::Process;
 use super::world::{Game, World};

@@ -9,7 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
 use super::nemesis::Nemesis;
-use super::oracle::history::{Counts, owner_of};
+use super::oracle::book::Counts;
+use super::oracle::history::owner_of;
 use super::play::{Games, Player};
 use super::process::Process;
 use super::world::{Worker, World};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::chance::Hits;
 use super::fault::Fault;
-use super::oracle::history::Counts;
+use super::oracle::book::Counts;
 use super::run::Report;
 
 /// From seed 0 on, so many plan each fault for certain three times over: with all of them played, a fault that never hit does not work.

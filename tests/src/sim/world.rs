@@ -18,6 +18,7 @@ use super::chance::Chance;
 use super::clock::SkewedClock;
 use super::database::transaction::Way;
 use super::database::{Database, ModelStore};
+use super::fault::Fault;
 use super::network::Link;
 use super::oracle::History;
 use super::plan::Plan;
@@ -70,6 +71,9 @@ impl World {
         let redis = Server::new(clock.clone(), Some(history.clone()));
         let database = Database::new(Some(history.clone()));
         database.durable_after(plan.probation);
+        if !plan.has(Fault::RedisRewinds) && !plan.has(Fault::RedisWiped) {
+            history.compare_with(&database);
+        }
         Arc::new(Self { plan, chance, clock, redis, database, history })
     }
 

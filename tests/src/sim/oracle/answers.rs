@@ -2,7 +2,8 @@
 
 use storage_model::{Field, Outcome, Version};
 
-use super::history::{Book, History, owner_of};
+use super::book::Book;
+use super::history::{History, owner_of};
 use crate::sim::database::Database;
 
 /// What was known of an owner when a call began.
