@@ -163,7 +163,7 @@ impl Plan {
             workers: size(1, 3),
             players: count(2, 5),
             operations_each: count(10, 30) * if pause_max < 50 { 2 } else { 1 },
-            owners: count(1, 4),
+            owners: *chance.one(&[count(1, 2), count(1, 4), count(4, 12)]),
             moves_on: *chance.one(&[0, 0, 1, 5]),
             texts: size(1, 2),
             counters: size(1, 2),
@@ -181,7 +181,7 @@ impl Plan {
             operations: weighed(chance),
             weather,
             global,
-            calm_max: *chance.one(&[100, 400, 1_500]),
+            calm_max: *chance.one(&[200, 1_000, 4_000]),
         }
     }
 
