@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use storage_sql::conformance::{Backend, Harness, faults, fences, reads, rows};
 use storage_sql::{ColdOptions, ColdStore};
-use storage_tests::sim::chance::Chance;
+use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::tables::Tables;
 use storage_tests::sim::database::transaction::Way;
 use storage_tests::sim::database::{Database, ModelStore};
@@ -38,7 +38,7 @@ impl Backend for Modelled {
 fn modelled() -> Harness {
     let database = Database::new(None);
     let chance = Chance::new(0, false);
-    chance.plan(8, [].into());
+    chance.turn(Weather { delay_max: 8, ..Weather::default() });
     let way = Way { database: database.clone(), chance, process: Arc::new(Process::default()) };
     let store: Arc<dyn ColdStore> = Arc::new(ModelStore::new(way));
     let id = database.tables(Tables::database);

@@ -7,7 +7,7 @@ use storage_tests::torture::args::{Args, Topology};
 use storage_tests::torture::run;
 
 async fn torture(topology: Topology, seed: u64, seconds: u64) -> Result<()> {
-    let args = Args { seed, seconds, faults: "all".to_owned(), topology, json: None, line: None, keep: None };
+    let args = Args { seed, seconds, faults: "all".to_owned(), topology, json: None, keep: None };
     let report = run(&args, Path::new(env!("CARGO_BIN_EXE_torture"))).await?;
     println!("{report}");
     assert!(report.is_good(), "see above");

@@ -1,7 +1,7 @@
 //! Runs seeds of the simulator. Ends with 1 if anything is wrong in one of them, or if a fault never hit anything.
 
 use std::ops::Range;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use storage_tests::sim::run::run;
 use storage_tests::sim::summary::Summary;
 
 /// Plays seeds of the simulator: the real code on simulated time, over models of Redis and of the database.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 struct Args {
     /// Play this seed alone.
     #[arg(long, conflicts_with_all = ["seeds", "count"])]
@@ -31,6 +31,12 @@ struct Args {
     /// End at the first seed in which something is wrong.
     #[arg(long)]
     first: bool,
+    /// Print what all seeds did together as a part of a page in Markdown.
+    #[arg(long)]
+    markdown: bool,
+    /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. In a build with the feature `sabotage`.
+    #[arg(long, value_name = "SWITCH", conflicts_with_all = ["markdown", "trace"])]
+    broken: Option<String>,
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -40,7 +46,31 @@ fn range(text: &str) -> Result<Range<u64>, String> {
 }
 
 fn main() -> ExitCode {
-    let Args { seed, seeds, count, jobs, trace, first } = Args::parse();
+    let args = Args::parse();
+    match &args.broken {
+        Some(switch) if !cfg!(feature = "sabotage") => {
+            eprintln!(
+                "error: {switch} can be broken only in a build with the feature `sabotage`; see scripts/sabotage --simulator"
+            );
+            ExitCode::from(2)
+        }
+        // The rules of a process are broken as it starts.
+        Some(switch) if std::env::var_os("STORAGE_SABOTAGE").is_none() => {
+            let program = std::env::current_exe().map(Command::new);
+            let again =
+                program.and_then(|mut again| again.args(std::env::args_os().skip(1)).env("STORAGE_SABOTAGE", switch).status());
+            match again.map(|status| status.code()) {
+                Ok(Some(0)) => ExitCode::SUCCESS,
+                _ => ExitCode::FAILURE,
+            }
+        }
+        _ => play(&args),
+    }
+}
+
+fn play(args: &Args) -> ExitCode {
+    let Args { seed, seeds, count, jobs, trace, first, markdown, broken } = args.clone();
+    let first = first || broken.is_some();
     let seeds = seed.map(|seed| seed..seed + 1).or(seeds).unwrap_or(0..count);
     let begun = Instant::now();
     let next = AtomicU64::new(seeds.start);
@@ -68,16 +98,39 @@ fn main() -> ExitCode {
             }
         }
     });
-    print!("{all}");
-    for (seed, violation) in &all.violations {
-        println!(
-            "\nseed {seed}: {violation}\nrepeat it with: cargo run --release -p storage-tests --bin simulate -- --seed {seed} --trace"
-        );
+    if let Some(switch) = broken {
+        return found(&switch, &all, panicked);
     }
-    println!("{}; {} with violations", all.rate(begun.elapsed()), all.violations.len());
+    if markdown {
+        print!("{}", all.markdown());
+    } else {
+        print!("{all}");
+    }
+    if !markdown {
+        for (seed, violation) in &all.violations {
+            println!(
+                "\nseed {seed}: {violation}\nrepeat it with: cargo run --release -p storage-tests --bin simulate -- --seed {seed} --trace"
+            );
+        }
+        println!("{}; {} with violations", all.rate(begun.elapsed()), all.violations.len());
+    }
     let unhit = all.unhit();
     if !unhit.is_empty() {
         println!("faults that never hit anything: {unhit:?}");
     }
     if all.violations.is_empty() && unhit.is_empty() && !panicked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Whether a broken rule was found, and by what.
+fn found(switch: &str, all: &Summary, panicked: bool) -> ExitCode {
+    match all.violations.first_key_value() {
+        _ if panicked => println!("| `{switch}` | {} | a panic |", all.seeds),
+        Some((seed, violation)) => {
+            let line = violation.lines().next().unwrap_or_default();
+            let (_, what) = line.split_once(": ").unwrap_or(("", line));
+            println!("| `{switch}` | {} | seed {seed}: {what} |", all.seeds);
+        }
+        None => println!("| `{switch}` | {} | not found |", all.seeds),
+    }
+    if all.violations.is_empty() || panicked { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -1,11 +1,13 @@
 //! Tries to make the storage lose or regress data, and says whether it did.
 
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use storage_tests::torture::args::Args;
 use storage_tests::torture::play::GameArgs;
+use storage_tests::torture::total::{Run, Totals};
 use storage_tests::torture::{play, run};
 
 #[derive(Debug, Parser)]
@@ -22,6 +24,8 @@ struct Cli {
 enum Role {
     #[command(hide = true)]
     Game(GameArgs),
+    /// Prints what many runs found together, from the files that they wrote with --json.
+    Total { files: Vec<PathBuf> },
     #[command(hide = true, disable_help_flag = true)]
     Worker {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
             let name = std::iter::once("landing-worker".to_owned());
             landing_worker::main(landing_worker::Cli::parse_from(name.chain(args)))
         }
+        Cli { role: Some(Role::Total { files }), .. } => outcome(total(&files).map(|()| true)),
         Cli { role: Some(Role::Game(args)), .. } => outcome(block_on(play::play(args)).map(|()| true)),
         Cli { args: Some(args), .. } => outcome(block_on(async {
             let report = run(&args, &std::env::current_exe()?).await?;
@@ -48,6 +53,12 @@ fn main() -> ExitCode {
         })),
         Cli { args: None, .. } => outcome(Err(anyhow::anyhow!("--seed is missing; see --help"))),
     }
+}
+
+fn total(files: &[PathBuf]) -> anyhow::Result<()> {
+    let runs = files.iter().map(|file| Run::read(file)).collect::<anyhow::Result<_>>()?;
+    print!("{}", Totals(runs));
+    Ok(())
 }
 
 fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

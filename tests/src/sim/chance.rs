@@ -26,15 +26,30 @@ pub struct Chance {
 #[derive(Debug)]
 struct State {
     random: StdRng,
-    /// The faults that may happen, and at how many of a million points each does.
-    faults: BTreeMap<Fault, u32>,
-    /// The most that anything takes, milliseconds.
-    delay_max: u64,
+    weather: Weather,
     hits: Hits,
     under_way: BTreeMap<&'static str, u32>,
     events: u64,
     trace: u64,
 }
+
+/// What makes a seed unlike others: how long things take, which faults there are, and where they come most.
+#[derive(Debug, Clone, Default)]
+pub struct Weather {
+    /// The most that anything takes by itself, milliseconds.
+    pub delay_max: u64,
+    /// The faults that may happen, and at how many of a million points each does.
+    pub faults: BTreeMap<Fault, u32>,
+    /// The point where they come so much more often, and everything takes so much longer.
+    pub focus: Option<&'static str>,
+}
+
+/// How much more often faults come at the focus, and how much longer things take there.
+const FOCUS: u32 = 15;
+/// At most so many of a million points are hit by one fault, so that things go on.
+const FAULT_MAX: u32 = 400_000;
+/// The longest that anything takes by itself, milliseconds: less than what is taken for no answer.
+const LONGEST: u64 = 400;
 
 /// Something that is under way, until this is dropped.
 #[derive(Debug)]
@@ -52,13 +67,12 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Chance {
-    /// Chance from this seed; nothing happens until [`Chance::plan`].
+    /// Chance from this seed; nothing happens until [`Chance::turn`].
     #[must_use]
     pub fn new(seed: u64, prints: bool) -> Arc<Self> {
         let state = State {
             random: StdRng::seed_from_u64(seed),
-            faults: BTreeMap::new(),
-            delay_max: 0,
+            weather: Weather::default(),
             hits: Hits::new(),
             under_way: BTreeMap::new(),
             events: 0,
@@ -71,11 +85,9 @@ impl Chance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on things take up to so many milliseconds, and these faults happen at so many of a million points.
-    pub fn plan(&self, delay_max: u64, faults: BTreeMap<Fault, u32>) {
-        let mut state = self.state();
-        state.delay_max = delay_max;
-        state.faults = faults;
+    /// From now on this is the weather.
+    pub fn turn(&self, weather: Weather) {
+        self.state().weather = weather;
     }
 
     /// How much time has passed.
@@ -107,11 +119,17 @@ impl Chance {
         Duration::from_millis(from + self.below(to.saturating_sub(from).saturating_add(1)))
     }
 
-    /// Lets others go first, for as long as chance has it.
-    pub async fn delay(&self) {
-        let delay_max = self.state().delay_max;
+    /// Lets others go first, for as long as chance has it; for so many times as long in a process that is slow.
+    pub async fn delay(&self, point: &'static str, slowness: u64) {
+        let (delay_max, is_focus) = {
+            let Weather { delay_max, focus, .. } = self.state().weather;
+            (delay_max, focus == Some(point))
+        };
+        let slowness = slowness * if is_focus { u64::from(FOCUS) } else { 1 };
         match if delay_max == 0 { 0 } else { self.below(2 * delay_max) } {
-            long if long > delay_max => sleep(Duration::from_millis(long - delay_max)).await,
+            long if long > delay_max => {
+                sleep(Duration::from_millis((long - delay_max) * slowness.min(LONGEST / delay_max))).await
+            }
             0 => {}
             _ => tokio::task::yield_now().await,
         }
@@ -120,11 +138,12 @@ impl Chance {
     /// Which of these faults happens here, if any.
     pub fn fault(&self, point: &'static str, of: &[Fault]) -> Option<Fault> {
         let chances: Vec<(Fault, u32)> = {
-            let state = self.state();
-            if state.faults.is_empty() {
+            let Weather { faults, focus, .. } = &self.state().weather;
+            if faults.is_empty() {
                 return None;
             }
-            of.iter().filter_map(|fault| Some((*fault, *state.faults.get(fault)?))).collect()
+            let times = if *focus == Some(point) { FOCUS } else { 1 };
+            of.iter().filter_map(|fault| Some((*fault, (faults.get(fault)? * times).min(FAULT_MAX)))).collect()
         };
         let mut drawn = self.below(1_000_000);
         for (fault, chance) in chances {

@@ -64,6 +64,10 @@ faults! {
     CommitUnknown
     /// The database is slow.
     DatabaseSlow
+    /// What was read from the database comes late.
+    RowsLate
+    /// The database restarts without what it committed last.
+    DatabaseForgets
     /// The database takes no writes for some time.
     ReadOnly
     /// The database is away for some time.

@@ -9,7 +9,6 @@ use tokio::time::sleep;
 use super::database::server::Ails;
 use super::fault::Fault;
 use super::oracle::history::Kept;
-use super::oracle::marks;
 use super::play::Games;
 use super::redis::data::Data;
 use super::world::{Worker, World};
@@ -58,15 +57,9 @@ impl Nemesis {
         }
     }
 
-    /// Checks marks, at this moment.
+    /// Checks what Redis holds, at this moment.
     pub fn look(&self) {
-        let Self { world, .. } = self;
-        let data = world.redis.copy();
-        let rewound = world.plan.has(Fault::RedisRewinds) || world.plan.has(Fault::RedisWiped);
-        let wrong = world.database.tables(|tables| marks::check(&data, (!rewound).then_some(tables)));
-        if let Some((owner, what)) = wrong {
-            world.history.fail(&owner, &what);
-        }
+        self.world.history.look(&self.world.redis.copy());
     }
 
     async fn strike(&self, fault: Fault, healing: &mut JoinSet<()>) {
@@ -121,6 +114,10 @@ impl Nemesis {
             }
             Fault::ReadOnly => self.ail(healing, chance.millis(50, 3_000), |ails, ill| ails.read_only = ill),
             Fault::RowRefused => self.ail(healing, chance.millis(50, 4_000), |ails, ill| ails.refuses = ill),
+            Fault::DatabaseForgets => {
+                world.history.forget();
+                world.database.forget(|commits| usize::try_from(chance.below(commits as u64 + 1)).unwrap_or_default());
+            }
             Fault::DatabaseAway => {
                 world.database.break_connections();
                 self.ail(healing, chance.millis(0, 3_000), |ails, ill| ails.away = ill);
@@ -212,8 +209,12 @@ impl Nemesis {
         world.redis.process.resume();
         world.redis.change(|data| data.full = false);
         world.database.ail(|ails| *ails = Ails::default());
-        locked(&self.workers).iter().for_each(|worker| worker.process.resume());
-        locked(&self.games).iter().for_each(|game| game.process.resume());
+        let workers = locked(&self.workers).iter().map(|worker| worker.process.clone()).collect::<Vec<_>>();
+        let games = locked(&self.games).iter().map(|game| game.process.clone()).collect::<Vec<_>>();
+        for process in workers.iter().chain(&games) {
+            process.resume();
+            process.hurry();
+        }
         // What ends by a clock that was ahead ends when the right time gets there.
         let (now, most) = *locked(&self.skew);
         self.turn(most - now);

@@ -35,7 +35,7 @@ pub struct Link {
 impl Dial for Link {
     async fn dial(&self, _: &str) -> io::Result<Box<dyn Stream>> {
         self.process.runs().await;
-        self.chance.delay().await;
+        self.chance.delay("connect", self.process.slowness()).await;
         if *self.server.lives().borrow() % 2 == 1 {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
@@ -79,7 +79,7 @@ impl Link {
         }
         let _under_way = self.chance.begin(point);
         let fault = self.chance.fault(point, LINK);
-        self.chance.delay().await;
+        self.chance.delay(point, self.process.slowness()).await;
         match fault {
             Some(Fault::RequestLost) => return None,
             Some(Fault::RequestLate) => sleep(self.late()).await,
@@ -97,7 +97,7 @@ impl Link {
         match fault {
             Some(Fault::ReplyLost) => return None,
             Some(Fault::ReplyLate) => sleep(self.late()).await,
-            _ => self.chance.delay().await,
+            _ => self.chance.delay(point, self.process.slowness()).await,
         }
         (*self.server.lives().borrow() == life).then_some(reply)
     }

@@ -1,10 +1,10 @@
 //! What one seed plays: sizes, operations and faults. Each seed leaves out a random half of both, since some bugs show only where others do
-//! not happen ("swarm testing", Groce and others, 2012).
+//! not happen ("swarm testing", Groce and others, 2012); what it keeps has weights of its own, and faults and delays a point where they
+//! come most. One fault is in the plan for certain, each in its turn, so that as many seeds as there are faults plan all of them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::chance::Chance;
+use super::chance::{Chance, Weather};
 use super::fault::Fault;
 
 macro_rules! operations {
@@ -22,7 +22,8 @@ macro_rules! operations {
 }
 
 operations! {
-    Update UpdatePair UpdateIfVersion UpdateIfAbsent UpdateLanded Incr IncrTwo Remove Restore Purge Get GetAll Flush Evict Names
+    Update UpdatePair UpdateAll UpdateIfVersion UpdateIfAbsent UpdateLanded Incr IncrLarge IncrTwo Remove RemovePair Restore RestorePair
+    Purge PurgePair Get GetAll Flush Evict Names
 }
 
 /// Faults of single requests and statements, with their chance in a million.
@@ -37,6 +38,7 @@ const LOCAL: &[(Fault, u32)] = &[
     (Fault::StatementLost, 10_000),
     (Fault::CommitUnknown, 80_000),
     (Fault::DatabaseSlow, 10_000),
+    (Fault::RowsLate, 100_000),
 ];
 
 /// Faults that come from outside, at some time.
@@ -57,7 +59,36 @@ const GLOBAL: &[Fault] = &[
     Fault::GameStopped,
     Fault::ReadOnly,
     Fault::DatabaseAway,
+    Fault::DatabaseForgets,
     Fault::RowRefused,
+];
+
+/// Points where faults and delays may come most. Those are named twice where most may happen behind somebody's back: between what was
+/// read and what is done with it.
+const FOCUSES: &[&str] = &[
+    "update",
+    "mutate",
+    "observe",
+    "fill",
+    "fill",
+    "snapshot",
+    "settle",
+    "settle",
+    "park",
+    "check_part",
+    "check_part",
+    "scan",
+    "read",
+    "lock",
+    "renew",
+    "adopt",
+    "load",
+    "load",
+    "load",
+    "versions",
+    "fence",
+    "upsert",
+    "commit",
 ];
 
 /// What a seed plays.
@@ -71,12 +102,18 @@ pub struct Plan {
     pub players: u64,
     /// Operations of each player.
     pub operations_each: u64,
-    /// Owners that they share.
+    /// Owners that they share at a time.
     pub owners: u64,
+    /// After so many turns of a player its owners move on by one; never if it is 0.
+    pub moves_on: u64,
+    /// Texts, and counters, that each owner has.
+    pub texts: usize,
+    /// As above.
+    pub counters: usize,
     /// Partitions.
     pub partitions: u32,
-    /// The longest that anything takes by itself, milliseconds.
-    pub delay_max: u64,
+    /// How many times as long as others a process takes for everything; one of these.
+    pub slowness: &'static [u64],
     /// The longest that a player waits between two operations, milliseconds.
     pub pause_max: u64,
     /// How long landed data stays.
@@ -91,10 +128,12 @@ pub struct Plan {
     pub load_rows_max: u32,
     /// How long a write is repeated.
     pub deadline: Duration,
-    /// What players do.
+    /// How long landed marks stay on probation; zero if they don't.
+    pub probation: Duration,
+    /// What players do, each operation as often as its weight.
     pub operations: Vec<Operation>,
-    /// What befalls single requests and statements.
-    pub local: BTreeMap<Fault, u32>,
+    /// How long things take, and what befalls single requests and statements.
+    pub weather: Weather,
     /// What comes from outside.
     pub global: Vec<Fault>,
     /// The longest time between two faults from outside, milliseconds.
@@ -102,49 +141,70 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Draws a plan.
+    /// Draws the plan of a seed.
     #[must_use]
-    pub fn draw(chance: &Chance) -> Self {
+    pub fn draw(seed: u64, chance: &Chance) -> Self {
         let count = |from: u64, to: u64| from + chance.below(to - from + 1);
         let size = |from: u64, to: u64| usize::try_from(count(from, to)).unwrap_or(usize::MAX);
-        let half = || chance.below(2) == 0;
-        let mut operations: Vec<Operation> = Operation::ALL.iter().copied().filter(|_| half()).collect();
-        operations.extend([Operation::Update, Operation::Get]);
+        let certain = Fault::ALL.iter().copied().cycle().nth(usize::try_from(seed % 1_000).unwrap_or_default());
+        let is_in = |fault: &Fault| certain == Some(*fault) || chance.below(2) == 0;
+        let global = possible(GLOBAL.iter().copied().filter(is_in).collect(), certain);
         let rate = *chance.one(&[1, 1, 3]);
-        let global: Vec<Fault> = GLOBAL.iter().copied().filter(|_| half()).collect();
-        // Which version an owner has is not certain once Redis came back older, so no write is made to depend on it there; and of an
-        // owner that is too large to be loaded whole nobody knows it.
-        let forgets = global.iter().any(|fault| matches!(fault, Fault::RedisRewinds | Fault::RedisWiped));
-        let rewinds = global.contains(&Fault::RedisRewinds);
-        if rewinds {
-            operations.retain(|operation| *operation != Operation::UpdateIfVersion);
-        }
-        let load_rows_max = if forgets { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) };
+        let local = LOCAL.iter().filter(|(fault, _)| is_in(fault)).map(|(fault, chance)| (*fault, chance * rate));
+        let weather = Weather {
+            delay_max: count(2, 5),
+            faults: local.collect(),
+            focus: (chance.below(3) > 0).then(|| *chance.one(FOCUSES)),
+        };
+        let on_probation = global.contains(&Fault::DatabaseForgets) || chance.below(8) == 0;
+        let pause_max = *chance.one(&[1, 5, 50, 400, 2_000]);
         Self {
             games: size(1, 3),
             workers: size(1, 3),
             players: count(2, 5),
-            operations_each: count(10, 30),
-            owners: count(1, 4),
+            operations_each: count(10, 30) * if pause_max < 50 { 2 } else { 1 },
+            owners: *chance.one(&[count(1, 2), count(1, 4), count(4, 12)]),
+            moves_on: *chance.one(&[0, 0, 1, 5]),
+            texts: size(1, 2),
+            counters: size(1, 2),
             partitions: u32::try_from(count(1, 4)).unwrap_or(1),
-            delay_max: count(1, 4),
-            pause_max: *chance.one(&[5, 50, 400, 2_000]),
-            clean_ttl: chance.millis(50, 3_000),
-            absent_ttl: chance.millis(50, 2_000),
+            slowness: chance.one::<&[u64]>(&[&[1], &[1, 1, 30], &[1, 100]]),
+            pause_max,
+            clean_ttl: *chance.one(&[chance.millis(5, 50), chance.millis(50, 500), chance.millis(50, 3_000)]),
+            absent_ttl: *chance.one(&[chance.millis(50, 2_000), Duration::from_secs(60)]),
             lock_ttl: chance.millis(500, 3_000),
             batch_rows: size(1, 8),
-            load_rows_max,
+            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis came back older.
+            load_rows_max: if global.iter().any(is_loss) { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) },
             deadline: chance.millis(1_000, 4_000),
-            operations,
-            local: LOCAL.iter().filter(|_| half()).map(|(fault, chance)| (*fault, chance * rate)).collect(),
+            probation: if on_probation { chance.millis(1_000, 4_000) } else { Duration::ZERO },
+            operations: weighed(chance),
+            weather,
             global,
-            calm_max: *chance.one(&[100, 400, 1_500]),
+            calm_max: *chance.one(&[200, 1_000, 4_000]),
         }
     }
 
     /// Whether a fault may happen.
     #[must_use]
     pub fn has(&self, fault: Fault) -> bool {
-        self.local.contains_key(&fault) || self.global.contains(&fault)
+        self.weather.faults.contains_key(&fault) || self.global.contains(&fault)
     }
+}
+
+/// Whether Redis loses something by it.
+fn is_loss(fault: &Fault) -> bool {
+    matches!(fault, Fault::RedisRewinds | Fault::RedisWiped)
+}
+
+/// Of these faults those that may happen together: what both Redis and the database forget is lost.
+fn possible(global: Vec<Fault>, certain: Option<Fault>) -> Vec<Fault> {
+    let forgets = certain == Some(Fault::DatabaseForgets) || !global.iter().any(is_loss);
+    global.into_iter().filter(|fault| if forgets { !is_loss(fault) } else { *fault != Fault::DatabaseForgets }).collect()
+}
+
+/// A random half of the operations, each as often as its weight.
+fn weighed(chance: &Chance) -> Vec<Operation> {
+    let kept = Operation::ALL.iter().filter(|_| chance.below(2) == 0).chain(&[Operation::Update, Operation::Get]);
+    kept.flat_map(|operation| std::iter::repeat_n(*operation, *chance.one(&[1, 1, 2, 5]))).collect()
 }

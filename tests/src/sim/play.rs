@@ -1,5 +1,6 @@
 //! Players: what they do, and what the oracle is told of it.
 
+use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,14 +11,16 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
-use super::oracle::history::PAIR;
+use super::oracle::book::PAIR;
 use super::plan::Operation;
 use super::process::Process;
 use super::world::{Game, World};
 
-/// Fields that are set; owners with an even number have no `poison`.
-const TEXTS: [&str; 3] = ["a", "b", "poison"];
+/// Fields that are set; owners with an odd number have `poison` too.
+const TEXTS: [&str; 2] = ["a", "b"];
 const COUNTERS: [&str; 2] = ["n", "m"];
+/// Steps with which a counter leaves what a float holds exactly, and then what 64 bits hold.
+const LARGE: [i64; 4] = [(1 << 53) + 1, -(1 << 53) - 1, i64::MAX / 2, i64::MIN / 2];
 /// Longer than any call takes.
 const NEVER: Duration = Duration::from_secs(600);
 
@@ -41,7 +44,8 @@ struct Turn<'a> {
     process: Arc<Process>,
     owner: ByteOwner,
     name: String,
-    poisonous: bool,
+    texts: Vec<&'static str>,
+    counters: &'static [&'static str],
     value: String,
     id: OpId,
 }
@@ -49,14 +53,15 @@ struct Turn<'a> {
 impl Player {
     /// Plays.
     pub async fn play(self) {
-        let mut known = Version::ZERO;
+        // The versions that it read last, of each owner.
+        let mut known: BTreeMap<u64, Version> = BTreeMap::new();
         for turn in 0..self.world.plan.operations_each {
             if self.world.history.violation().is_some() {
                 return;
             }
             let (process, storage) = self.server().await;
-            let chance = &self.world.chance;
-            let number = chance.below(self.world.plan.owners);
+            let World { chance, plan, .. } = &*self.world;
+            let number = chance.below(plan.owners) + turn.checked_div(plan.moves_on).unwrap_or_default();
             let owner = storage.scope("app", "eu").and_then(|world| world.bytes().owner("t", number));
             let Ok(owner) = owner else { return };
             let size = if chance.below(20) == 0 { chance.below(3_000) } else { chance.below(20) };
@@ -65,15 +70,16 @@ impl Player {
                 world: &self.world,
                 process,
                 name: format!("app:eu:t:{number}"),
-                poisonous: number % 2 == 1,
+                texts: TEXTS.into_iter().take(plan.texts).chain((number % 2 == 1).then_some("poison")).collect(),
+                counters: COUNTERS.get(..plan.counters).unwrap_or(&COUNTERS),
                 owner,
                 value,
                 id: storage.next_id(),
             };
-            let operation = *chance.one(&self.world.plan.operations);
+            let operation = *chance.one(&plan.operations);
             chance.note("player", || format!("{} {operation:?} {}", self.number, turn.name));
-            turn.take(operation, &mut known).await;
-            sleep(chance.millis(0, self.world.plan.pause_max)).await;
+            turn.take(operation, known.entry(number).or_default()).await;
+            sleep(chance.millis(0, plan.pause_max)).await;
         }
     }
 
@@ -97,12 +103,15 @@ impl Player {
 impl Turn<'_> {
     async fn take(&self, operation: Operation, known: &mut Version) {
         let (chance, owner) = (&self.world.chance, &self.owner);
-        let texts = if self.poisonous { &TEXTS[..] } else { &TEXTS[..2] };
-        let (text, counter) = (*chance.one(texts), *chance.one(&COUNTERS));
+        let (text, counter) = (*chance.one(&self.texts), *chance.one(self.counters));
         let by = i64::try_from(chance.below(9)).unwrap_or_default() - 3;
         match operation {
             Operation::Update => self.write(owner.update([(text, self.value.clone())])).await,
             Operation::UpdatePair => self.write(owner.update(PAIR.map(|field| (field, self.value.clone())))).await,
+            Operation::UpdateAll => {
+                let all = self.texts.iter().chain(&PAIR).map(|field| (*field, self.value.clone()));
+                self.write(owner.update(all)).await;
+            }
             Operation::UpdateIfVersion => self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await,
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
@@ -110,16 +119,23 @@ impl Turn<'_> {
                 self.write(owner.update([(text, self.value.clone())]).durability(landed)).await;
             }
             Operation::Incr => self.count(owner.incr(counter, by)).await,
+            Operation::IncrLarge => self.count(owner.incr(counter, *chance.one(&LARGE))).await,
             Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by)))).await,
             Operation::Remove => self.write(owner.remove([*chance.one(&[text, counter])])).await,
+            Operation::RemovePair => self.write(owner.remove(PAIR)).await,
+            Operation::RestorePair => self.write(owner.restore(PAIR)).await,
             Operation::Restore => self.write(owner.restore([*chance.one(&[text, counter])])).await,
             Operation::Purge => {
                 self.flush().await;
                 self.write(owner.purge([text, counter])).await;
             }
+            Operation::PurgePair => {
+                self.flush().await;
+                self.write(owner.purge(PAIR)).await;
+            }
             Operation::Get => self.read(owner.get([text, counter]), &[text, counter], known).await,
             Operation::GetAll => {
-                let all = [texts, &COUNTERS, &PAIR].concat();
+                let all = [&self.texts, self.counters, &PAIR].concat();
                 self.read(owner.get_all(), &all, known).await;
             }
             Operation::Flush => self.flush().await,

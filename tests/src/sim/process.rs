@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
@@ -14,6 +15,8 @@ use tokio::sync::Notify;
 pub struct Process {
     state: Mutex<State>,
     end: Notify,
+    /// By how much it is slower than others, less one.
+    slower: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -24,6 +27,24 @@ struct State {
 }
 
 impl Process {
+    /// A process that takes so many times as long as others for everything.
+    #[must_use]
+    pub fn slow(slowness: u64) -> Arc<Self> {
+        let process = Self::default();
+        process.slower.store(slowness.saturating_sub(1), Ordering::Relaxed);
+        Arc::new(process)
+    }
+
+    /// How many times as long as others it takes for everything.
+    pub fn slowness(&self) -> u64 {
+        self.slower.load(Ordering::Relaxed) + 1
+    }
+
+    /// Makes it as fast as others.
+    pub fn hurry(&self) {
+        self.slower.store(0, Ordering::Relaxed);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

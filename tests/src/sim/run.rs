@@ -7,9 +7,10 @@ use storage_landing::Backlog;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::chance::{Chance, Hits};
+use super::chance::{Chance, Hits, Weather};
 use super::nemesis::Nemesis;
-use super::oracle::history::{Counts, owner_of};
+use super::oracle::book::Counts;
+use super::oracle::history::owner_of;
 use super::play::{Games, Player};
 use super::process::Process;
 use super::world::{Worker, World};
@@ -52,7 +53,7 @@ pub fn run(seed: u64, prints: bool) -> Report {
 
 async fn simulate(seed: u64, prints: bool) -> Report {
     let chance = Chance::new(seed, prints);
-    let world = World::new(chance.clone());
+    let world = World::new(seed, chance.clone());
     let ended = play(&world).await;
     let (events, trace) = chance.trace();
     let violation = world.history.violation().or(ended.err());
@@ -65,7 +66,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     let games: Games = Arc::new(Mutex::new((0..world.plan.games).map(|_| world.game()).collect()));
     let workers = Arc::new(Mutex::new((0..world.plan.workers).map(|_| world.worker()).collect::<Vec<_>>()));
     let nemesis = Arc::new(Nemesis::new(world.clone(), games.clone(), workers.clone()));
-    chance.plan(world.plan.delay_max, world.plan.local.clone());
+    chance.turn(world.plan.weather.clone());
 
     let mut players = JoinSet::new();
     for number in 0..world.plan.players {
@@ -85,7 +86,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     raging.abort();
     let _ = raging.await;
     nemesis.heal();
-    chance.plan(world.plan.delay_max, [].into());
+    chance.turn(Weather { delay_max: world.plan.weather.delay_max, ..Weather::default() });
     chance.note("run", || "all faults end".to_owned());
     played?;
     // Requests that are late may be applied until their deadlines.
@@ -101,13 +102,13 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
-/// V8: waits until nothing is left to be landed.
+/// V8: waits until nothing is left to be landed, and the database has kept what has.
 async fn drain(world: &World) -> Result<(), String> {
     let hot = world.hot(&Arc::new(Process::default())).await;
     let drained = timeout(DRAIN_MAX, async {
         loop {
             let backlog = Backlog::read(hot.as_ref()).await;
-            if backlog.is_ok_and(|backlog| backlog.marks() == 0 && backlog.errors() == 0) {
+            if backlog.is_ok_and(|backlog| backlog.marks() + backlog.errors() + backlog.probation() == 0) {
                 return;
             }
             sleep(Duration::from_millis(100)).await;

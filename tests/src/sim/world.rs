@@ -18,6 +18,7 @@ use super::chance::Chance;
 use super::clock::SkewedClock;
 use super::database::transaction::Way;
 use super::database::{Database, ModelStore};
+use super::fault::Fault;
 use super::network::Link;
 use super::oracle::History;
 use super::plan::Plan;
@@ -63,12 +64,22 @@ pub struct Game {
 impl World {
     /// A world in which nothing runs yet but the servers.
     #[must_use]
-    pub fn new(chance: Arc<Chance>) -> Arc<Self> {
+    pub fn new(seed: u64, chance: Arc<Chance>) -> Arc<Self> {
+        let plan = Plan::draw(seed, &chance);
         let clock = Arc::new(SkewedClock::new());
         let history = History::new(chance.clone());
         let redis = Server::new(clock.clone(), Some(history.clone()));
         let database = Database::new(Some(history.clone()));
-        Arc::new(Self { plan: Plan::draw(&chance), chance, clock, redis, database, history })
+        database.durable_after(plan.probation);
+        if !plan.has(Fault::RedisRewinds) && !plan.has(Fault::RedisWiped) {
+            history.compare_with(&database);
+        }
+        Arc::new(Self { plan, chance, clock, redis, database, history })
+    }
+
+    /// A process, as fast as chance has it.
+    fn process(&self) -> Arc<Process> {
+        Process::slow(*self.chance.one(self.plan.slowness))
     }
 
     fn way(&self, process: &Arc<Process>) -> Way {
@@ -98,13 +109,13 @@ impl World {
     pub async fn tiers(&self, process: &Arc<Process>) -> Tiers {
         let hot = self.hot(process).await;
         let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
-        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max)
+        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max).on_probation(self.plan.probation)
     }
 
     /// Starts a landing worker.
     #[must_use]
     pub fn worker(self: &Arc<Self>) -> Worker {
-        let process = Arc::new(Process::default());
+        let process = self.process();
         let (shutdown, shut) = oneshot::channel();
         let (world, of) = (self.clone(), process.clone());
         let task = tokio::spawn(process.task(async move { world.land(&of, shut).await }));
@@ -138,7 +149,7 @@ impl World {
     /// Starts a game server.
     #[must_use]
     pub fn game(self: &Arc<Self>) -> Game {
-        let process = Arc::new(Process::default());
+        let process = self.process();
         let storage = Arc::new(Mutex::new(None));
         let (world, of, slot) = (self.clone(), process.clone(), storage.clone());
         let open = async move {
@@ -165,6 +176,7 @@ impl World {
         settings.redis.partitions = self.plan.partitions;
         settings.hot.operation_deadline = self.plan.deadline;
         settings.hot.load_rows_max = self.plan.load_rows_max;
+        settings.landing.probation = self.plan.probation;
         settings.hot.touch_interval = Duration::from_secs(1);
         let builder = Storage::builder(settings).ids(Arc::new(SeededIds::new(self.chance.below(u64::MAX)))).landing(false);
         let hot = self.hot(process).await;

@@ -38,9 +38,6 @@ pub struct Args {
     /// Where the verdict goes as JSON, besides the table on the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Add a line with the verdict to this table in Markdown
-    #[arg(long, value_name = "FILE")]
-    pub line: Option<PathBuf>,
     /// Keep the histories in this folder
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,

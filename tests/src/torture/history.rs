@@ -26,6 +26,8 @@ pub enum Effect {
     Remove,
     /// Brings it back.
     Restore,
+    /// Gives up the value of what was removed.
+    Purge,
 }
 
 /// What an operation asks for.

@@ -12,7 +12,7 @@
 //! | [`embedded`] | a run of the embedded mode |
 //! | [`finals`] | what is stored after a run |
 //! | [`oracle`] | what must be true of a history and of what is stored after it |
-//! | [`report`] | what a run found |
+//! | [`report`], [`total`] | what a run found; what many found together |
 //! | [`value`], [`moment`] | values that say who wrote them; time that processes share |
 
 pub mod arena;
@@ -29,6 +29,7 @@ pub mod oracle;
 pub mod play;
 pub mod report;
 pub mod run;
+pub mod total;
 pub mod value;
 
 pub use run::run;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::Topology;
 use super::history::{Call, End, Operation};
@@ -11,7 +11,7 @@ use super::nemesis::Coverage;
 use super::oracle::{Flaw, Judgement};
 
 /// Operations by how they ended.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Operations {
     /// All of them.
     pub all: usize,
@@ -101,18 +101,6 @@ impl Report {
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.flaws.is_empty() && self.missed.is_empty()
-    }
-
-    /// A line of a table: topology, seed, verdict, operations, acknowledged, unknown, faults, undecided fields, longest stall.
-    #[must_use]
-    pub fn line(&self) -> String {
-        let verdict = if self.is_good() { "good" } else { "BAD" };
-        let faults: usize = self.faults.iter().map(|fault| fault.times).sum();
-        let Operations { all, acknowledged, unknown, stall_seconds, .. } = &self.operations;
-        format!(
-            "| {:?} | {} | {verdict} | {all} | {acknowledged} | {unknown} | {faults} | {} | {stall_seconds:.1} s |\n",
-            self.topology, self.seed, self.undecided
-        )
     }
 
     /// Takes over what the oracle says.

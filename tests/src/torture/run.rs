@@ -1,7 +1,6 @@
 //! One run, from the start of the servers to the verdict.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -33,10 +32,6 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&report)?).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    if let Some(path) = &args.line {
-        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
-        file.write_all(report.line().as_bytes())?;
     }
     Ok(report)
 }

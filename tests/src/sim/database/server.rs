@@ -1,12 +1,14 @@
 //! One database server: what it holds, its locks, and what it is not well of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use storage_model::{Field, Owner, Partition, Row};
 use storage_sql::Batch;
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
 
 use super::tables::Tables;
 
@@ -45,6 +47,22 @@ struct State {
     ails: Ails,
     /// How often connections broke.
     lives: u64,
+    /// What commits were made durable after, and what was there before those that may be forgotten, each with when it ended.
+    durable_after: Duration,
+    before: VecDeque<(Instant, Tables)>,
+}
+
+impl State {
+    /// Something is about to be committed.
+    fn remember(&mut self) {
+        let now = Instant::now();
+        while self.before.front().is_some_and(|(ended, _)| *ended + self.durable_after <= now) {
+            self.before.pop_front();
+        }
+        if !self.durable_after.is_zero() {
+            self.before.push_back((now, self.tables.clone()));
+        }
+    }
 }
 
 /// A database server. Share it behind an `Arc`.
@@ -73,12 +91,35 @@ impl Database {
 
     /// Changes what was committed.
     pub fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
-        change(&mut self.state().tables)
+        let mut state = self.state();
+        state.remember();
+        change(&mut state.tables)
+    }
+
+    /// From now on a commit is durable only after this.
+    pub fn durable_after(&self, time: Duration) {
+        self.state().durable_after = time;
+    }
+
+    /// The process dies, and another takes its place without the last of the commits that were not durable yet: as many as `choose`
+    /// says of so many.
+    pub fn forget(&self, choose: impl FnOnce(usize) -> usize) {
+        let mut state = self.state();
+        state.remember();
+        let starts = state.tables.starts + 1;
+        let commits = state.before.len().saturating_sub(1);
+        if let Some((_, kept)) = state.before.get(commits.saturating_sub(choose(commits))).cloned() {
+            state.tables = kept;
+        }
+        state.tables.starts = starts;
+        state.before.clear();
+        state.lives += 1;
     }
 
     /// Commits a landing.
     pub fn land(&self, batch: &Batch) {
         let mut state = self.state();
+        state.remember();
         state.tables.take(batch);
         if let Some(commits) = &self.commits {
             commits.committed(batch, &state.tables);

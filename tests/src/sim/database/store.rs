@@ -45,8 +45,7 @@ impl ColdStore for ModelStore {
         }
         self.read("load").await?;
         let loaded = self.way.database.tables(|tables| owners.iter().map(|owner| tables.loaded(owner, rows_max)).collect());
-        self.way.chance.delay().await;
-        self.way.process.runs().await;
+        self.way.answer("load").await;
         Ok(loaded)
     }
 
@@ -56,8 +55,7 @@ impl ColdStore for ModelStore {
         }
         self.read("load").await?;
         let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
-        self.way.chance.delay().await;
-        self.way.process.runs().await;
+        self.way.answer("load").await;
         Ok(rows.into_iter().filter(|row| fields.contains(&row.field)).collect())
     }
 
@@ -75,7 +73,9 @@ impl ColdStore for ModelStore {
         }
         self.read("versions").await?;
         let version = |tables: &super::tables::Tables, (owner, field): &(Owner, Field)| Some(tables.row(owner, field)?.version);
-        Ok(self.way.database.tables(|tables| keys.iter().map(|key| version(tables, key)).collect()))
+        let versions = self.way.database.tables(|tables| keys.iter().map(|key| version(tables, key)).collect());
+        self.way.answer("versions").await;
+        Ok(versions)
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use storage_model::sabotage::broken;
 use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise};
 
@@ -71,8 +72,8 @@ impl Tables {
     /// Whether a fence matches. Nothing matches a partition without a record.
     #[must_use]
     pub fn matches(&self, fence: &Fence) -> bool {
-        let landed = self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed));
-        landed && fence.database.is_none_or(|database| database == self.database())
+        let landed = self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed)) || broken("R14-fence");
+        landed && (fence.database.is_none_or(|database| database == self.database()) || broken("H33-moved"))
     }
 
     /// The identity of the process that holds them.
@@ -88,7 +89,7 @@ impl Tables {
         }
         for row in &batch.rows {
             let held = self.rows.entry(row.owner.clone()).or_default();
-            if held.get(&row.field).is_none_or(|kept| kept.version < row.version) {
+            if held.get(&row.field).is_none_or(|kept| kept.version < row.version || broken("R3-unguarded")) {
                 held.insert(row.field.clone(), Kept { cell: row.cell.clone(), version: row.version });
             }
         }
@@ -100,7 +101,7 @@ impl Tables {
         descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
         for raise in descending {
             let record = self.partitions.entry(raise.partition).or_default();
-            if record.0 == raise.seen {
+            if record.0 == raise.seen || broken("R14-raised-blindly") {
                 record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
             }
         }

@@ -72,7 +72,7 @@ impl Way {
         let _under_way = self.chance.begin(point);
         let begun = self.database.lives();
         let fault = self.chance.fault(point, if life.is_some() { WRITING } else { READING });
-        self.chance.delay().await;
+        self.chance.delay(point, self.process.slowness()).await;
         match fault {
             Some(Fault::DatabaseSlow) => sleep(self.chance.millis(500, 12_000)).await,
             Some(Fault::Deadlock) => return Err(unwell(point, "error 1213: deadlock found")),
@@ -88,6 +88,15 @@ impl Way {
             return Err(unwell(point, "error 1290: running with --read-only"));
         }
         Ok(())
+    }
+
+    /// Brings an answer.
+    pub async fn answer(&self, point: &'static str) {
+        match self.chance.fault(point, &[Fault::RowsLate]) {
+            Some(_) => sleep(self.chance.millis(200, 6_000)).await,
+            None => self.chance.delay(point, self.process.slowness()).await,
+        }
+        self.process.runs().await;
     }
 
     /// Locks something for the rest of a transaction.
@@ -112,7 +121,7 @@ impl Way {
             let _under_way = way.chance.begin("commit");
             let unknown = way.chance.fault("commit", &[Fault::CommitUnknown]).is_some();
             let lost = unknown && way.chance.below(2) == 0;
-            way.chance.delay().await;
+            way.chance.delay("commit", way.process.slowness()).await;
             let Way { database, .. } = &way;
             let life = transaction.life;
             let broken = || database.ails().away || database.lives() != life;
@@ -121,7 +130,7 @@ impl Way {
             }
             let applied = apply(database);
             drop(transaction);
-            way.chance.delay().await;
+            way.chance.delay("commit", way.process.slowness()).await;
             if !unknown && !broken() {
                 let _ = answer.send(applied);
             }

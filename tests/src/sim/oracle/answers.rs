@@ -2,7 +2,8 @@
 
 use storage_model::{Field, Outcome, Version};
 
-use super::history::{Book, History, owner_of};
+use super::book::Book;
+use super::history::{History, owner_of};
 use crate::sim::database::Database;
 
 /// What was known of an owner when a call began.
@@ -10,6 +11,7 @@ use crate::sim::database::Database;
 pub struct Begun {
     owner: String,
     era: u64,
+    forgets: u64,
     seen: u64,
 }
 
@@ -33,9 +35,9 @@ impl History {
     /// A call begins.
     pub fn begin(&self, owner: &str) -> Begun {
         let mut state = self.state();
-        let (era, landed) = (state.era, state.landed.get(owner).copied().unwrap_or_default());
+        let (era, forgets, landed) = (state.era, state.forgets, state.landed.get(owner).copied().unwrap_or_default());
         let seen = state.told(owner).seen.max(landed);
-        Begun { owner: owner.to_owned(), era, seen }
+        Begun { owner: owner.to_owned(), era, forgets, seen }
     }
 
     /// A write was acknowledged, with how many changes.
@@ -112,7 +114,7 @@ impl History {
     /// Everything of an owner that was there when the call began is said to be in the database.
     pub fn landed(&self, begun: &Begun, database: &Database) {
         let mut state = self.state();
-        if state.era != begun.era {
+        if (state.era, state.forgets) != (begun.era, begun.forgets) {
             return;
         }
         let Some(owner) = owner_of(&begun.owner) else { return };

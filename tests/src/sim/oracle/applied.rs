@@ -1,7 +1,6 @@
 //! A mutation as the script that applied it saw it.
 
 use super::slot::Change;
-use crate::sim::point::script;
 use crate::sim::redis::Executed;
 use crate::sim::redis::reply::Reply;
 
@@ -23,18 +22,17 @@ pub struct Applied {
 impl Applied {
     /// Reads a script that ran; none if it applied no mutation.
     pub fn read(executed: &Executed<'_>) -> Option<Self> {
-        let Executed { source, keys, argv, writes, reply } = executed;
-        let name = script(source);
+        let Executed { name, keys, argv, writes, reply, .. } = executed;
         let Reply::Bulk(reply) = reply else { return None };
-        if *writes == 0 || !matches!(name, "update" | "mutate") {
+        if *writes == 0 || !matches!(*name, "update" | "mutate") {
             return None;
         }
         let mut answer = text(reply)?.split(' ');
         let version = answer.next()?.parse().ok()?;
         let counters: Vec<i64> = answer.skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
         let owner = text(keys.first()?)?.split_once("}:")?.1.to_owned();
-        let changes = if name == "update" { sets(argv)? } else { changes(argv, &counters)? };
-        let wanted = if name == "mutate" { text(argv.get(4)?)?.parse().ok() } else { None };
+        let changes = if *name == "update" { sets(argv)? } else { changes(argv, &counters)? };
+        let wanted = if *name == "mutate" { text(argv.get(4)?)?.parse().ok() } else { None };
         Some(Self { id: argv.first()?.clone(), owner, version, wanted, changes })
     }
 }

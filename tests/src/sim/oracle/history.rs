@@ -1,27 +1,29 @@
-//! All owners, checked as mutations are applied and rows are committed.
+//! All that happens, as the models tell it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use storage_model::{Field, Owner, Row};
+use storage_model::{Field, Owner};
 use storage_sql::Batch;
 
 use super::applied::Applied;
+use super::book::{Book, Counts, Told, part};
 use super::line::{Line, State};
-use super::slot::Slot;
+use super::marks;
+use super::slot::{Change, Slot};
 use crate::sim::chance::Chance;
 use crate::sim::database::tables::Tables;
 use crate::sim::database::{Commits, Database};
+use crate::sim::redis::data::Data;
 use crate::sim::redis::{Executed, Watch};
-
-/// Fields that are always set together.
-pub const PAIR: [&str; 2] = ["left", "right"];
 
 /// What happened to all owners. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct History {
     state: Mutex<Book>,
     chance: Arc<Chance>,
+    /// Where the rows of what has landed are, if hashes are compared with them.
+    database: OnceLock<Weak<Database>>,
 }
 
 /// What a copy of Redis keeps: each owner's version and fields, and the ids.
@@ -31,142 +33,27 @@ pub struct Kept {
     ids: BTreeMap<Vec<u8>, u64>,
 }
 
-/// One owner.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    /// The version of the last mutation that was applied and not lost.
-    pub(super) version: u64,
-    /// The greatest version that anybody was told of.
-    pub(super) seen: u64,
-    pub(super) fields: BTreeMap<String, Line>,
-    /// What happened, in words.
-    events: Vec<String>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Book {
-    pub(super) owners: BTreeMap<String, Told>,
-    /// Applied mutations and the versions they gave.
-    pub(super) ids: BTreeMap<Vec<u8>, u64>,
-    /// Mutations whose callers were told that they are not applied.
-    pub(super) denied: BTreeSet<Vec<u8>>,
-    /// How often Redis came back older.
-    pub(super) era: u64,
-    pub(super) counts: Counts,
-    violation: Option<String>,
-    /// The highest version that has landed of each owner.
-    pub(super) landed: BTreeMap<String, u64>,
-}
-
-/// What was checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Mutations applied.
-    pub applied: u64,
-    /// Rows committed.
-    pub rows: u64,
-    /// Writes acknowledged.
-    pub acknowledged: u64,
-    /// Writes that were said not to be applied.
-    pub denied: u64,
-    /// Writes of unknown outcome.
-    pub unknown: u64,
-    /// Reads answered.
-    pub reads: u64,
-}
-
-impl Counts {
-    /// Adds other counts.
-    pub fn add(&mut self, other: &Self) {
-        self.applied += other.applied;
-        self.rows += other.rows;
-        self.acknowledged += other.acknowledged;
-        self.denied += other.denied;
-        self.unknown += other.unknown;
-        self.reads += other.reads;
-    }
-}
-
-impl Book {
-    /// Remembers the first violation, with what happened to the owner.
-    pub(super) fn fail(&mut self, owner: &str, what: &str) {
-        if self.violation.is_none() {
-            let events = self.owners.get(owner).map(|told| told.events.join("\n    ")).unwrap_or_default();
-            self.violation = Some(format!("{owner}: {what}\n  what happened to it:\n    {events}"));
-        }
-    }
-
-    pub(super) fn told(&mut self, owner: &str) -> &mut Told {
-        if !self.owners.contains_key(owner) {
-            self.owners.insert(owner.to_owned(), Told::default());
-        }
-        self.owners.entry(owner.to_owned()).or_default()
-    }
-
-    fn apply(&mut self, applied: &Applied) {
-        let Applied { id, owner, version, wanted, changes } = applied;
-        self.counts.applied += 1;
-        if self.ids.insert(id.clone(), *version).is_some() {
-            self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));
-        }
-        if self.denied.contains(id) {
-            self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
-        }
-        let landed = self.landed.get(owner).copied().unwrap_or_default();
-        let told = self.told(owner);
-        if *version <= told.version.max(landed) {
-            let before = told.version;
-            self.fail(owner, &format!("V1: version {version} is given after {before}, while {landed} has landed"));
-            return;
-        }
-        let before = std::mem::replace(&mut told.version, *version);
-        if wanted.is_some_and(|wanted| wanted != before.max(landed)) {
-            self.fail(owner, &format!("V6: applied at version {version} if it had version {wanted:?}, though it had {before}"));
-            return;
-        }
-        for (field, change) in changes {
-            let line = told.fields.entry(field.clone()).or_default();
-            let before = format!("{:?}", line.now());
-            if !line.apply(*version, change) {
-                self.fail(owner, &format!("V3: {change:?} of {field} at version {version} does not follow from {before}"));
-                return;
-            }
-        }
-    }
-
-    fn commit(&mut self, row: &Row, tables: &Tables) {
-        let owner = part(&row.owner);
-        self.counts.rows += 1;
-        let version = row.version.get();
-        let landed = self.landed.entry(owner.clone()).or_default();
-        *landed = version.max(*landed);
-        let slot = Slot::of(&row.cell);
-        let line = self.told(&owner).fields.entry(row.field.as_str().to_owned()).or_default();
-        if !line.lands(version, &slot) {
-            self.fail(&owner, &format!("V2: the row of {} at version {version} holds {slot:?}", row.field));
-        }
-        let [left, right] = PAIR.map(|field| {
-            let kept = tables.owner(&row.owner)?.iter().find(|(name, _)| name.as_str() == field);
-            kept.map(|(_, kept)| kept.cell.clone())
-        });
-        // R16 ends where a row of the owner is refused.
-        if left != right && !self.told(&owner).fields.contains_key("poison") {
-            self.fail(&owner, &format!("R16: rows that are always written together hold {left:?} and {right:?}"));
-        }
-    }
-}
-
-/// An owner as keys and marks name it.
-#[must_use]
-pub fn part(owner: &Owner) -> String {
-    format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id())
-}
-
 impl History {
     /// A history without events.
     #[must_use]
     pub fn new(chance: Arc<Chance>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), chance })
+        Arc::new(Self { state: Mutex::default(), chance, database: OnceLock::new() })
+    }
+
+    /// From now on hashes whose changes have all landed are compared with their rows. They may differ only after Redis came back older.
+    pub fn compare_with(&self, database: &Arc<Database>) {
+        let _ = self.database.set(Arc::downgrade(database));
+    }
+
+    /// Checks what Redis holds at this moment, between two scripts.
+    pub fn look(&self, data: &Data) {
+        let wrong = match self.database.get().and_then(Weak::upgrade) {
+            Some(database) => database.tables(|tables| marks::check(data, Some(tables))),
+            None => marks::check(data, None),
+        };
+        if let Some((owner, wrong)) = wrong {
+            self.fail(&owner, &wrong);
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, Book> {
@@ -215,6 +102,7 @@ impl History {
             let landed = landed.get(name).copied().unwrap_or_default();
             told.version = version.max(landed);
             told.seen = landed;
+            told.rewound = true;
             for (field, line) in &mut told.fields {
                 let named = owner_of(name).zip(Field::new(field).ok());
                 let row = named.and_then(|(owner, field)| database.tables(|tables| tables.row(&owner, &field).cloned()));
@@ -227,6 +115,11 @@ impl History {
             told.events
                 .push(format!("{:10.3}  Redis came back older, with version {version}", self.chance.elapsed().as_secs_f64()));
         }
+    }
+
+    /// The database forgets what it committed last.
+    pub fn forget(&self) {
+        self.state().forgets += 1;
     }
 
     /// V2: an owner's rows are its last state. Answers whether something of it is wrong.
@@ -287,6 +180,13 @@ impl Watch for History {
             let Applied { owner, version, changes, .. } = &applied;
             self.note(owner, || format!("applied at version {version}: {}", words(changes)));
             self.state().apply(&applied);
+            let purges = changes.iter().any(|(_, change)| *change == Change::Purge);
+            if purges && marks::born(executed.data, owner).is_some_and(|born| born + 1 < *version) {
+                self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
+            }
+        }
+        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict") {
+            self.look(executed.data);
         }
     }
 }
@@ -301,6 +201,6 @@ impl Commits for History {
     }
 }
 
-fn words(changes: &[(String, super::slot::Change)]) -> String {
+fn words(changes: &[(String, Change)]) -> String {
     changes.iter().map(|(field, change)| format!("{field} {change:?}")).collect::<Vec<_>>().join(", ")
 }

@@ -43,6 +43,17 @@ impl Span {
     }
 }
 
+/// Each state once, since what may be after one rewind may be after the next.
+fn distinct(slots: &mut Vec<Slot>) {
+    let mut seen: Vec<Slot> = Vec::new();
+    for slot in slots.drain(..) {
+        if !seen.contains(&slot) {
+            seen.push(slot);
+        }
+    }
+    *slots = seen;
+}
+
 impl Line {
     /// Applies a change; false if no state that it may have found agrees with its answer.
     #[must_use]
@@ -52,7 +63,7 @@ impl Line {
         if !matches!(change, Change::Set(_) | Change::Incr(..)) && after.iter().eq(before) {
             return true;
         }
-        after.dedup();
+        distinct(&mut after);
         match after.as_slice() {
             [] => return false,
             [certain] => {
@@ -116,7 +127,7 @@ impl Line {
         if self.now.states.is_empty() {
             base.extend(self.now.base.iter().cloned());
         }
-        base.dedup();
+        distinct(&mut base);
         self.past.push(std::mem::replace(&mut self.now, Span { base, states: Vec::new() }));
     }
 }

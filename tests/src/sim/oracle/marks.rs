@@ -1,4 +1,4 @@
-//! R1 and R2 in the keys of the model of Redis, at any moment between two scripts.
+//! R1, R2 and the exist marker (R7) in the keys of the model of Redis, at any moment between two scripts.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,14 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
         let Some((partition, owner)) = owner_key(key) else { continue };
         let Ok(Some(hash)) = data.keys.hash(key) else { return wrong(owner, "V5: what is there is no hash") };
         let number = |name: &str| hash.get(name.as_bytes()).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
-        let (Some(born), Some(count)) = (number(":b"), number(":n")) else {
+        let (Some(version), Some(born), Some(count)) = (number(":v"), number(":b"), number(":n")) else {
             return wrong(owner, "V5: reserved fields are missing");
         };
+        let marker = data.keys.text(format!("slug-exist:{{{partition}}}:{owner}").as_bytes()).ok().flatten();
+        if marker.is_none_or(|marker| *marker != version.to_string().into_bytes()) {
+            let marker = marker.map(|marker| String::from_utf8_lossy(marker).into_owned());
+            return wrong(owner, &format!("R7: it has version {version}, but its marker is {marker:?}"));
+        }
         let named = marks.get(&(partition, owner)).map(Vec::as_slice).unwrap_or_default();
         let outstanding = named.iter().filter(|version| **version > born).count();
         if u64::try_from(outstanding) != Ok(count) {
@@ -48,12 +53,18 @@ fn owner_key(key: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(key).ok()?.strip_prefix("slug-data:{")?.split_once("}:")
 }
 
+/// The version that a load of an owner must have observed to be believed.
+pub fn born(data: &Data, owner: &str) -> Option<u64> {
+    let key = data.keys.keys().find(|key| owner_key(key).is_some_and(|(_, of)| of == owner))?;
+    std::str::from_utf8(data.keys.hash(key).ok()??.get(b":b".as_slice())?).ok()?.parse().ok()
+}
+
 /// The versions of all marks that name an owner.
 fn marks(data: &Data) -> BTreeMap<(&str, &str), Vec<u64>> {
     let mut marks: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for key in data.keys.keys() {
         let map = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix("slug-dirty:{")?.split_once('}'));
-        let Some((partition, "" | ":saving" | ":error")) = map else { continue };
+        let Some((partition, "" | ":saving" | ":error" | ":landed" | ":leaving")) = map else { continue };
         for (mark, value) in data.keys.hash(key).ok().flatten().into_iter().flatten() {
             let owner = mark.split(|byte| *byte == SEPARATOR).next().and_then(|owner| std::str::from_utf8(owner).ok());
             let version = std::str::from_utf8(value).ok().and_then(|value| value.split(' ').next()?.parse().ok());

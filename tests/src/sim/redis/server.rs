@@ -12,6 +12,7 @@ use super::command;
 use super::data::Data;
 use super::reply::Reply;
 use super::script::{self, Ran, Script};
+use crate::sim::point::script as script_name;
 use crate::sim::process::Process;
 
 /// Is told of every script that ran.
@@ -23,8 +24,8 @@ pub trait Watch: Send + Sync + fmt::Debug {
 /// A script that ran.
 #[derive(Debug)]
 pub struct Executed<'a> {
-    /// Its text.
-    pub source: &'a str,
+    /// Its name.
+    pub name: &'static str,
     /// Its keys.
     pub keys: &'a [Vec<u8>],
     /// Its other arguments.
@@ -33,6 +34,8 @@ pub struct Executed<'a> {
     pub writes: usize,
     /// What it answered.
     pub reply: &'a Reply,
+    /// What the server holds after it.
+    pub data: &'a Data,
 }
 
 /// A model of one redis-server. Share it behind an `Arc`.
@@ -57,7 +60,7 @@ struct State {
 
 #[derive(Debug, Clone)]
 struct Loaded {
-    source: Arc<str>,
+    name: &'static str,
     script: Arc<Script>,
 }
 
@@ -96,7 +99,7 @@ impl Server {
     fn evalsha(&self, state: &mut State, args: &[Vec<u8>]) -> Reply {
         let [sha, count, rest @ ..] = args else { return Reply::Error("ERR wrong number of arguments".to_owned()) };
         let sha = String::from_utf8_lossy(sha).to_ascii_lowercase();
-        let Some(Loaded { source, script }) = state.scripts.get(&sha).cloned() else {
+        let Some(Loaded { name, script }) = state.scripts.get(&sha).cloned() else {
             return Reply::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned());
         };
         let count = String::from_utf8_lossy(count).parse().ok();
@@ -109,7 +112,7 @@ impl Server {
         }
         let Ran { reply, writes } = script::run(&mut state.data, &sha, &script, keys, argv);
         if let Some(watch) = &self.watch {
-            watch.executed(&Executed { source: &source, keys, argv, writes, reply: &reply });
+            watch.executed(&Executed { name, keys, argv, writes, reply: &reply, data: &state.data });
         }
         reply
     }
@@ -125,11 +128,11 @@ impl Server {
         self.state().data.clone()
     }
 
-    /// The text of a script that was loaded.
+    /// The name of a script that was loaded.
     #[must_use]
-    pub fn source(&self, sha: &[u8]) -> Option<Arc<str>> {
+    pub fn script_name(&self, sha: &[u8]) -> Option<&'static str> {
         let sha = std::str::from_utf8(sha).ok()?;
-        self.state().scripts.get(sha).map(|loaded| Arc::clone(&loaded.source))
+        self.state().scripts.get(sha).map(|loaded| loaded.name)
     }
 
     /// Forgets the scripts, as SCRIPT FLUSH does.
@@ -167,8 +170,8 @@ impl State {
                 let digest = || sha1_smol::Sha1::from(source).hexdigest();
                 let sha = self.names.entry(xxh3_64(source)).or_insert_with(digest).clone();
                 self.scripts.entry(sha.clone()).or_insert_with(|| {
-                    let source: Arc<str> = String::from_utf8_lossy(source).into();
-                    Loaded { script: Arc::new(Script::new(&source)), source }
+                    let source = String::from_utf8_lossy(source);
+                    Loaded { name: script_name(&source), script: Arc::new(Script::new(&source)) }
                 });
                 Reply::Bulk(sha.into_bytes())
             }

@@ -155,6 +155,24 @@ faults! {
 }
 
 impl Fault {
+    /// The fault of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|fault| fault.name() == name)
+    }
+
+    /// The kind of process that it ends by SIGKILL, if it does.
+    #[must_use]
+    pub fn kills(self) -> Option<&'static str> {
+        match self {
+            Self::WorkerKill => Some("landing worker"),
+            Self::GameKill => Some("game server"),
+            Self::RedisKill | Self::RedisRewind | Self::RedisWipe | Self::MasterKill => Some("Redis"),
+            Self::DbKill => Some("database"),
+            _ => None,
+        }
+    }
+
     /// Lets it happen, in this phase if it can be had, and puts things right again. Answers the phase in which it hit.
     ///
     /// # Errors

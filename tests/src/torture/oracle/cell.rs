@@ -14,6 +14,8 @@ pub enum Cell {
     Live(String),
     /// It was removed; this was its last value.
     Removed(String),
+    /// It was removed, and its last value was given up.
+    Purged,
 }
 
 impl Cell {
@@ -33,7 +35,8 @@ impl Cell {
             (Effect::Incr(by), _) => Self::Live(by.to_string()),
             (Effect::Remove, Self::Live(token)) => Self::Removed(token.clone()),
             (Effect::Restore, Self::Removed(token)) => Self::Live(token.clone()),
-            (Effect::Remove | Effect::Restore, same) => same.clone(),
+            (Effect::Purge, Self::Removed(_)) => Self::Purged,
+            (Effect::Remove | Effect::Restore | Effect::Purge, same) => same.clone(),
         }
     }
 }
@@ -202,5 +205,18 @@ mod tests {
         assert_eq!(states.cells(), BTreeSet::from([Cell::Removed("a".to_owned())]));
         states.apply(&Effect::Restore, |_, _| true).unwrap();
         assert_eq!(lives(&states), ["a"]);
+    }
+
+    #[test]
+    fn a_purged_value_comes_back_with_nothing_and_a_live_one_is_never_purged() {
+        let mut states = States::default();
+        for effect in [set("a"), Effect::Purge] {
+            states.apply(&effect, |_, _| true).unwrap();
+        }
+        assert_eq!(lives(&states), ["a"]);
+        for effect in [Effect::Remove, Effect::Purge, Effect::Restore] {
+            states.apply(&effect, |_, _| true).unwrap();
+        }
+        assert_eq!(states.cells(), BTreeSet::from([Cell::Purged]));
     }
 }

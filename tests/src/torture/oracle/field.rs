@@ -68,7 +68,7 @@ fn fits(effect: &Effect, alone: bool, end: &End, field: &str, before: &Cell, aft
             let counted = counted.iter().find(|(name, _)| name == field).map(|(_, number)| number.to_string());
             counted.is_none() || counted.as_deref() == after.live()
         }
-        Effect::Remove | Effect::Restore if alone => (*changed > 0) == (before != after),
+        Effect::Remove | Effect::Restore | Effect::Purge if alone => (*changed > 0) == (before != after),
         _ => true,
     }
 }
@@ -215,6 +215,7 @@ impl Timeline {
 pub fn cell_of(row: &crate::StoredRow) -> Cell {
     match row.is_del {
         0 => Cell::Live(token_of(&row.value)),
-        _ => Cell::Removed(token_of(&row.value)),
+        1 => Cell::Removed(token_of(&row.value)),
+        _ => Cell::Purged,
     }
 }

@@ -56,7 +56,8 @@ impl Player {
             }
             47..62 => self.incr(&name, &owner).await?,
             62..70 => self.remove(&name, &owner).await?,
-            70..75 => self.restore(&name, &owner).await?,
+            70..74 => self.restore(&name, &owner).await?,
+            74..75 => self.purge(&name, &owner).await?,
             75..84 => self.get(&name, &owner).await?,
             84..94 => self.get_all(&name, &owner).await?,
             94..96 => self.flush(&name, &owner).await?,
@@ -162,6 +163,15 @@ impl Player {
         let changes = fields.iter().map(|field| (field.clone(), Effect::Restore)).collect();
         let call = Call::Write { changes, if_version: None };
         self.write(name, call, || owner.restore(as_strs(&fields)), |ack| acked(&ack)).await
+    }
+
+    /// Purges what was removed, which has to have landed.
+    async fn purge(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
+        self.flush(name, owner).await?;
+        let fields = self.some_fields('f', 3, 2);
+        let changes = fields.iter().map(|field| (field.clone(), Effect::Purge)).collect();
+        let call = Call::Write { changes, if_version: None };
+        self.write(name, call, || owner.purge(as_strs(&fields)), |ack| acked(&ack)).await
     }
 
     async fn get(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {

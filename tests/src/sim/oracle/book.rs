@@ -1,0 +1,149 @@
+//! What is known of all owners, checked as mutations are applied and rows are committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use storage_model::{Owner, Row};
+
+use super::applied::Applied;
+use super::line::Line;
+use super::slot::Slot;
+use crate::sim::database::tables::Tables;
+
+/// Fields that are always set together.
+pub const PAIR: [&str; 2] = ["left", "right"];
+
+/// One owner.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// The version of the last mutation that was applied and not lost.
+    pub(super) version: u64,
+    /// Whether Redis came back older since: then nobody knows which version the owner has until it is written again.
+    pub(super) rewound: bool,
+    /// The greatest version that anybody was told of.
+    pub(super) seen: u64,
+    pub(super) fields: BTreeMap<String, Line>,
+    /// What happened, in words.
+    pub(super) events: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) owners: BTreeMap<String, Told>,
+    /// Applied mutations and the versions they gave.
+    pub(super) ids: BTreeMap<Vec<u8>, u64>,
+    /// Mutations whose callers were told that they are not applied.
+    pub(super) denied: BTreeSet<Vec<u8>>,
+    /// How often Redis came back older.
+    pub(super) era: u64,
+    /// How often the database forgot what it had committed.
+    pub(super) forgets: u64,
+    pub(super) counts: Counts,
+    pub(super) violation: Option<String>,
+    /// The highest version that has landed of each owner.
+    pub(super) landed: BTreeMap<String, u64>,
+}
+
+/// What was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Mutations applied.
+    pub applied: u64,
+    /// Rows committed.
+    pub rows: u64,
+    /// Writes acknowledged.
+    pub acknowledged: u64,
+    /// Writes that were said not to be applied.
+    pub denied: u64,
+    /// Writes of unknown outcome.
+    pub unknown: u64,
+    /// Reads answered.
+    pub reads: u64,
+}
+
+impl Counts {
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Self) {
+        self.applied += other.applied;
+        self.rows += other.rows;
+        self.acknowledged += other.acknowledged;
+        self.denied += other.denied;
+        self.unknown += other.unknown;
+        self.reads += other.reads;
+    }
+}
+
+impl Book {
+    /// Remembers the first violation, with what happened to the owner.
+    pub(super) fn fail(&mut self, owner: &str, what: &str) {
+        if self.violation.is_none() {
+            let events = self.owners.get(owner).map(|told| told.events.join("\n    ")).unwrap_or_default();
+            self.violation = Some(format!("{owner}: {what}\n  what happened to it:\n    {events}"));
+        }
+    }
+
+    pub(super) fn told(&mut self, owner: &str) -> &mut Told {
+        if !self.owners.contains_key(owner) {
+            self.owners.insert(owner.to_owned(), Told::default());
+        }
+        self.owners.entry(owner.to_owned()).or_default()
+    }
+
+    /// A mutation was applied.
+    pub(super) fn apply(&mut self, applied: &Applied) {
+        let Applied { id, owner, version, wanted, changes } = applied;
+        self.counts.applied += 1;
+        if self.ids.insert(id.clone(), *version).is_some() {
+            self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));
+        }
+        if self.denied.contains(id) {
+            self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
+        }
+        let landed = self.landed.get(owner).copied().unwrap_or_default();
+        let told = self.told(owner);
+        if *version <= told.version.max(landed) {
+            let before = told.version;
+            self.fail(owner, &format!("V1: version {version} is given after {before}, while {landed} has landed"));
+            return;
+        }
+        let before = std::mem::replace(&mut told.version, *version);
+        let rewound = std::mem::take(&mut told.rewound);
+        if wanted.is_some_and(|wanted| wanted != before.max(landed) && !rewound) {
+            self.fail(owner, &format!("V6: applied at version {version} if it had version {wanted:?}, though it had {before}"));
+            return;
+        }
+        for (field, change) in changes {
+            let line = told.fields.entry(field.clone()).or_default();
+            let before = format!("{:?}", line.now());
+            if !line.apply(*version, change) {
+                self.fail(owner, &format!("V3: {change:?} of {field} at version {version} does not follow from {before}"));
+                return;
+            }
+        }
+    }
+
+    /// A row was committed.
+    pub(super) fn commit(&mut self, row: &Row, tables: &Tables) {
+        let owner = part(&row.owner);
+        self.counts.rows += 1;
+        let version = row.version.get();
+        let landed = self.landed.entry(owner.clone()).or_default();
+        *landed = version.max(*landed);
+        let slot = Slot::of(&row.cell);
+        let line = self.told(&owner).fields.entry(row.field.as_str().to_owned()).or_default();
+        if !line.lands(version, &slot) {
+            self.fail(&owner, &format!("V2: the row of {} at version {version} holds {slot:?}", row.field));
+        }
+        let [left, right] =
+            PAIR.map(|field| tables.owner(&row.owner)?.iter().find(|(name, _)| name.as_str() == field).map(|(_, kept)| kept));
+        // R16 ends where a row of the owner is refused.
+        if left != right && !self.told(&owner).fields.contains_key("poison") {
+            self.fail(&owner, &format!("R16: rows that are always written together are {left:?} and {right:?}"));
+        }
+    }
+}
+
+/// An owner as keys and marks name it.
+#[must_use]
+pub fn part(owner: &Owner) -> String {
+    format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id())
+}
