@@ -2,6 +2,7 @@
 //!
 //! Written by hand since a URL parser knows neither several hosts nor which part of a refused text may hold a password.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -140,6 +141,11 @@ pub(crate) fn redact(text: &str) -> String {
     }
 }
 
+/// Any text as a message may show it: a URL may have been put under any key by mistake.
+pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
+    if text.contains("://") && !text.starts_with("sqlite:") { Cow::Owned(redact(text)) } else { Cow::Borrowed(text) }
+}
+
 /// A path with the escapes that it needs inside a URL.
 pub(crate) fn escaped(path: &str) -> impl fmt::Display {
     utf8_percent_encode(path, IN_PATH)
@@ -191,5 +197,5 @@ fn pair(text: &str) -> Result<(String, String), UrlError> {
 
 fn decode(text: &str) -> Result<String, UrlError> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(std::borrow::Cow::into_owned).map_err(|_| expected("UTF-8 behind its % escapes"))
+    decoded.map(Cow::into_owned).map_err(|_| expected("UTF-8 behind its % escapes"))
 }

@@ -38,11 +38,9 @@ impl Raw<'_> {
         }
     }
 
-    /// The value for a message; `redact` hides what must not show. A URL may have been put under any key by mistake.
+    /// The value for a message; `redact` hides what must not show.
     pub(crate) fn show(&self, redact: fn(&str) -> String) -> String {
-        let redact = |text: &str| {
-            redact(&if text.contains("://") && !text.starts_with("sqlite:") { url::redact(text) } else { text.to_owned() })
-        };
+        let redact = |text: &str| redact(&url::without_password(text));
         match self {
             Self::Variable(text) => redact(text),
             Self::Toml(DeValue::String(text)) => format!("{:?}", redact(text)),
@@ -138,7 +136,7 @@ impl Value for String {
     }
 
     fn show(&self) -> String {
-        format!("{self:?}")
+        format!("{:?}", url::without_password(self))
     }
 
     fn redact(text: &str) -> String {
@@ -154,7 +152,7 @@ impl Value for PathBuf {
     }
 
     fn show(&self) -> String {
-        format!("{self:?}")
+        format!("{:?}", url::without_password(&self.to_string_lossy()))
     }
 
     fn redact(text: &str) -> String {

@@ -59,6 +59,17 @@ async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Re
     Ok(acknowledged)
 }
 
+/// The players of whom the database does not hold what was acknowledged last, with what it holds.
+async fn missing(acknowledged: &BTreeMap<String, u64>, stack: &Stack) -> Result<Vec<String>> {
+    let rows = rows(&stack.database).await?;
+    let stored: BTreeMap<_, _> = rows.iter().map(|row| (row.name.as_str(), String::from_utf8_lossy(&row.value))).collect();
+    let compared = acknowledged.iter().filter(|(_, count)| **count > 0).filter_map(|(id, count)| {
+        let found = stored.get(format!("player/{id}/count").as_str());
+        (found.map(AsRef::as_ref) != Some(count.to_string().as_str())).then(|| format!("{id}: {count}, has {found:?}"))
+    });
+    Ok(compared.collect())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
     const WRITERS: usize = 3;
@@ -99,16 +110,13 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
         acknowledged.extend(counted??);
     }
     let worker = stack.worker();
-    until("all that was acknowledged is in the database", async || {
-        let stored = rows(&stack.database).await?;
-        let stored: BTreeMap<_, _> = stored.iter().map(|row| (row.name.as_str(), row.value.as_slice())).collect();
-        let lands = |(id, count): (&String, &u64)| {
-            stored.get(format!("player/{id}/count").as_str()) == Some(&count.to_string().as_bytes())
-        };
-        // What the last crash might have taken is landed again, also if all of it was there.
-        Ok(worker.counts().relived > 0 && acknowledged.iter().filter(|(_, count)| **count > 0).all(lands))
-    })
-    .await?;
+    // What the last crash might have taken is landed again, also if all of it was there.
+    until("what was on probation is live again", async || Ok(worker.counts().relived > 0)).await?;
+    let landed =
+        until("all that was acknowledged is in the database", async || Ok(missing(&acknowledged, &stack).await?.is_empty()));
+    if let Err(late) = landed.await {
+        bail!("{late}: {:?}, {:?}", missing(&acknowledged, &stack).await?, worker.counts());
+    }
     worker.stop().await?;
     println!("{lost} rows forgotten in {round} crashes, {} writes acknowledged, 0 lost", acknowledged.values().sum::<u64>());
     Ok(())

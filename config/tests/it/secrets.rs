@@ -55,6 +55,16 @@ fn no_url_shows_its_password_however_it_is_misspelt() {
 }
 
 #[test]
+fn a_url_under_the_key_of_something_else_does_not_show_its_password() {
+    for key in ["redis.tls_ca_file", "sql.tls_ca_file", "redis.partitions", "landing.interval", "redis.unverified"] {
+        let url = format!("redis://ann:{PASSWORD}@one");
+        let text = format!("{key} = {url:?}\nredis.url = \"redis://one\"\nsql.url = \"sqlite:game.db\"");
+        let error = Settings::from_toml(&text, "storage.toml").unwrap_err().to_string();
+        assert!(error.contains("redis://***@one") && !error.contains(PASSWORD), "{key}: {error}");
+    }
+}
+
+#[test]
 fn a_password_of_the_wrong_type_is_not_shown() {
     for value in ["12345", "12345.5", "[12345]", "{ a = 12345 }"] {
         let error = Settings::from_toml(&format!("redis.password = {value}"), "storage.toml").unwrap_err();

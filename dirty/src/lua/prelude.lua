@@ -64,8 +64,18 @@ local function in_epoch(key, epoch)
   return r
 end
 
+-- A lock's key holds the moment when it runs out, then who holds it.
+local function hold(key, holder, ends) call('SET', key, table.concat({ digits(ends), ' ', holder })) end
+
+-- Who holds a lock, and until when; nil if nobody does any more.
+local function holder_of(key)
+  local ends, holder = string.match(call('GET', key) or '', '^(%d+) (.*)$')
+  if not ends or tonumber(ends) <= time() then return nil end
+  return holder, tonumber(ends)
+end
+
 local function held(key, lock)
-  if call('GET', key) ~= lock then refuse('LOCKLOST the lock is held by somebody else, or ran out') end
+  if holder_of(key) ~= lock then refuse('LOCKLOST the lock is held by somebody else, or ran out') end
 end
 
 -- `landed` and the version source never fall, so that no later write is below a landed one.

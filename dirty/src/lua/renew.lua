@@ -6,6 +6,7 @@
 -- Reply: 1 if it did, 0 if the lock ran out or somebody else holds it.
 -- Invariant: nobody prolongs another's lock.
 expect(#KEYS == 1 and #ARGV == 2)
-local ttl = number(ARGV[2], 'the time to live')
-if call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return call('PEXPIRE', KEYS[1], digits(ttl))
+local last = time() + number(ARGV[2], 'the time to live') * 1000
+if holder_of(KEYS[1]) ~= ARGV[1] then return 0 end
+hold(KEYS[1], ARGV[1], last)
+return 1

@@ -6,7 +6,7 @@ use redis::Value;
 use storage_model::{Epoch, Partition, Timestamp, Version};
 
 use super::error::{Failure, hot_error};
-use super::transport::{Answer, Command};
+use super::transport::Command;
 use super::{RedisStore, reply, script};
 use crate::{Adopt, HotError, HotKind, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
 
@@ -47,32 +47,8 @@ impl RedisStore {
     }
 
     pub(super) async fn peek_all(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
-        const COMMANDS: usize = 7;
-        let commands: Vec<Command> = partitions.iter().flat_map(|partition| self.peek_commands(*partition)).collect();
-        let mut answers = self.router.send(&commands, false).await.into_iter();
-        let one = |partition: &Partition| {
-            let answers: Vec<Answer> = answers.by_ref().take(COMMANDS).collect();
-            peek_of(answers).map_err(|failure| hot_error(failure, "peek", false, Some(*partition)))
-        };
-        partitions.iter().map(one).collect()
-    }
-
-    fn peek_commands(&self, partition: Partition) -> [Command; 7] {
-        let (keys, slot) = (&self.space.keys, self.space.slot(partition));
-        let command = |name: &str, key: String, fields: &[&str]| {
-            let mut cmd = redis::cmd(name);
-            cmd.arg(key).arg(fields);
-            Command::read("peek", slot, cmd)
-        };
-        [
-            command("HLEN", keys.dirty(partition), &[]),
-            command("HLEN", keys.saving(partition), &[]),
-            command("HLEN", keys.error(partition), &[]),
-            command("HLEN", keys.landed(partition), &[]),
-            command("HLEN", keys.leaving(partition), &[]),
-            command("HMGET", keys.part(partition), &["first", "first_saving", "relive"]),
-            command("GET", keys.lock(partition), &[]),
-        ]
+        let commands = partitions.iter().map(|partition| script::peek(&self.space, *partition)).collect();
+        self.each("peek", partitions, commands, peek_of).await
     }
 
     pub(super) async fn lock_all(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
@@ -154,10 +130,8 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
     Ok(PartitionState { incarnation, record })
 }
 
-fn peek_of(answers: Vec<Answer>) -> Result<PartitionPeek, Failure> {
-    let values = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let [live, snapshot, errors, landed, leaving, record, lock] = reply::array(Value::Array(values))?;
-    let [live_since, snapshot_since, relive] = reply::array(record)?;
+fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
+    let [live, snapshot, errors, landed, leaving, live_since, snapshot_since, relive, lock] = reply::array(value)?;
     let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {

@@ -82,6 +82,9 @@ const BREAKS: &[Break] = &[
     ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
     ("R13-denied", "settle", "#!lua flags=allow-oom", "#!lua"),
     ("R13-denied", "park", "#!lua flags=allow-oom", "#!lua"),
+    // A lock is one of the keys that a full server evicts.
+    ("R13-evicted", "lock", "digits(ends), ' ', holder }))", "digits(ends), ' ', holder }), 'PX', '60000')"),
+    ("R13-evicted", "renew", "digits(ends), ' ', holder }))", "digits(ends), ' ', holder }), 'PX', '60000')"),
     // A record of another incarnation is believed; versions start below what has landed; old hashes stay trusted.
     ("R14-incarnation", "snapshot", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "settle", "if r.incarnation ~= incarnation() then", "if false then"),

@@ -96,6 +96,8 @@ scripts! {
     check_part [PRELUDE];
     partition_count [PRELUDE];
     announce [PRELUDE];
+    peek [PRELUDE];
+    lease [PRELUDE];
     lock [PRELUDE];
     renew [PRELUDE];
     unlock [PRELUDE];
@@ -290,12 +292,12 @@ pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Durati
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
 }
 
-/// `lock.lua` for the right to load an owner.
+/// `lease.lua`.
 pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
     let partition = space.partition(owner);
-    let mut cmd = SCRIPTS.lock.call(&[space.keys.lease(partition, owner)]);
-    cmd.arg("").arg(millis(ttl));
-    SCRIPTS.lock.write(space.slot(partition), cmd)
+    let mut cmd = SCRIPTS.lease.call(&[space.keys.lease(partition, owner)]);
+    cmd.arg(millis(ttl));
+    SCRIPTS.lease.write(space.slot(partition), cmd)
 }
 
 /// `renew.lua`.
@@ -316,12 +318,21 @@ pub(crate) fn unlock(space: &Space, partition: Partition, lock: &Lock) -> Comman
     SCRIPTS.unlock.write(space.slot(partition), cmd)
 }
 
-/// What a lock's key holds: the token, then the holder's name.
+/// `peek.lua`.
+pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
+    let keys = &space.keys;
+    let maps =
+        [keys.dirty(partition), keys.saving(partition), keys.error(partition), keys.landed(partition), keys.leaving(partition)];
+    let keys = [maps.as_slice(), &[keys.part(partition), keys.lock(partition)]].concat();
+    SCRIPTS.peek.read(space.slot(partition), SCRIPTS.peek.call(&keys))
+}
+
+/// Who holds a lock: the token, then the holder's name.
 fn lock_value(lock: &Lock) -> String {
     format!("{}\n{}", lock.token, lock.holder)
 }
 
-/// The holder of what [`lock`] stored.
+/// The holder's name of what [`lock`] stored.
 pub(crate) fn holder_of(value: &str) -> &str {
     value.split_once('\n').map_or(value, |(_, holder)| holder)
 }

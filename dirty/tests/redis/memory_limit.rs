@@ -56,3 +56,25 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     apply(&store, &ann, &[("gold", set("2"))]).await;
     assert_eq!(store.fill(&[load]).await, [Ok(Filled::Accepted(read_back))]);
 }
+
+/// Nothing that a worker needs may have a time to live: a server that is over its limit evicts it before every command.
+#[tokio::test]
+async fn a_full_server_that_evicts_leaves_workers_their_locks() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let value = "x".repeat(100_000);
+    for number in 0..20 {
+        apply(&store, &owner(&format!("p{number}")), &[("v", set(&value))]).await;
+    }
+    for (setting, value) in [("maxmemory-policy", "volatile-lru"), ("maxmemory", "1mb")] {
+        server.call(&["CONFIG", "SET", setting, value]).await.unwrap();
+    }
+    let (all, lock, long) = ([Partition(0), Partition(1)], lock("w"), Duration::from_secs(60));
+    assert_eq!(store.lock(&all, &lock, long).await, [Ok(true), Ok(true)]);
+    assert_eq!(store.renew(&all, &lock, long).await, [Ok(true), Ok(true)]);
+    for peek in store.peek(&all).await {
+        assert_eq!(peek.unwrap().holder.as_deref(), Some(lock.holder.as_str()));
+    }
+    store.unlock(&all, &lock).await.into_iter().for_each(Result::unwrap);
+    assert_eq!(drain(&store).await, 20);
+}

@@ -74,6 +74,8 @@ fn calls() -> Vec<Command> {
         check_part(&space, partition),
         partition_count(&space),
         announce(&space, "w", ttl),
+        peek(&space, partition),
+        lease(&space, &owner, ttl),
         lock(&space, partition, &lock_, ttl),
         renew(&space, partition, &lock_, ttl),
         unlock(&space, partition, &lock_),
