@@ -1,16 +1,15 @@
 //! Updates of several owners in one call, against HSETs one by one and in a pipeline.
 
-use std::sync::Arc;
-
 use anyhow::Result;
 use async_trait::async_trait;
+use storage_sdk::ByteStorage;
 
 use super::at_least;
 use super::ours::{Call, Ours, owner_of};
 use super::pair::{Pair, owner_count};
 use crate::bench::case::{Case, Figure, Goal, Plan, Repetitions, Rig};
 use crate::bench::load::Operation;
-use crate::bench::place::{Arena, Place};
+use crate::bench::place::Arena;
 use crate::bench::plain::{Command, Plain, fields};
 
 /// Owners of one call.
@@ -35,19 +34,13 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
 /// A bulk for each turn.
 #[derive(Clone)]
 struct OurBulk {
-    place: Arc<storage_sdk::ByteStorage>,
+    storage: ByteStorage,
     ours: Ours,
-}
-
-impl OurBulk {
-    async fn new(place: &Place, ours: Ours) -> Result<Self> {
-        Ok(Self { place: Arc::new(place.storage.scope("game", "eu")?.bytes()), ours })
-    }
 }
 
 impl Operation for OurBulk {
     async fn run(&mut self, turn: usize) -> Result<u64> {
-        let mut bulk = self.place.bulk();
+        let mut bulk = self.storage.bulk();
         for number in 0..AT_ONCE {
             bulk = bulk.update(owner_of(self.ours.owners(), turn * AT_ONCE + number)?, self.ours.fields());
         }
@@ -74,7 +67,8 @@ impl Case for Bulk {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let (place, fields) = (arena.place().await?, fields(1, 64, 0));
-        let ours = OurBulk::new(&place, Ours::warm(&place, owner_count(arena), &fields, Call::Update).await?).await?;
+        let ours = Ours::warm(&place, owner_count(arena), &fields, Call::Update).await?;
+        let ours = OurBulk { storage: place.storage.scope("game", "eu")?.bytes(), ours };
         let baseline = Plain::new(&place, self.command, owner_count(arena), fields).await?;
         Ok(Pair::rig(place, ours, baseline, TASKS, arena.scale.slice()))
     }
