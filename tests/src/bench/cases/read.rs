@@ -25,7 +25,7 @@ impl Case for Read {
     fn plan(&self) -> Plan {
         Plan {
             name: format!("get-{}", self.0),
-            ours: format!("get of {} fields of 64 B, 64 tasks, 4,096 hot owners, unlanded", self.0),
+            ours: format!("get of {} field(s) of 64 B, 64 tasks, 4,096 hot owners, unlanded", self.0),
             baseline: "HMGET of the same, one multiplexed connection, 64 tasks, 4,096 keys".to_owned(),
             figure: Figure::Rate,
             unit: "reads/s",

@@ -56,8 +56,8 @@ impl Case for Update {
         let rate = *figure == Figure::Rate;
         Plan {
             name: self.name.clone(),
-            ours: format!("update of {fields} fields of {bytes} B, {tasks} tasks, {owners} owners, unlanded"),
-            baseline: format!("HSET of the same, one multiplexed connection, {tasks} tasks, {owners} keys"),
+            ours: format!("update of {fields} field(s) of {bytes} B, {tasks} task(s), {owners} owners, unlanded"),
+            baseline: format!("HSET of the same, one multiplexed connection, {tasks} task(s), {owners} keys"),
             figure: *figure,
             unit: if rate { "updates/s" } else { "µs of Redis" },
             goal: self.goal,
