@@ -175,6 +175,26 @@ impl RedisServer {
         tokio::time::timeout(Duration::from_secs(60), online).await.context("the replica is not in sync")?
     }
 
+    /// Waits until the master has heard from this replica that it has all that was written so far.
+    ///
+    /// # Errors
+    /// A server is down, or it does not happen within a minute.
+    pub async fn caught_up(&self, master: &Self) -> Result<()> {
+        let line = format!("port={},state=online,offset=", self.port());
+        let number = |text: &str| text.split(['\r', ',']).next()?.parse::<u64>().ok();
+        let heard = async {
+            loop {
+                let info = master.call(&["INFO", "replication"]).await?;
+                let of = |name: &str| info.text().ok()?.split_once(name).and_then(|(_, rest)| number(rest));
+                if of(&line).is_some() && of(&line) == of("master_repl_offset:") {
+                    return Ok(());
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), heard).await.context("the replica has not caught up")?
+    }
+
     /// Makes a replica a master, as a failover does.
     ///
     /// # Errors
