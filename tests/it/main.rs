@@ -2,6 +2,7 @@
 
 mod backpressure;
 mod bad_input;
+mod bench;
 mod claims;
 mod cluster;
 mod cold;

@@ -1,5 +1,6 @@
 //! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
 
+pub mod bench;
 pub mod crash;
 pub mod game;
 pub mod proxy;

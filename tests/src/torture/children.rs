@@ -51,6 +51,12 @@ impl Running {
         Ok(Self { child, stdin, log: path })
     }
 
+    /// Its id, until it has been waited for.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Sends a signal.
     ///
     /// # Errors

@@ -1,0 +1,19 @@
+//! Every case of the benchmarks runs; how fast anything is, no test says.
+
+use std::path::Path;
+
+use anyhow::Result;
+use storage_tests::bench::smoke;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_benchmark_runs_and_gives_two_figures_and_their_ratio() -> Result<()> {
+    let report = smoke(Path::new(env!("CARGO_BIN_EXE_bench"))).await?;
+    println!("{report}");
+    assert!(report.cases.len() >= 30, "{} cases", report.cases.len());
+    for case in &report.cases {
+        for (what, figure) in [("ours", case.ours.figure), ("baseline", case.baseline.figure), ("ratio", case.ratio)] {
+            assert!(figure.median.is_finite() && figure.median > 0.0, "{}: {what} is {figure:?}", case.name);
+        }
+    }
+    Ok(())
+}

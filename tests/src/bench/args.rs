@@ -1,0 +1,51 @@
+//! What a run is asked for.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+use super::case::Case;
+use super::cases;
+use super::scale::Scale;
+
+/// Measures every path beside its limit or its alternative, on a Redis and a MariaDB that it starts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Args {
+    /// Short repetitions and small worlds; all cases within 4 minutes, with less certainty
+    #[arg(long)]
+    pub quick: bool,
+    /// Only cases whose names hold one of these texts, separated by commas
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// Print the names of all cases and what they compare, and measure nothing
+    #[arg(long)]
+    pub list: bool,
+    /// Where the results go as JSON, besides the table on the standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write docs/benchmarks.md and its charts, below the present folder
+    #[arg(long)]
+    pub docs: bool,
+}
+
+impl Args {
+    /// How large everything is.
+    #[must_use]
+    pub fn scale(&self) -> Scale {
+        if self.quick { Scale::Quick } else { Scale::Full }
+    }
+
+    /// The cases that were asked for.
+    ///
+    /// # Errors
+    /// No case has such a name.
+    pub fn cases(&self) -> Result<Vec<Box<dyn Case>>> {
+        let mut cases = cases::all();
+        if let Some(only) = &self.only {
+            let texts: Vec<&str> = only.split(',').map(str::trim).collect();
+            cases.retain(|case| texts.iter().any(|text| case.plan().name.contains(text)));
+            ensure!(!cases.is_empty(), "no case has a name with {only:?}; see --list");
+        }
+        Ok(cases)
+    }
+}

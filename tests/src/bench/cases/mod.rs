@@ -1,0 +1,44 @@
+//! All cases, in the order of the table that they make.
+
+mod backlog;
+mod bulk;
+mod cold;
+mod condition;
+mod durable;
+mod hot_keys;
+mod hot_load;
+mod lag;
+mod landing;
+mod landing_cpu;
+mod memory;
+mod misses;
+mod object;
+mod ours;
+mod pair;
+mod read;
+mod scale;
+mod update;
+
+pub use landing::Landing;
+pub use update::Update;
+
+use super::case::{Case, Goal, Judged};
+
+/// Every case.
+#[must_use]
+pub fn all() -> Vec<Box<dyn Case>> {
+    let writes = [update::cases(), bulk::cases(), condition::cases()];
+    let reads = [read::cases(), object::cases()];
+    let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
+    let cold = [hot_load::cases(), misses::cases()];
+    let sizes = [memory::cases(), scale::cases(), backlog::cases()];
+    writes.into_iter().chain(reads).chain(landing).chain(cold).chain(sizes).flatten().collect()
+}
+
+const fn at_least(must: f64, aim: f64) -> Goal {
+    Goal { judged: Judged::RatioAtLeast, must, aim }
+}
+
+const fn at_most(must: f64, aim: f64) -> Goal {
+    Goal { judged: Judged::RatioAtMost, must, aim }
+}

@@ -1,0 +1,75 @@
+//! Updates without a condition, against plain HSETs of the same fields.
+
+use anyhow::Result;
+use async_trait::async_trait;
+
+use super::ours::{Call, Ours};
+use super::pair::{OWNERS, Pair};
+use super::{at_least, at_most};
+use crate::bench::case::{Case, Figure, Goal, Plan, Repetitions, Rig};
+use crate::bench::place::Arena;
+use crate::bench::plain::{Command, Plain, fields};
+
+/// An update of so many fields of so many bytes by so many tasks.
+#[derive(Debug, Clone)]
+pub struct Update {
+    name: String,
+    tasks: usize,
+    fields: usize,
+    bytes: usize,
+    owners: usize,
+    figure: Figure,
+    goal: Goal,
+}
+
+impl Update {
+    /// One that is measured by its rate, and has no goal of its own.
+    #[must_use]
+    pub fn point(tasks: usize, fields: usize, bytes: usize, owners: usize) -> Self {
+        let name = format!("update-{tasks}x{fields}x{bytes}");
+        Self { owners, ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0)) }
+    }
+
+    fn new(name: &str, tasks: usize, fields: usize, bytes: usize, goal: Goal) -> Self {
+        Self { name: name.to_owned(), tasks, fields, bytes, owners: OWNERS, figure: Figure::Rate, goal }
+    }
+}
+
+pub(super) fn cases() -> Vec<Box<dyn Case>> {
+    let redis_micros = Update { figure: Figure::RedisMicros, ..Update::new("update-redis-cpu", 64, 1, 64, at_most(2.4, 1.6)) };
+    vec![
+        Box::new(Update::new("update-1-task", 1, 1, 64, at_least(0.8, 1.0))),
+        Box::new(Update::new("update-64", 64, 1, 64, at_least(0.45, 0.6))),
+        Box::new(Update::new("update-64-1k", 64, 1, 1_024, at_least(0.5, 0.65))),
+        Box::new(Update::new("update-64-8", 64, 8, 64, at_least(0.55, 0.7))),
+        Box::new(Update::new("update-64-8-1k", 64, 8, 1_024, at_least(0.6, 0.8))),
+        Box::new(Update::new("update-256", 256, 1, 64, at_least(0.75, 0.95))),
+        Box::new(Update::new("update-256-8", 256, 8, 64, at_least(0.7, 0.85))),
+        Box::new(redis_micros),
+    ]
+}
+
+#[async_trait]
+impl Case for Update {
+    fn plan(&self) -> Plan {
+        let Self { tasks, fields, bytes, owners, figure, .. } = self;
+        let rate = *figure == Figure::Rate;
+        Plan {
+            name: self.name.clone(),
+            ours: format!("update of {fields} field(s) of {bytes} B, {tasks} task(s), {owners} owners, unlanded"),
+            baseline: format!("HSET of the same, one multiplexed connection, {tasks} task(s), {owners} keys"),
+            figure: *figure,
+            unit: if rate { "updates/s" } else { "µs of Redis" },
+            goal: self.goal,
+            repetitions: Repetitions::Many,
+        }
+    }
+
+    async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
+        let (place, fields) = (arena.place().await?, fields(self.fields, self.bytes, 0));
+        let owners = arena.scale.pick(self.owners.min(256), self.owners, self.owners);
+        let ours = Ours::warm(&place, owners, &fields, Call::Update).await?;
+        let baseline = Plain::new(&place, Command::Hset, owners, fields).await?;
+        Ok(Pair::rig(place, ours, baseline, self.tasks, arena.scale.slice()))
+    }
+}

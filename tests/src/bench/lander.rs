@@ -1,0 +1,139 @@
+//! Landing workers as processes that can be held and let go, so that landing is measured from a full dirty map to an empty one.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use redis::aio::MultiplexedConnection;
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::place::Place;
+use crate::torture::children::Running;
+
+/// Settings of workers that are held: each wakes up as soon as it is let go, and its locks outlive that.
+pub const HELD: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"10min\"\nworker_ttl = \"10min\"\n\
+                        [backpressure]\nsoft_marks = 0\nhard_marks = 0\n";
+/// How often it is looked whether everything has landed.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long landing may take at the most.
+const PATIENCE: Duration = Duration::from_mins(60);
+
+/// Some workers of one place.
+#[derive(Debug)]
+pub struct Landers {
+    workers: Vec<Running>,
+    maps: DirtyMaps,
+    /// The pause of a worker that found nothing. A held one that is let go after it begins at once.
+    interval: Duration,
+    held: Option<Instant>,
+}
+
+impl Landers {
+    /// Starts so many workers.
+    ///
+    /// # Errors
+    /// One can't be started.
+    pub async fn start(place: &Place, count: usize) -> Result<Self> {
+        let config = place.config.display().to_string();
+        let args = ["worker", "run", "--config", &config].map(str::to_owned);
+        let start = |number: usize| {
+            let name = format!("worker{number}");
+            Running::start(&place.program, &args, &[("STORAGE__LANDING__WORKER_NAME", &name)], &format!("{name}.log"))
+        };
+        let workers = (0..count).map(start).collect::<Result<_>>()?;
+        let interval = place.settings.landing.interval;
+        Ok(Self { workers, maps: DirtyMaps::of(place).await?, interval, held: None })
+    }
+
+    /// Their processes.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.workers.iter().filter_map(Running::pid).collect()
+    }
+
+    /// Waits until everything has landed, then stops them where they are.
+    ///
+    /// # Errors
+    /// A worker has ended, or the rest does not land.
+    pub async fn hold(&mut self) -> Result<()> {
+        if self.held.is_none() {
+            self.landed().await?;
+            // The last answers are read and the next pause has begun.
+            sleep(Duration::from_millis(10)).await;
+            for worker in &mut self.workers {
+                worker.signal(Signal::STOP)?;
+            }
+            self.held = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Lets them go on. They begin at once, since their pause is over by now.
+    ///
+    /// # Errors
+    /// A worker has ended.
+    pub fn let_go(&mut self) -> Result<()> {
+        for worker in &mut self.workers {
+            worker.signal(Signal::CONT)?;
+        }
+        self.held = None;
+        Ok(())
+    }
+
+    /// Lets them end in an orderly way, their locks given back.
+    ///
+    /// # Errors
+    /// One has ended before, or does not end.
+    pub async fn stop(mut self) -> Result<()> {
+        for worker in &mut self.workers {
+            worker.terminate().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the pause that they were held in is over.
+    pub async fn rested(&self) {
+        if let Some(held) = self.held {
+            sleep(self.interval.saturating_sub(held.elapsed())).await;
+        }
+    }
+
+    /// Waits until no mark is left.
+    ///
+    /// # Errors
+    /// It takes an hour, or Redis does not answer.
+    pub async fn landed(&mut self) -> Result<()> {
+        let waited = self.maps.empty().await;
+        waited.with_context(|| self.workers.iter().map(Running::tail).collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The dirty maps and snapshots of a place.
+#[derive(Debug)]
+pub struct DirtyMaps {
+    connection: MultiplexedConnection,
+    keys: Vec<String>,
+}
+
+impl DirtyMaps {
+    /// Those of a place.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub async fn of(place: &Place) -> Result<Self> {
+        Ok(Self { connection: place.plain().await?, keys: place.dirty_keys() })
+    }
+
+    /// Waits until none of them holds a mark, by one cheap command each time it looks.
+    ///
+    /// # Errors
+    /// It takes an hour, or Redis does not answer.
+    pub async fn empty(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while redis::cmd("EXISTS").arg(&self.keys).query_async::<u64>(&mut self.connection).await? > 0 {
+            ensure!(begun.elapsed() < PATIENCE, "not everything has landed within {PATIENCE:?}");
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Where cases are measured: a database server for all, and for each a Redis of its own, a database and an open storage.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result};
+use redis::aio::MultiplexedConnection;
+use storage_config::Settings;
+use storage_sdk::{ByteOwner, Storage};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
+use tempfile::TempDir;
+
+use super::case::Processes;
+use super::scale::Scale;
+use crate::torture::children::Program;
+
+/// What all cases share.
+#[derive(Debug)]
+pub struct Arena {
+    /// The database server: its defaults, 1 GiB of buffers, and a log that is flushed at each commit.
+    pub mariadb: Arc<MariaDbServer>,
+    /// How large everything is.
+    pub scale: Scale,
+    exe: PathBuf,
+    places: AtomicU32,
+}
+
+impl Arena {
+    /// Starts the database server. `exe` is the program whose hidden subcommands are workers and readers.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn start(scale: Scale, exe: &Path) -> Result<Self> {
+        let args = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M"].map(str::to_owned).to_vec();
+        let mariadb = MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await?;
+        Ok(Self { mariadb: Arc::new(mariadb), scale, exe: exe.to_owned(), places: AtomicU32::new(0) })
+    }
+
+    /// A fresh place with the default settings.
+    ///
+    /// # Errors
+    /// A server does not start.
+    pub async fn place(&self) -> Result<Place> {
+        self.place_with("").await
+    }
+
+    /// A fresh place with more settings in TOML.
+    ///
+    /// # Errors
+    /// A server does not start, or the settings are wrong.
+    pub async fn place_with(&self, more: &str) -> Result<Place> {
+        let redis = RedisServer::start(RedisOptions::default()).await?;
+        let number = self.places.fetch_add(1, Ordering::Relaxed);
+        let database = self.mariadb.fresh_database(&format!("bench{number}")).await?;
+        let text = format!("[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n[sql]\nurl = {database:?}\n{more}", redis.url());
+        let folder = tempfile::tempdir()?;
+        let config = folder.path().join("storage.toml");
+        std::fs::write(&config, &text)?;
+        let settings = Settings::from_toml(&text, "bench")?;
+        let program = Program { path: self.exe.clone(), folder: folder.path().to_owned() };
+        let storage = Storage::open(settings.clone()).await?;
+        Ok(Place { redis, database, settings, config, program, storage, mariadb: Arc::clone(&self.mariadb), _folder: folder })
+    }
+}
+
+/// The prefix of all keys.
+const PREFIX: &str = "bench";
+
+/// Where one case is measured.
+#[derive(Debug)]
+pub struct Place {
+    /// A Redis without persistence.
+    pub redis: RedisServer,
+    /// The URL of an own database, password included.
+    pub database: String,
+    /// The settings.
+    pub settings: Settings,
+    /// The file that holds them.
+    pub config: PathBuf,
+    /// How children are started.
+    pub program: Program,
+    /// The game server's side.
+    pub storage: Storage,
+    mariadb: Arc<MariaDbServer>,
+    _folder: TempDir,
+}
+
+impl Place {
+    /// The servers' processes.
+    #[must_use]
+    pub fn processes(&self) -> Processes {
+        Processes { redis: self.redis.pid(), mariadb: self.mariadb.pid(), children: Vec::new() }
+    }
+
+    /// Runs statements on the database server as root; a line a row.
+    ///
+    /// # Errors
+    /// The server is down, or refuses a statement.
+    pub async fn sql(&self, statements: &str) -> Result<String> {
+        self.mariadb.sql(statements).await
+    }
+
+    /// So many owners of logic type "player" in the world game/eu, whose ids begin with `series`.
+    ///
+    /// # Errors
+    /// The ids are impossible.
+    pub fn owners(&self, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
+        let world = self.storage.scope("game", "eu")?.bytes();
+        (0..count).map(|number| Ok(world.owner("player", owner_id(series, number))?)).collect()
+    }
+
+    /// The plain client: one multiplexed connection, its settings those of the storage.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub async fn plain(&self) -> Result<MultiplexedConnection> {
+        let settings = &self.settings.redis;
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(settings.connect_timeout))
+            .set_response_timeout(Some(settings.response_timeout));
+        let info: redis::ConnectionInfo = self.redis.url().parse()?;
+        let tcp = info.tcp_settings().clone().set_nodelay(settings.tcp_nodelay);
+        let client = redis::Client::open(info.set_tcp_settings(tcp))?;
+        Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
+    }
+
+    /// Keys for the plain client, as long as the storage's own keys of the same owners.
+    #[must_use]
+    pub fn plain_keys(&self, series: &str, count: usize) -> Arc<[String]> {
+        let parts = u64::from(self.settings.redis.partitions).max(1);
+        let key = |number: usize| {
+            let id = owner_id(series, number);
+            let part = xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % parts;
+            format!("{PREFIX}-hash:{{{part}}}:game:eu:player:{id}")
+        };
+        (0..count).map(key).collect()
+    }
+
+    /// The keys of all dirty maps and snapshots: none of them exists once everything has landed.
+    #[must_use]
+    pub fn dirty_keys(&self) -> Vec<String> {
+        let partitions = 0..self.settings.redis.partitions;
+        partitions.flat_map(|p| [format!("{PREFIX}-dirty:{{{p}}}"), format!("{PREFIX}-dirty:{{{p}}}:saving")]).collect()
+    }
+
+    /// What Redis has allocated, in bytes.
+    ///
+    /// # Errors
+    /// Redis does not answer.
+    pub async fn redis_bytes(&self) -> Result<f64> {
+        let info = self.redis.call(&["INFO", "memory"]).await?;
+        let line = info.text()?.lines().find_map(|line| line.strip_prefix("used_memory:")).context("no used_memory")?;
+        Ok(line.trim().parse()?)
+    }
+}
+
+/// An id: a series, and a number that is mixed so that ids of a series lie scattered among each other.
+#[must_use]
+pub fn owner_id(series: &str, number: usize) -> String {
+    let number = u64::try_from(number).unwrap_or(u64::MAX);
+    // An odd factor modulo a power of two takes each number to another one.
+    format!("{series}{:010x}", number.wrapping_mul(0x9E_3779_B97F) & 0xFF_FFFF_FFFF)
+}
+
+/// A value of so many bytes.
+#[must_use]
+pub fn value(bytes: usize, round: u64) -> Vec<u8> {
+    let mut value = format!("{round:016x}").into_bytes();
+    value.resize(bytes, b'v');
+    value
+}

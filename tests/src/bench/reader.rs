@@ -1,0 +1,91 @@
+//! Game servers as processes that all read the same owner at once.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
+use storage_config::Settings;
+use storage_sdk::Storage;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+
+use super::place::Place;
+
+/// Arguments of a reader.
+#[derive(Debug, clap::Args)]
+pub struct ReaderArgs {
+    /// The settings file
+    #[arg(long)]
+    config: PathBuf,
+}
+
+/// Reads line by line an owner's id and how often it is to be read; reads it so often at once, and prints how many times the database
+/// was asked for its rows. Ends with its standard input.
+///
+/// # Errors
+/// The storage does not open, or a read fails.
+pub async fn read(args: ReaderArgs) -> Result<()> {
+    let storage = Storage::open(Settings::load(&args.config)?).await?;
+    let bytes = storage.scope("game", "eu")?.bytes();
+    println!("ready");
+    let (send, mut lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || std::io::stdin().lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    while let Some(line) = lines.recv().await {
+        let (id, times) = line.split_once(' ').context("an id and a number")?;
+        let owner = bytes.owner("player", id)?;
+        let before = storage.tiers().load_counts().owners;
+        let records = try_join_all((0..times.parse::<usize>()?).map(|_| owner.get_all())).await?;
+        anyhow::ensure!(records.iter().all(|record| !record.is_empty()), "{id} was not found");
+        println!("{}", storage.tiers().load_counts().owners - before);
+    }
+    Ok(())
+}
+
+/// A reader's process.
+#[derive(Debug)]
+pub struct Reader {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Reader {
+    /// Starts one, and waits until its storage is open.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn start(place: &Place) -> Result<Self> {
+        let mut child = Command::new(&place.program.path)
+            .args(["reader", "--config"])
+            .arg(&place.config)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (stdin, stdout) = (child.stdin.take().context("a pipe")?, child.stdout.take().context("a pipe")?);
+        let mut reader = Self { child, stdin, lines: BufReader::new(stdout).lines() };
+        reader.answer().await?;
+        Ok(reader)
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Lets it read an owner so many times at once; answers how often it asked the database.
+    ///
+    /// # Errors
+    /// A read failed.
+    pub async fn read(&mut self, id: &str, times: usize) -> Result<f64> {
+        self.stdin.write_all(format!("{id} {times}\n").as_bytes()).await?;
+        Ok(self.answer().await?.parse()?)
+    }
+
+    async fn answer(&mut self) -> Result<String> {
+        self.lines.next_line().await?.context("a reader has ended")
+    }
+}

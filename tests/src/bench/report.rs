@@ -1,0 +1,132 @@
+//! What a run measured, as a table and as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::case::{Goal, Judged};
+use super::machine::Machine;
+use super::measured::{Measured, Summary, Verdict};
+use super::scale::Scale;
+
+/// What a run measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// How large everything was.
+    pub scale: Scale,
+    /// On what.
+    pub machine: Machine,
+    /// The cases, in their order.
+    pub cases: Vec<Measured>,
+    /// How long the run took.
+    pub seconds: f64,
+}
+
+/// A figure with as many digits as matter.
+#[must_use]
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 10_000.0 => format!("{:.0}k", value / 1e3),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+/// A ratio with as many digits as matter.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    if value.abs() < 0.01 { format!("{value:.5}") } else { format!("{value:.2}") }
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotMet => "not met",
+            Self::Met => "met",
+            Self::AimMet => "met, aim too",
+        }
+    }
+}
+
+impl Goal {
+    /// What must be and the aim, in words.
+    #[must_use]
+    pub fn text(&self, unit: &str) -> String {
+        let (must, aim) = (ratio(self.must), ratio(self.aim));
+        match self.judged {
+            Judged::RatioAtLeast => format!("≥ {must}, aim {aim}"),
+            Judged::RatioAtMost => format!("≤ {must}, aim {aim}"),
+            Judged::OursAtMost => format!("≤ {}, aim {} {unit}", figure(self.must), figure(self.aim)),
+            Judged::ExcessAtMost => format!("≤ +{}, aim +{} {unit}", figure(self.must), figure(self.aim)),
+        }
+    }
+}
+
+impl Summary {
+    /// p50 and p99, in microseconds.
+    #[must_use]
+    pub fn latency(&self) -> String {
+        match (self.p50_micros, self.p99_micros) {
+            (Some(p50), Some(p99)) => format!("{}/{}", figure(p50), figure(p99)),
+            _ => "–".to_owned(),
+        }
+    }
+
+    /// CPU time of client, Redis and database, in microseconds.
+    #[must_use]
+    pub fn cpu(&self) -> String {
+        let cpu = &self.cpu_micros;
+        format!("{}/{}/{}", figure(cpu.client), figure(cpu.redis), figure(cpu.mariadb))
+    }
+}
+
+impl Measured {
+    /// The ratio's median and range.
+    #[must_use]
+    pub fn ratio_text(&self) -> String {
+        format!("{} ({}–{})", ratio(self.ratio.median), ratio(self.ratio.least), ratio(self.ratio.greatest))
+    }
+
+    /// What is to be known about the figures' certainty.
+    #[must_use]
+    pub fn remark(&self) -> String {
+        let repeated = (self.rounds > 1).then(|| format!("measured {} times", self.rounds));
+        let disturbed = self.disturbed().map(|why| format!("disturbed: {why}"));
+        repeated.into_iter().chain(disturbed).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A case as two lines: figures, then what surrounds them.
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, unit, ours, baseline, goal, .. } = self;
+        let (own, other) = (figure(ours.figure.median), figure(baseline.figure.median));
+        let (goal, verdict) = (goal.text(unit), self.verdict.text());
+        writeln!(f, "{name:<22} {own:>8} : {other:>8} {unit:<16} {:<22} {goal:<22} {verdict}", self.ratio_text())?;
+        writeln!(f, "{:22} ours: {}", "", self.what_ours_does)?;
+        writeln!(f, "{:22} baseline: {}", "", self.what_baseline_does)?;
+        let (latency, cpu) = ([ours.latency(), baseline.latency()], [ours.cpu(), baseline.cpu()]);
+        write!(f, "{:22} p50/p99 µs {} : {}; CPU µs each, client/redis/database ", "", latency[0], latency[1])?;
+        write!(f, "{} : {}", cpu[0], cpu[1])?;
+        let remark = self.remark();
+        if remark.is_empty() { Ok(()) } else { write!(f, "\n{:22} {remark}", "") }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.machine)?;
+        writeln!(f, "{:<22} {:>8} : {:>8} {:<16} {:<22} {:<22}", "case", "ours", "baseline", "", "ratio (range)", "goal")?;
+        for case in &self.cases {
+            writeln!(f, "{case}")?;
+        }
+        let met = self.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
+        let disturbed = self.cases.iter().filter(|case| case.disturbed().is_some()).count();
+        let (all, seconds) = (self.cases.len(), self.seconds);
+        write!(f, "{met} of {all} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s")
+    }
+}

@@ -1,0 +1,71 @@
+//! Measures every path beside its limit or its alternative, and says whether the goals are met.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use storage_tests::bench::reader::{ReaderArgs, read};
+use storage_tests::bench::{Args, run};
+
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
+    #[command(flatten)]
+    args: Args,
+}
+
+/// What this program is when it has started itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    #[command(hide = true, disable_help_flag = true)]
+    Worker {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    #[command(hide = true)]
+    Reader(ReaderArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse() {
+        Cli { role: Some(Role::Worker { args }), .. } => {
+            // It ends when whoever started it has died.
+            std::thread::spawn(|| {
+                let _ = std::io::stdin().read_to_end(&mut Vec::new());
+                std::process::exit(1);
+            });
+            let name = std::iter::once("landing-worker".to_owned());
+            landing_worker::main(landing_worker::Cli::parse_from(name.chain(args)))
+        }
+        Cli { role: Some(Role::Reader(args)), .. } => outcome(block_on(read(args))),
+        Cli { args, .. } => outcome(block_on(measure(args))),
+    }
+}
+
+async fn measure(args: Args) -> anyhow::Result<()> {
+    if args.list {
+        for case in args.cases()? {
+            let plan = case.plan();
+            println!("{:<22} {}\n{:22} : {}", plan.name, plan.ours, "", plan.baseline);
+        }
+        return Ok(());
+    }
+    println!("{}", run(&args, &std::env::current_exe()?).await?);
+    Ok(())
+}
+
+fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(task)
+}
+
+fn outcome(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
