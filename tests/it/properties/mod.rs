@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 fn histories(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) };
-    static SEED: LazyLock<u64> = LazyLock::new(|| rand::random());
+    static SEED: LazyLock<u64> = LazyLock::new(rand::random);
     let seed = match config.rng_seed {
         RngSeed::Random => *SEED,
         RngSeed::Fixed(seed) => seed,

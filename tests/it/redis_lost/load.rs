@@ -68,7 +68,8 @@ impl Load {
         }
         stack.landed().await?;
         see(&self.database, &self.landed).await?;
-        for (player, landed) in self.players.iter().zip(locked(&self.landed).clone()) {
+        let landed = locked(&self.landed).clone();
+        for (player, landed) in self.players.iter().zip(landed) {
             let last = player.incr("gold", 1).await?;
             ensure!(last.value() == landed.gold + 1, "{player:?} counts {} after {landed:?}", last.value());
             ensure!(last.version().get() > landed.version, "{player:?} is at {} after {landed:?}", last.version());

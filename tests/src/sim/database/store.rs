@@ -62,8 +62,7 @@ impl ColdStore for ModelStore {
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
         self.read("load").await?;
         let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
-        self.way.chance.delay().await;
-        self.way.process.runs().await;
+        self.way.answer("load").await;
         Ok(rows.into_iter().rev().max_by_key(|row| row.version))
     }
 
