@@ -93,8 +93,7 @@ impl Backlog {
 }
 
 fn unlanded(peek: &PartitionPeek) -> u64 {
-    let snapshot = if broken("H48-saving") { 0 } else { peek.snapshot };
-    peek.live + snapshot + if peek.relive { peek.probation } else { 0 }
+    peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
 /// The maps of a partition that a drain waits for. They are told from later ones by when their first entry was marked, which is
@@ -116,7 +115,8 @@ impl Found {
 
     fn waits(&self, peek: &PartitionPeek) -> bool {
         let was_found = |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
-        let maps = [(peek.live, peek.live_since), (peek.snapshot, peek.snapshot_since)];
+        let snapshot = if broken("H48-saving") { 0 } else { peek.snapshot };
+        let maps = [(peek.live, peek.live_since), (snapshot, peek.snapshot_since)];
         (peek.relive && peek.probation > 0) || maps.iter().any(|(marks, since)| *marks > 0 && was_found(*since))
     }
 }
