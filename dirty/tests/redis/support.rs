@@ -60,7 +60,16 @@ pub(crate) fn set(value: &str) -> Change {
 
 /// A mutation that may still be applied for some seconds.
 pub(crate) async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
-    let deadline = store.time().await.unwrap().plus(Duration::from_secs(20));
+    let now = async {
+        loop {
+            match store.time().await {
+                // A server whose role changes cuts its connections.
+                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                now => break now.unwrap(),
+            }
+        }
+    };
+    let deadline = tokio::time::timeout(Duration::from_secs(30), now).await.unwrap().plus(Duration::from_secs(20));
     let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
     Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
 }
