@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
 use crate::{HotRead, Lock, Mark};
@@ -119,6 +120,14 @@ pub struct Parked {
     pub faults: Vec<Fault>,
 }
 
+impl Parked {
+    /// Whether other fields of the snapshot entry have landed.
+    pub(crate) fn has_landed(&self) -> bool {
+        let mark = self.source.as_ref().and_then(|entry| entry.mark.as_ref());
+        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && !broken("H33-parked")
+    }
+}
+
 /// Entries to move to the error map, in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Park {
@@ -132,6 +141,8 @@ pub struct Park {
     pub retry_min: Duration,
     /// The longest delay.
     pub retry_max: Duration,
+    /// Whether snapshot entries of which other fields have landed go on probation, too (H33).
+    pub probation: bool,
     /// What to park.
     pub parked: Vec<Parked>,
 }

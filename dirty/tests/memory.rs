@@ -388,7 +388,7 @@ mod random {
                 let faults = mark.fields.iter().map(fault).collect();
                 let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-                let park = Park { partition, lock, epoch, retry_min, retry_max, parked };
+                let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked };
                 self.parked += usize::from(self.store.park(&park).await.is_ok());
                 return;
             }

@@ -206,6 +206,7 @@ async fn finish_part(
             epoch,
             retry_min: options.retry_min,
             retry_max: options.retry_max,
+            probation: tiers.has_probation(),
             parked: verdict.park,
         };
         tiers.hot().park(&park).await?;

@@ -100,6 +100,7 @@ pub const SWITCHES: &[&str] = &[
     "H45-unbraked",
     "H33-off",
     "H33-forgotten",
+    "H33-parked",
     "H33-moved",
     "H33-unasked",
     "H33-kept",

@@ -155,7 +155,7 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
     let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked };
+    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
     let stranger = Park { lock: lock_of("worker"), ..good.clone() };
     assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     let other = Park { epoch: Epoch(2), ..good.clone() };

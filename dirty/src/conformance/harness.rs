@@ -210,9 +210,20 @@ impl Harness {
 
     /// Parks one entry's faults.
     pub(super) async fn park(&self, partition: Partition, lock: &Lock, parked: Vec<Parked>) -> Result<(), HotError> {
+        self.park_and_keep(partition, lock, parked, false).await
+    }
+
+    /// As [`Self::park`]; what landed of the entries goes on probation if so said.
+    pub(super) async fn park_and_keep(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        parked: Vec<Parked>,
+        probation: bool,
+    ) -> Result<(), HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, parked };
+        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, probation, parked };
         self.store().park(&park).await
     }
 

@@ -193,6 +193,7 @@ macro_rules! hot_conformance {
                     a_change_of_the_epoch_makes_marks_on_probation_live_again,
                     a_mark_that_becomes_live_again_never_lowers_a_newer_one,
                     an_error_mark_whose_row_was_committed_goes_on_probation,
+                    what_landed_of_a_refused_mark_goes_on_probation,
                     eviction_and_purge_wait_for_the_end_of_the_probation,
                     the_record_names_the_database_that_is_landed_to,
                     thousands_of_marks_go_on_and_off_probation,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Timestamp, Version};
 
 use super::field;
-use super::harness::{Harness, above, fault, lock_of, owner};
+use super::harness::{Harness, above, fault, lock_of, owner, set};
 use crate::{Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle, Snapshot, Window};
 
 const SHORT: Duration = Duration::from_millis(2);
@@ -209,6 +209,38 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert_eq!(relive(h, partition, &lock).await, 1);
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
+}
+
+/// What landed of it may be lost as well as what landed of any other.
+pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.make_absent(&ann).await;
+    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await;
+    let lock = h.lock(partition).await;
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let source = h.scan(partition).await.pop().unwrap();
+    let version = source.version;
+    let parked = |field: &str| Parked {
+        source: Some(source.clone()),
+        owner: Some(ann.clone()),
+        faults: vec![fault(field, version, "bad")],
+    };
+    h.park_and_keep(partition, &lock, vec![parked("gold")], true).await.unwrap();
+    h.park_and_keep(partition, &lock, vec![parked("gold")], true).await.unwrap();
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.snapshot, peek.errors, peek.probation), (0, 1, 1), "a repeat is harmless");
+    assert_eq!(h.marks(&ann).await, Some(2));
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(relive(h, partition, &lock).await, 1);
+    assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
+    assert_eq!(h.marks(&ann).await, Some(2), "one to be landed again, one refused");
+
+    h.store().snapshot(partition, &lock).await.unwrap();
+    let both = Parked { faults: vec![fault("bag", version, "bad"), fault("gold", version, "bad")], ..parked("gold") };
+    h.park_and_keep(partition, &lock, vec![both], true).await.unwrap();
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!((peek.live, peek.snapshot, peek.errors, peek.probation), (0, 0, 2, 0), "nothing of it has landed");
 }
 
 /// Eviction and purge wait, as for unlanded data.

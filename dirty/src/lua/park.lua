@@ -4,24 +4,41 @@
 -- KEYS[2] error map
 -- KEYS[3] partition record
 -- KEYS[4] lock
--- KEYS[5..] owner hashes
+-- KEYS[5] marks on probation
+-- KEYS[6..] owner hashes
 -- ARGV[1] token and holder
 -- ARGV[2] epoch
 -- ARGV[3] first delay before another attempt, microseconds
 -- ARGV[4] longest delay, microseconds
 -- ARGV[5] time to live of landed data, milliseconds
--- ARGV[6..] of each entry: number of the owner (1 is KEYS[5]; 0 none), 1 if it comes from the snapshot, its name and version there,
---   number of faults; then of each fault: name in the error map, version, code and message
+-- ARGV[6..] of each entry: number of the owner (1 is KEYS[6]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
+--   also goes on probation, since other fields of it have landed; its name and version there, number of faults; then of each fault:
+--   name in the error map, version, code and message
 -- Reply: 1.
--- Invariant: an entry is in the snapshot or in the error map, never in neither; the greater version stays; counts follow (H12).
-expect(#KEYS >= 4 and #ARGV >= 5)
+-- Invariant: an entry is in the snapshot or in the error map, never in neither; the greater version stays; counts follow (H12); what
+--   landed of it stays on probation (H33).
+expect(#KEYS >= 5 and #ARGV >= 5)
 local retry_min, retry_max = number(ARGV[3], 'the delay'), number(ARGV[4], 'the delay')
 local ttl = number(ARGV[5], 'the time to live')
 in_epoch(KEYS[3], ARGV[2])
 held(KEYS[4], ARGV[1])
 local now = time()
 
-local owners, cleared, parked = counts(5), {}, {}
+local entries, partly = {}, {}
+local at = 6
+while at <= #ARGV do
+  expect(#ARGV >= at + 4)
+  local faults = number(ARGV[at + 4], 'the number of faults')
+  local entry = { owner = number(ARGV[at], 'an owner'), moves = ARGV[at + 1] ~= '0', stays = ARGV[at + 1] == '2', name = ARGV[at + 2],
+    version = number(ARGV[at + 3], 'a mark'), from = at + 5, to = at + 4 + 4 * faults }
+  expect(#ARGV >= entry.to)
+  entries[#entries + 1] = entry
+  if entry.stays then partly[#partly + 1] = entry.name end
+  at = entry.to + 1
+end
+
+local owners, cleared, parked = counts(6), {}, {}
+local kept = keeper(KEYS[5], partly, owners)
 local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
   -- What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made anew
@@ -39,29 +56,25 @@ local function park(owner, name, version, code, message, again)
     digits(now + delay), stays and reason or table.concat({ code, message }, ' '),
   }, ' ')
 end
-local at = 6
-while at <= #ARGV do
-  expect(#ARGV >= at + 4)
-  local owner, moves, name = number(ARGV[at], 'an owner'), ARGV[at + 1] == '1', ARGV[at + 2]
-  local version, faults = number(ARGV[at + 3], 'a mark'), number(ARGV[at + 4], 'the number of faults')
-  expect(#ARGV >= at + 4 + 4 * faults)
-  local stored = moves and not cleared[name] and call('HGET', KEYS[1], name)
+for _, entry in ipairs(entries) do
+  local name, version = entry.name, entry.version
+  local stored = entry.moves and not cleared[name] and call('HGET', KEYS[1], name)
   local here = stored and mark_version(stored) == version
   if here then
     cleared[name] = true
-    owners.add(owner, -1, version)
+    if entry.stays then kept.put(name, entry.owner, version) else owners.add(entry.owner, -1, version) end
   end
   -- An entry that is gone from the snapshot was landed or parked by another worker.
-  if here or not moves then
-    for fault = at + 5, at + 4 + 4 * faults, 4 do
-      park(owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3], not moves)
+  if here or not entry.moves then
+    for fault = entry.from, entry.to, 4 do
+      park(entry.owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3], not entry.moves)
     end
   end
-  at = at + 5 + 4 * faults
 end
 owners.validate()
 
--- ORDER: into the error map before out of the snapshot, so that a mark is always in one of them.
+-- ORDER: onto probation and into the error map before out of the snapshot, so that a mark is always in one of them.
+if kept.write() then call('HSETNX', KEYS[3], 'landed_at', digits(now)) end
 local puts, names = {}, {}
 for name, value in pairs(parked) do
   puts[#puts + 1] = name

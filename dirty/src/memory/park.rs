@@ -7,7 +7,7 @@ use super::lock::require;
 use super::marks::ErrorMark;
 use super::record::in_epoch;
 use super::state::{PartState, Present};
-use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
+use crate::{Entry, ErrorEntry, Fault, HotError, Page, Park, Parked};
 
 /// Moves snapshot entries to the error map, and counts attempts.
 ///
@@ -22,6 +22,11 @@ pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<(),
         // An entry that is gone from the snapshot was landed or parked by another worker.
         if !leaves_snapshot(state, parked) {
             continue;
+        }
+        if let Some(Entry { mark: Some(mark), version, .. }) =
+            parked.source.as_ref().filter(|_| park.probation && parked.has_landed())
+        {
+            state.marks.put_on_probation(mark.clone(), *version, present.now);
         }
         for fault in &parked.faults {
             let target = (owner.clone(), fault.field.clone());

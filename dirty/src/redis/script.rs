@@ -384,13 +384,15 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::P
     let mut owners = Owners::default();
     let numbered: Vec<_> = chunk.iter().map(|parked| (parked, owners.number(parked.owner.as_ref()))).collect();
     let (keys, partition) = (&space.keys, head.partition);
-    let fixed = [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition)];
+    let fixed =
+        [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition), keys.landed(partition)];
     let mut cmd = SCRIPTS.park.call(&owners.keys(space, partition, fixed));
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
     cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
     for (parked, owner) in numbered {
         let source = parked.source.as_ref();
-        cmd.arg(owner).arg(u8::from(source.is_some()));
+        let stays = park.probation && parked.has_landed();
+        cmd.arg(owner).arg(u8::from(source.is_some()) + u8::from(stays));
         cmd.arg(source.map_or(&[][..], |entry| &entry.raw)).arg(source.map_or(0, |entry| entry.version.get()));
         match &parked.owner {
             Some(owner) => {

@@ -78,7 +78,10 @@ fn parked(mark: Mark, version: Version, source: Option<Entry>) -> Parked {
 async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let parked = parked.collect();
-    store.park(&Park { partition: PARTITION, lock: lock("w"), epoch: Epoch(1), retry_min, retry_max, parked }).await.unwrap();
+    store
+        .park(&Park { partition: PARTITION, lock: lock("w"), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .await
+        .unwrap();
 }
 
 async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
@@ -114,7 +117,10 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let fault = Fault { field: field("gold"), version: lost, code: 0, message: "vanished".into() };
     let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault] }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    store.park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, parked }).await.unwrap();
+    store
+        .park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .await
+        .unwrap();
 
     // A new hash, one mark settled together with the old error mark, and another mark left.
     let version = apply(&store, &ann, &[("gold", set("2"))]).await.version;

@@ -50,7 +50,8 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, parked: vec![parked] };
+    let park =
+        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked: vec![parked] };
     let _ = store.park(&park).await;
 }
 
@@ -161,7 +162,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
         let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, parked };
+        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
         let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
         let settle =
             Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows, probation: false };

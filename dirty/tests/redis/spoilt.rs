@@ -127,7 +127,17 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "park" => {
             let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
             let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];
-            store.park(&Park { partition: PARTITION, lock: held, epoch: Epoch(1), retry_min: TTL, retry_max: TTL, parked }).await
+            store
+                .park(&Park {
+                    partition: PARTITION,
+                    lock: held,
+                    epoch: Epoch(1),
+                    retry_min: TTL,
+                    retry_max: TTL,
+                    probation: false,
+                    parked,
+                })
+                .await
         }
         other => panic!("no call {other}"),
     }

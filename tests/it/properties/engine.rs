@@ -221,7 +221,8 @@ impl Engine {
         let parked = entries.into_iter().map(|entry| {
             let mark = entry.mark.clone();
             let fault = |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1, message: "no".to_owned() };
-            let faults = mark.iter().flat_map(|mark| &mark.fields).map(fault).collect();
+            // Of a mark of several fields all but the first have landed.
+            let faults = mark.iter().flat_map(|mark| &mark.fields).take(1).map(fault).collect();
             Parked { owner: mark.map(|mark| mark.owner), faults, source: Some(entry) }
         });
         let second = Duration::from_secs(1);
@@ -231,6 +232,7 @@ impl Engine {
             epoch: collected.epoch,
             retry_min: second,
             retry_max: second,
+            probation: true,
             parked: parked.collect(),
         };
         self.store.park(&park).await.expect("a park");

@@ -20,14 +20,14 @@ impl Working<'_, '_> {
         let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
         let verdict = batch::judge(part, &versions, &faults);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
-        let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, parked: verdict.park };
+        let probation = self.bounds.probation && !broken("H33-off");
+        let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };
         let then = if park.parked.is_empty() { Worker::Idle } else { Worker::Park(Arc::new(park)) };
         if verdict.settle.is_empty() && verdict.rows.is_empty() {
             return self.to("has nothing to settle", self.world.clone(), then);
         }
         let mut next = self.world.clone();
         let marks = if broken("R4-whole") { snapshot(&next) } else { verdict.settle };
-        let probation = self.bounds.probation && !broken("H33-off");
         let settle = Settle { partition, lock: Some(lock()), epoch, landed: *reached, marks, rows: verdict.rows, probation };
         let present = next.present();
         match landing::settle(next.hot(), &present, &settle) {

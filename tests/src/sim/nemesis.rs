@@ -10,6 +10,7 @@ use super::database::server::Ails;
 use super::fault::Fault;
 use super::oracle::history::Kept;
 use super::play::Games;
+use super::process::Process;
 use super::redis::data::Data;
 use super::world::{Worker, World};
 
@@ -19,6 +20,8 @@ pub struct Nemesis {
     world: Arc<World>,
     games: Games,
     workers: Arc<Mutex<Vec<Worker>>>,
+    /// What was stopped, also if another has taken its place since.
+    stopped: Mutex<Vec<Arc<Process>>>,
     /// A copy of what Redis held some time ago.
     copy: Mutex<(Data, Kept)>,
     /// How far ahead of the right time Redis' clock is, and ever was, milliseconds.
@@ -33,7 +36,7 @@ impl Nemesis {
     /// For these processes.
     #[must_use]
     pub fn new(world: Arc<World>, games: Games, workers: Arc<Mutex<Vec<Worker>>>) -> Self {
-        Self { world, games, workers, copy: Mutex::default(), skew: Mutex::default() }
+        Self { world, games, workers, stopped: Mutex::default(), copy: Mutex::default(), skew: Mutex::default() }
     }
 
     /// Does one thing after the other until it is dropped.
@@ -179,12 +182,13 @@ impl Nemesis {
         }
     }
 
-    fn stop_one(&self, processes: &[Arc<super::process::Process>], time: Duration, healing: &mut JoinSet<()>) {
+    fn stop_one(&self, processes: &[Arc<Process>], time: Duration, healing: &mut JoinSet<()>) {
         if processes.is_empty() {
             return;
         }
         let process = self.world.chance.one(processes).clone();
         process.stop();
+        locked(&self.stopped).push(process.clone());
         healing.spawn(async move {
             sleep(time).await;
             process.resume();
@@ -211,7 +215,7 @@ impl Nemesis {
         world.database.ail(|ails| *ails = Ails::default());
         let workers = locked(&self.workers).iter().map(|worker| worker.process.clone()).collect::<Vec<_>>();
         let games = locked(&self.games).iter().map(|game| game.process.clone()).collect::<Vec<_>>();
-        for process in workers.iter().chain(&games) {
+        for process in workers.iter().chain(&games).chain(locked(&self.stopped).iter()) {
             process.resume();
             process.hurry();
         }

@@ -55,8 +55,15 @@ fn calls() -> Vec<Command> {
     let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };
     let faults = vec![Fault { field: field.clone(), version, code: 1, message: "no".into() }];
     let parked = vec![Parked { source: Some(entry), owner: Some(owner.clone()), faults }];
-    let parking =
-        Park { partition, lock: lock_.clone(), epoch: Epoch(1), retry_min: ttl, retry_max: ttl, parked: parked.clone() };
+    let parking = Park {
+        partition,
+        lock: lock_.clone(),
+        epoch: Epoch(1),
+        retry_min: ttl,
+        retry_max: ttl,
+        probation: true,
+        parked: parked.clone(),
+    };
     let settling =
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     vec![
