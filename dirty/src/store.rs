@@ -134,9 +134,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Moves entries to the error map, and counts attempts. Refused whole under another epoch or incarnation, or without the lock.
     async fn park(&self, park: &Park) -> Result<(), HotError>;
 
-    /// Says how far the probation of a partition's landed marks is. Ends the present window if it has lasted `period` and no marks
-    /// of an earlier one are left. Refused under another incarnation or without the lock.
-    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError>;
+    /// Says which of a partition's landed marks leave probation next. If none do, those that are on it now become the next. Refused
+    /// under another incarnation or without the lock.
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
 
     /// Ends the probation of leaving marks, each only if it still has its version; answers how many went. The owner that loses its
     /// last mark gets the time to live of landed data, or is evicted if that was asked for. Refused under another epoch or

@@ -120,8 +120,8 @@ mod random {
         rows: Rows,
         /// What of it outlives a crash, and after how many steps it was flushed.
         flushed: (usize, Rows),
-        /// Windows that were found to have ended, and after how many steps.
-        ended: Vec<(usize, Partition, Window)>,
+        /// Windows that were found to leave, and after how many steps.
+        left: Vec<(usize, Partition, Window)>,
         steps: usize,
         loads: Vec<Load>,
         batches: Vec<Batch>,
@@ -167,7 +167,7 @@ mod random {
                 truth: BTreeMap::new(),
                 rows: BTreeMap::new(),
                 flushed: (0, BTreeMap::new()),
-                ended: Vec::new(),
+                left: Vec::new(),
                 steps: 0,
                 loads: Vec::new(),
                 batches: Vec::new(),
@@ -415,14 +415,14 @@ mod random {
             (got == Ok(true)).then_some(lock)
         }
 
-        /// A worker that makes lost marks live again, or remembers a window that has ended.
+        /// A worker that makes lost marks live again, or remembers a window that leaves.
         async fn look(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
             let Some(lock) = self.lock(partition).await else { return };
-            match self.store.probation(partition, &lock, Duration::ZERO).await.unwrap() {
-                Probation::Ended(window) => self.ended.push((self.steps, partition, window)),
+            match self.store.probation(partition, &lock).await.unwrap() {
+                Probation::Leaves(window) => self.left.push((self.steps, partition, window)),
                 Probation::Lost => self.relive(partition, &lock).await,
-                Probation::Empty | Probation::Waits => {}
+                Probation::Empty => {}
             }
             self.store.unlock(&[partition], &lock).await.remove(0).unwrap();
         }
@@ -436,9 +436,9 @@ mod random {
             }
         }
 
-        /// Some marks go from probation whose window had ended, then or long ago, before the database was flushed.
+        /// Some marks go from probation whose window had begun to leave, then or long ago, before the database was flushed.
         async fn acquit(&mut self) {
-            let flushed: Vec<_> = self.ended.iter().filter(|(step, ..)| *step < self.flushed.0).cloned().collect();
+            let flushed: Vec<_> = self.left.iter().filter(|(step, ..)| *step < self.flushed.0).cloned().collect();
             if flushed.is_empty() {
                 return;
             }

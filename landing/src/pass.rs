@@ -13,6 +13,7 @@ use crate::batch::{self, Part};
 use crate::caught::caught;
 use crate::claim::{Busy, Claims};
 use crate::metrics::Metrics;
+use crate::probation::Leaving;
 use crate::step::{self, Size};
 use crate::{LandingOptions, TierError, Tiers};
 
@@ -29,6 +30,8 @@ pub(crate) struct Worker {
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
     pub(crate) looked: Mutex<Option<Instant>>,
+    /// The windows of probation that were seen to leave. As above.
+    pub(crate) leaving: Leaving,
     /// What the jitter of waits is drawn from.
     pub(crate) jitter: OpId,
 }

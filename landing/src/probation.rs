@@ -1,6 +1,7 @@
 //! The probation of landed marks: ended when the database has kept what it committed, undone when it may have lost it (H33).
 
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{Acquit, Map, Probation, Window};
@@ -15,6 +16,26 @@ use crate::pass::{Round, Worker};
 const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Looks in a period.
 const LOOKS: u32 = 8;
+
+/// The windows that a worker saw leave, and since when. By its own clock, which nobody sets: by the hot tier's, a leap would end a
+/// probation early (H11). A worker that takes over begins anew.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    // A plain mutex: held for map operations only, never across an await.
+    since: Mutex<BTreeMap<Partition, (Window, Instant)>>,
+}
+
+impl Leaving {
+    /// Whether this window has left for so long.
+    fn has_lasted(&self, partition: Partition, window: Window, period: Duration) -> bool {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = since.entry(partition).or_insert_with(|| (window, Instant::now()));
+        if seen.0 != window {
+            *seen = (window, Instant::now());
+        }
+        seen.1.elapsed() >= period || broken("H33-hasty")
+    }
+}
 
 impl Worker {
     /// Whether partitions with marks on probation are to be looked at again.
@@ -31,17 +52,19 @@ impl Worker {
     /// Compares the database with the one that these partitions were landed to, and ends the probation of marks that it kept for
     /// long enough.
     ///
-    /// A mark goes only if its window had ended a period ago, in an epoch that still lasts, *before* the database was found to be
-    /// the same: so it was the same from the commit until a period after it. What happens to it later can't take that commit back.
+    /// A mark goes only if its window was seen to leave a period ago, in an epoch that still lasts, *before* the database was found to
+    /// be the same: so it was the same from the commit until a period after it. What happens to it later can't take that commit back.
     pub(crate) async fn end_probation(&self, round: &Round, partitions: &[Partition]) -> Result<(), TierError> {
         let (hot, lock, period) = (self.tiers.hot(), self.claims.lock(), self.tiers.probation());
         let mut ended = Vec::new();
         for partition in partitions {
             let Some(busy) = self.claims.begin(*partition) else { continue };
-            let found = hot.probation(*partition, lock, period).await.map(Some).map_err(TierError::from);
+            let found = hot.probation(*partition, lock).await.map(Some).map_err(TierError::from);
             match round.pass_over(found)? {
-                Some(Probation::Ended(window)) => ended.push((busy, window)),
-                None | Some(Probation::Empty | Probation::Waits | Probation::Lost) => {}
+                Some(Probation::Leaves(window)) if self.leaving.has_lasted(*partition, window, period) => {
+                    ended.push((busy, window))
+                }
+                None | Some(Probation::Empty | Probation::Leaves(_) | Probation::Lost) => {}
             }
         }
         // ORDER: the windows first, then the database, then the marks; asked in any other order, the database might have been

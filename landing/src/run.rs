@@ -15,6 +15,7 @@ use crate::caught::caught;
 use crate::claim::Claims;
 use crate::metrics::{Counts, Metrics};
 use crate::pass::Worker;
+use crate::probation::Leaving;
 use crate::{LandingOptions, TierError, Tiers};
 
 /// Rows of a worker's first batch, before it knows how large rows are: at the default limit of a value 64 MiB at the most.
@@ -47,6 +48,7 @@ impl LandingWorker {
             rows_at_once,
             replayed: Mutex::default(),
             looked: Mutex::default(),
+            leaving: Leaving::default(),
             jitter,
         };
         Self { worker: Arc::new(worker) }

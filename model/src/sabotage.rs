@@ -101,6 +101,7 @@ pub const SWITCHES: &[&str] = &[
     "H33-off",
     "H33-forgotten",
     "H33-parked",
+    "H33-hasty",
     "H33-moved",
     "H33-unasked",
     "H33-kept",

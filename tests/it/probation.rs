@@ -2,14 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use storage_sdk::{ByteOwner, Evicted, Outcome};
+use storage_config::Settings;
+use storage_dirty::{HotStore, MemorySettings, MemoryStore};
+use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_model::{ManualClock, RandomIds, Timestamp};
+use storage_sdk::{ByteOwner, Evicted, Outcome, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_tests::sim::chance::Chance;
+use storage_tests::sim::database::transaction::Way;
+use storage_tests::sim::database::{Database, ModelStore};
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// A server that flushes its log once a second, and a world on it.
 async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
@@ -196,5 +205,33 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
             std::fs::copy(entry.path(), target)?;
         }
     }
+    Ok(())
+}
+
+/// Only the worker's own time passes here; the hot tier's leaps (H11).
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
+    const PERIOD: Duration = Duration::from_secs(10);
+    let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+    let hot: Arc<dyn HotStore> = Arc::new(MemoryStore::new(MemorySettings::default(), clock.clone()));
+    let way = Way { database: Database::new(None), chance: Chance::new(0, false), process: Arc::default() };
+    let cold = Arc::new(ModelStore::new(way));
+    let mut settings = Settings::embedded(Path::new("model"));
+    settings.landing.probation = PERIOD;
+    let storage = Storage::builder(settings).landing(false).hot(hot.clone()).cold(cold.clone()).open().await?;
+    let begun = Instant::now();
+    storage.scope("game", "eu")?.bytes().owner("player", "ann")?.update([("gold", "1")]).await?;
+    let worker = LandingWorker::new(Tiers::new(hot, cold, 100).on_probation(PERIOD), LandingOptions::default(), &RandomIds);
+    let landing = tokio::spawn(async move { worker.run(std::future::pending()).await });
+    until("it has landed", async || Ok(storage.stats().await?.probation_marks == 1)).await?;
+    until("its probation has ended", async || {
+        // Not more often, since each leap takes the worker's locks away.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        clock.advance(Duration::from_hours(1));
+        Ok(storage.stats().await?.probation_marks == 0)
+    })
+    .await?;
+    assert!(begun.elapsed() >= PERIOD, "after {:?}", begun.elapsed());
+    landing.abort();
     Ok(())
 }

@@ -187,7 +187,7 @@ macro_rules! hot_conformance {
                 probation: [
                     a_landed_mark_on_probation_keeps_its_hash,
                     a_mark_that_lands_again_on_probation_keeps_the_greater_version,
-                    probation_ends_a_period_after_its_window_and_the_hash_may_expire,
+                    the_marks_of_a_window_that_left_go_and_the_hash_may_expire,
                     a_window_is_never_overwritten_by_the_next,
                     acquit_needs_the_lock_the_epoch_and_the_window,
                     a_change_of_the_epoch_makes_marks_on_probation_live_again,

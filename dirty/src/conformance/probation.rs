@@ -1,15 +1,10 @@
 //! Landed marks on probation (H33).
 
-use std::time::Duration;
-
-use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Timestamp, Version};
+use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, above, fault, lock_of, owner, set};
 use crate::{Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle, Snapshot, Window};
-
-const SHORT: Duration = Duration::from_millis(2);
-const LONG: Duration = Duration::from_hours(10);
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
     h.store().scan(partition, map, 0, 100).await.unwrap().entries
@@ -30,18 +25,10 @@ async fn land(h: &Harness, partition: Partition, lock: &Lock) {
     }
 }
 
-/// Ends the present window.
-async fn leave(h: &Harness, partition: Partition, lock: &Lock) {
-    h.pass(SHORT).await;
-    assert_eq!(h.store().probation(partition, lock, SHORT).await.unwrap(), Probation::Waits, "the marks only begin to leave");
-    assert_eq!(entries(h, partition, Map::Landed).await, []);
-}
-
-/// The window that has ended, after a short period.
-async fn ended(h: &Harness, partition: Partition, lock: &Lock) -> Window {
-    h.pass(SHORT).await;
-    match h.store().probation(partition, lock, SHORT).await.unwrap() {
-        Probation::Ended(window) => window,
+/// The window that leaves next.
+async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
+    match h.store().probation(partition, lock).await.unwrap() {
+        Probation::Leaves(window) => window,
         other => panic!("{other:?}"),
     }
 }
@@ -88,30 +75,26 @@ pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &
     h.assert_lasting(&ann).await;
 }
 
-/// What landed last in a window stays a period more.
-pub async fn probation_ends_a_period_after_its_window_and_the_hash_may_expire(h: &Harness) {
+/// What landed before it left.
+pub async fn the_marks_of_a_window_that_left_go_and_the_hash_may_expire(h: &Harness) {
     let (ann, partition, lock, version) = on_probation(h, "ann").await;
-    assert_eq!(h.store().probation(partition, &lock, LONG).await.unwrap(), Probation::Waits);
-    assert_eq!(versions(h, partition, Map::Landed).await, [version], "the window has not lasted a period");
-    leave(h, partition, &lock).await;
-    assert_eq!(h.store().probation(partition, &lock, LONG).await.unwrap(), Probation::Waits);
-    assert_eq!(h.marks(&ann).await, Some(1));
-    let window = ended(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
+    assert_eq!((entries(h, partition, Map::Landed).await, versions(h, partition, Map::Leaving).await), (vec![], vec![version]));
+    assert_eq!(leave(h, partition, &lock).await, window);
     let leaving = entries(h, partition, Map::Leaving).await;
     assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;
-    assert_eq!(h.store().probation(partition, &lock, SHORT).await.unwrap(), Probation::Empty);
+    assert_eq!(h.store().probation(partition, &lock).await.unwrap(), Probation::Empty);
 }
 
 /// As R4.
 pub async fn a_window_is_never_overwritten_by_the_next(h: &Harness) {
     let (ann, partition, lock, first) = on_probation(h, "ann").await;
-    leave(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
     let second = h.set(&ann, "gold", "2").await;
     land(h, partition, &lock).await;
-    let window = ended(h, partition, &lock).await;
-    assert_eq!(ended(h, partition, &lock).await, window);
+    assert_eq!(leave(h, partition, &lock).await, window);
     assert_eq!(versions(h, partition, Map::Leaving).await, [first]);
     assert_eq!(versions(h, partition, Map::Landed).await, [second]);
     assert_eq!(h.marks(&ann).await, Some(2));
@@ -119,22 +102,22 @@ pub async fn a_window_is_never_overwritten_by_the_next(h: &Harness) {
     assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
     assert_eq!(h.marks(&ann).await, Some(1));
     h.assert_lasting(&ann).await;
-    leave(h, partition, &lock).await;
+    let next = leave(h, partition, &lock).await;
+    assert!(next != window && next.epoch == window.epoch);
     assert_eq!(versions(h, partition, Map::Leaving).await, [second]);
 }
 
 /// Nobody ends what another has not looked at.
 pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
-    leave(h, partition, &lock).await;
-    let window = ended(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
     let leaving = entries(h, partition, Map::Leaving).await;
     let good = Acquit { partition, lock, window, entries: leaving };
     let stranger = Acquit { lock: lock_of("worker"), ..good.clone() };
     assert_eq!(h.store().acquit(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     let late = Acquit { window: Window { epoch: Epoch(0), ..window }, ..good.clone() };
     assert_eq!(h.store().acquit(&late).await.unwrap_err().kind, HotKind::EpochMoved);
-    let other = Acquit { window: Window { end: Timestamp(window.end.0 + 1), ..window }, ..good.clone() };
+    let other = Acquit { window: Window { number: window.number + 1, ..window }, ..good.clone() };
     assert_eq!(h.store().acquit(&other).await.unwrap(), 0);
     let newer = good.entries.iter().map(|entry| Entry { version: above(entry.version, 1), ..entry.clone() }).collect();
     assert_eq!(h.store().acquit(&Acquit { entries: newer, ..good.clone() }).await.unwrap(), 0);
@@ -146,14 +129,13 @@ pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
 /// H33: what the database may have lost is landed again, and nothing of it goes before.
 pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harness) {
     let (ann, partition, lock, first) = on_probation(h, "ann").await;
-    leave(h, partition, &lock).await;
-    let window = ended(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
     let second = h.set(&ann, "bag", "x").await;
     land(h, partition, &lock).await;
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.probation, peek.relive), (0, 2, true));
-    assert_eq!(h.store().probation(partition, &lock, Duration::ZERO).await.unwrap(), Probation::Lost);
+    assert_eq!(h.store().probation(partition, &lock).await.unwrap(), Probation::Lost);
     let early = Window { epoch: Epoch(2), ..window };
     let leaving = entries(h, partition, Map::Leaving).await;
     assert_eq!(acquit(h, partition, &lock, early, leaving).await, 0, "of the epoch before");
@@ -254,8 +236,7 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
     land(h, partition, &lock).await;
     assert_eq!(h.change(&ann, vec![("gold", Change::Purge)]).await, Mutated::Refused(Refusal::NotLanded));
     assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap(), Evicted::WhenLanded);
-    leave(h, partition, &lock).await;
-    let window = ended(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
     let leaving = entries(h, partition, Map::Leaving).await;
     acquit(h, partition, &lock, window, leaving).await;
     assert_eq!(h.read(&ann).await.header, None);
@@ -294,8 +275,7 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     let lived = h.store().relive(partition, &lock, &all.entries).await.unwrap();
     assert_eq!(usize::try_from(lived).unwrap(), MARKS);
     land(h, partition, &lock).await;
-    leave(h, partition, &lock).await;
-    let window = ended(h, partition, &lock).await;
+    let window = leave(h, partition, &lock).await;
     let gone = acquit(h, partition, &lock, window, all.entries).await;
     assert_eq!(usize::try_from(gone).unwrap(), MARKS);
     assert_eq!(h.store().peek(&[partition]).await.remove(0).unwrap().probation, 0);

@@ -6,7 +6,7 @@
 -- KEYS[4..] owner hashes
 -- ARGV[1] token and holder
 -- ARGV[2] epoch under which the database was looked at
--- ARGV[3] time at which the window ended, microseconds
+-- ARGV[3] number of the window
 -- ARGV[4] time to live of landed data, milliseconds
 -- ARGV[5..] name, version and number of the owner (1 is KEYS[4]; 0 none) of each mark
 -- Reply: number of marks that went.
@@ -15,8 +15,8 @@ expect(#KEYS >= 3 and #ARGV >= 4 and (#ARGV - 4) % 3 == 0)
 local ttl = number(ARGV[4], 'the time to live')
 in_epoch(KEYS[2], ARGV[2])
 held(KEYS[3], ARGV[1])
-local at = call('HMGET', KEYS[2], 'relive', 'leaving_at')
-if at[1] or at[2] ~= ARGV[3] then return 0 end
+local at = call('HMGET', KEYS[2], 'relive', 'window')
+if at[1] or (at[2] or '0') ~= ARGV[3] then return 0 end
 
 local owners, gone = counts(4), {}
 local names = arguments(5)
@@ -32,5 +32,4 @@ owners.validate()
 
 each_chunk('HDEL', KEYS[1], gone)
 owners.write(ttl)
-if call('EXISTS', KEYS[1]) == 0 then call('HDEL', KEYS[2], 'leaving_at') end
 return #gone

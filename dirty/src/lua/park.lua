@@ -74,7 +74,7 @@ end
 owners.validate()
 
 -- ORDER: onto probation and into the error map before out of the snapshot, so that a mark is always in one of them.
-if kept.write() then call('HSETNX', KEYS[3], 'landed_at', digits(now)) end
+kept.write()
 local puts, names = {}, {}
 for name, value in pairs(parked) do
   puts[#puts + 1] = name

@@ -37,5 +37,5 @@ if live.write() and not r.first then call('HSET', KEYS[4], 'first', digits(time(
 each_chunk('HDEL', KEYS[1], gone)
 each_chunk('HDEL', KEYS[2], gone)
 owners.write(ttl)
-if call('EXISTS', KEYS[1], KEYS[2]) == 0 then call('HDEL', KEYS[4], 'relive', 'landed_at', 'leaving_at') end
+if call('EXISTS', KEYS[1], KEYS[2]) == 0 then call('HDEL', KEYS[4], 'relive') end
 return #gone

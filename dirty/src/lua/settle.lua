@@ -53,7 +53,7 @@ end
 owners.validate()
 
 -- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
-if kept.write() then call('HSETNX', KEYS[3], 'landed_at', digits(time())) end
+kept.write()
 each_chunk('HDEL', KEYS[1], marks)
 each_chunk('HDEL', KEYS[2], errors)
 owners.write(ttl)

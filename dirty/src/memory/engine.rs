@@ -128,8 +128,8 @@ impl HotStore for MemoryStore {
         self.run(park.partition, "park", |state, now| park::park(state, now, park))?
     }
 
-    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError> {
-        self.run(partition, "probation", |state, now| probation::probation(state, now, partition, lock, period))?
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+        self.run(partition, "probation", |state, now| probation::probation(state, now, partition, lock))?
     }
 
     async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {

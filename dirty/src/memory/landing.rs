@@ -62,7 +62,7 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
         let Some(mark) = &entry.mark else { continue };
         if state.marks.clear(mark, *version) {
             settled.cleared += 1;
-            on_probation(state, present, settle, mark, *version);
+            on_probation(state, settle, mark, *version);
             touched.insert(&mark.owner);
         }
     }
@@ -70,7 +70,7 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
         if let Some(refused) = state.marks.clear_error(&(owner.clone(), field.clone()), *version) {
             settled.errors_cleared += 1;
             let mark = Mark { owner: owner.clone(), fields: vec![field.clone()] };
-            on_probation(state, present, settle, &mark, refused);
+            on_probation(state, settle, &mark, refused);
             touched.insert(owner);
         }
     }
@@ -81,8 +81,8 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     Ok(settled)
 }
 
-fn on_probation(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark, version: Version) {
+fn on_probation(state: &mut PartState, settle: &Settle, mark: &Mark, version: Version) {
     if settle.probation && !broken("H33-forgotten") {
-        state.marks.put_on_probation(mark.clone(), version, present.now);
+        state.marks.put_on_probation(mark.clone(), version);
     }
 }

@@ -1,7 +1,6 @@
 //! Dirty map, snapshot, error map and the maps of landed marks on probation, and how many marks name an owner.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use storage_model::sabotage::broken;
@@ -34,8 +33,8 @@ pub(super) struct Marks {
     outstanding: BTreeMap<Owner, u32>,
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
-    landed_since: Option<Timestamp>,
-    leaving_since: Option<Timestamp>,
+    /// The number of the window that leaves, or left last.
+    window: u64,
     /// Whether the epoch changed since the marks on probation were settled.
     lost: bool,
 }
@@ -118,8 +117,7 @@ impl Marks {
     }
 
     /// Puts a mark that was cleared on probation.
-    pub(super) fn put_on_probation(&mut self, mark: Mark, version: Version, now: Timestamp) {
-        self.landed_since.get_or_insert(now);
+    pub(super) fn put_on_probation(&mut self, mark: Mark, version: Version) {
         let owner = mark.owner.clone();
         if merge(&mut self.landed, mark, version) {
             self.count(owner);
@@ -140,19 +138,18 @@ impl Marks {
         self.lost
     }
 
-    /// When the window of the leaving marks ended. If none leave, the present window ends now, if it has lasted the period.
-    pub(super) fn end_of_window(&mut self, now: Timestamp, period: Duration) -> Option<Timestamp> {
-        if self.leaving.is_empty() && self.landed_since.is_some_and(|since| now.since(since) >= period) {
+    /// The window that leaves. If none does, the marks on probation become the next.
+    pub(super) fn leave(&mut self) -> u64 {
+        if self.leaving.is_empty() {
             self.leaving = self.landed.take();
-            self.landed_since = None;
-            self.leaving_since = Some(now);
+            self.window += 1;
         }
-        self.leaving_since
+        self.window
     }
 
-    /// Whether the leaving marks are those of the window that ended then.
-    pub(super) fn is_window(&self, end: Timestamp) -> bool {
-        self.leaving_since == Some(end)
+    /// Whether the leaving marks are those of this window.
+    pub(super) fn is_window(&self, number: u64) -> bool {
+        self.window == number
     }
 
     /// Ends the probation of a leaving mark if it still has this version.
@@ -161,9 +158,6 @@ impl Marks {
             return false;
         }
         self.leaving.remove(mark);
-        if self.leaving.is_empty() {
-            self.leaving_since = None;
-        }
         self.uncount(&mark.owner);
         true
     }
@@ -179,7 +173,7 @@ impl Marks {
         let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
         removed.iter().flatten().for_each(|_| self.uncount(&mark.owner));
         if self.sizes_on_probation() == [0, 0] {
-            (self.lost, self.landed_since, self.leaving_since) = (false, None, None);
+            self.lost = false;
         }
         true
     }

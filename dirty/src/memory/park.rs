@@ -26,7 +26,7 @@ pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<(),
         if let Some(Entry { mark: Some(mark), version, .. }) =
             parked.source.as_ref().filter(|_| park.probation && parked.has_landed())
         {
-            state.marks.put_on_probation(mark.clone(), *version, present.now);
+            state.marks.put_on_probation(mark.clone(), *version);
         }
         for fault in &parked.faults {
             let target = (owner.clone(), fault.field.clone());

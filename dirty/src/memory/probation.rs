@@ -1,7 +1,5 @@
 //! Landed marks on probation (H33).
 
-use std::time::Duration;
-
 use storage_model::Partition;
 
 use super::lock::require;
@@ -9,17 +7,11 @@ use super::record::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 
-/// Says how far the probation of landed marks is, and lets the next window begin.
+/// Says which landed marks leave probation next; if none do, those that are on it now become the next.
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`.
-pub fn probation(
-    state: &mut PartState,
-    present: &Present,
-    partition: Partition,
-    lock: &Lock,
-    period: Duration,
-) -> Result<Probation, HotError> {
+pub fn probation(state: &mut PartState, present: &Present, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
     let epoch = current(state, partition, "probation")?.epoch;
     require(state, present.now, partition, lock, "probation")?;
     let marks = &mut state.marks;
@@ -29,8 +21,7 @@ pub fn probation(
     if marks.sizes_on_probation() == [0, 0] {
         return Ok(Probation::Empty);
     }
-    let end = marks.end_of_window(present.now, period).filter(|end| present.now.since(*end) >= period);
-    Ok(end.map_or(Probation::Waits, |end| Probation::Ended(Window { epoch, end })))
+    Ok(Probation::Leaves(Window { epoch, number: marks.leave() }))
 }
 
 /// Ends the probation of leaving marks, if they are still those of the window; answers how many went.
@@ -41,7 +32,7 @@ pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Resu
     in_epoch(state, acquit.partition, acquit.window.epoch, "acquit")?;
     require(state, present.now, acquit.partition, &acquit.lock, "acquit")?;
     let mut gone = 0;
-    if state.marks.is_lost() || !state.marks.is_window(acquit.window.end) {
+    if state.marks.is_lost() || !state.marks.is_window(acquit.window.number) {
         return Ok(gone);
     }
     for entry in &acquit.entries {

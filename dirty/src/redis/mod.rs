@@ -284,8 +284,8 @@ impl HotStore for RedisStore {
         self.park_entries(park).await
     }
 
-    async fn probation(&self, partition: Partition, lock: &Lock, period: Duration) -> Result<Probation, HotError> {
-        self.look_at_probation(partition, lock, period).await
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+        self.look_at_probation(partition, lock).await
     }
 
     async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {

@@ -1,7 +1,5 @@
 //! Landed marks on probation.
 
-use std::time::Duration;
-
 use redis::Value;
 use storage_model::{Epoch, Partition};
 
@@ -13,13 +11,8 @@ use super::{RedisStore, reply, script};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 
 impl RedisStore {
-    pub(super) async fn look_at_probation(
-        &self,
-        partition: Partition,
-        lock: &Lock,
-        period: Duration,
-    ) -> Result<Probation, HotError> {
-        let command = script::probation(&self.space, partition, lock, period);
+    pub(super) async fn look_at_probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+        let command = script::probation(&self.space, partition, lock);
         self.one("probation", Some(partition), command, probation_of).await
     }
 
@@ -60,17 +53,14 @@ fn probation_of(value: Value) -> Result<Probation, Failure> {
     let mut next = || reply::bytes(words.next().unwrap_or(Value::Nil));
     match &*next()? {
         b"empty" => Ok(Probation::Empty),
-        b"waits" => Ok(Probation::Waits),
         b"lost" => Ok(Probation::Lost),
-        b"ended" => Ok(Probation::Ended(Window { epoch: reply::epoch(&next()?)?, end: reply::timestamp(&next()?)? })),
+        b"leaves" => Ok(Probation::Leaves(Window { epoch: reply::epoch(&next()?)?, number: reply::epoch(&next()?)?.0 })),
         other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use storage_model::Timestamp;
-
     use super::*;
 
     #[test]
@@ -78,9 +68,9 @@ mod tests {
         let answer = |words: &[&str]| {
             probation_of(Value::Array(words.iter().map(|word| Value::BulkString(word.as_bytes().to_vec())).collect()))
         };
-        let ended = Probation::Ended(Window { epoch: Epoch(3), end: Timestamp(9) });
-        assert_eq!(answer(&["ended", "3", "9"]).unwrap(), ended);
-        for words in [&["ended", "3"][..], &["ended", "x", "9"], &["acquitted"], &[]] {
+        let leaves = Probation::Leaves(Window { epoch: Epoch(3), number: 9 });
+        assert_eq!(answer(&["leaves", "3", "9"]).unwrap(), leaves);
+        for words in [&["leaves", "3"][..], &["leaves", "x", "9"], &["leaves", "3", "-1"], &["acquitted"], &[]] {
             assert!(answer(words).is_err(), "{words:?}");
         }
     }

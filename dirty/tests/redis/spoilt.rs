@@ -113,14 +113,10 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                 .await
                 .map(drop)
         }
-        "probation" => store.probation(PARTITION, &held, TTL).await.map(drop),
+        "probation" => store.probation(PARTITION, &held).await.map(drop),
         "acquit" => {
-            let acquit = Acquit {
-                partition: PARTITION,
-                lock: held,
-                window: Window { epoch: Epoch(1), end: Timestamp(1) },
-                entries: vec![entry],
-            };
+            let acquit =
+                Acquit { partition: PARTITION, lock: held, window: Window { epoch: Epoch(1), number: 1 }, entries: vec![entry] };
             store.acquit(&acquit).await.map(drop)
         }
         "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),

@@ -64,7 +64,7 @@ pub struct Bounds {
     pub unverified: bool,
     /// Whether landed marks stay on probation.
     pub probation: bool,
-    /// How many windows of probation end.
+    /// How many windows of probation leave.
     pub windows: u8,
     /// How often the database is replaced, without what it has not flushed.
     pub losses: u8,

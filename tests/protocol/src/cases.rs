@@ -36,6 +36,7 @@ const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, .
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
 const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 3, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
+const REFUSED_PART: Bounds = Bounds { fields: 2, writes: 1, kinds: &[SetAll], refusals: 1, ..PROBATION };
 
 /// What fits a test: all of it holds.
 pub const CASES: &[Case] = &[
@@ -53,6 +54,7 @@ pub const CASES: &[Case] = &[
     Case { name: "wipe", bounds: WIPED },
     Case { name: "unverified", bounds: UNVERIFIED },
     Case { name: "probation", bounds: PROBATION },
+    Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
 
 /// Rules, and bounds within which the search finds what happens without them.
@@ -101,6 +103,8 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
+    Case { name: "H33-parked", bounds: REFUSED_PART },
+    Case { name: "H33-hasty", bounds: PROBATION },
     Case { name: "H33-unasked", bounds: PROBATION },
     Case { name: "H33-kept", bounds: PROBATION },
 ];

@@ -1,34 +1,29 @@
 //! What a worker does with landed marks that are on probation.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use storage_dirty::memory::{Present, landing, probation};
+use storage_dirty::memory::{landing, probation};
 use storage_dirty::{Acquit, Map, Probation, Window};
-use storage_model::Timestamp;
 use storage_model::sabotage::broken;
 
 use crate::names::{PARTITION, lock};
 use crate::worker::{Worker, Working};
 
 impl Working<'_, '_> {
-    /// A window of probation ends; or a period later its marks may go, if the database kept what it had committed.
+    /// A window of probation leaves; or a period later its marks may go, if the database kept what it had committed.
     pub(super) fn begin_probation(&mut self) {
         let mut next = self.world.clone();
-        let now = Timestamp(next.present().now.0 + next.windows);
-        let (present, period) = (Present { now, ..next.present() }, Duration::ZERO);
+        let present = next.present();
         let leaving = !landing::scan(&next.hot, Map::Leaving, 0, 1).entries.is_empty();
-        if (leaving && !next.cold.has_kept()) || (!leaving && next.left.windows == 0) {
+        if (leaving && !next.cold.has_kept() && !broken("H33-hasty")) || (!leaving && next.left.windows == 0) {
             return;
         }
-        let ended = probation::probation(next.hot(), &present, PARTITION, &lock(), period);
-        match ended {
-            Ok(Probation::Ended(window)) if leaving => self.to("has waited a period", next, Worker::Verify(window)),
-            Ok(Probation::Ended(_)) => {
+        match probation::probation(next.hot(), &present, PARTITION, &lock()) {
+            Ok(Probation::Leaves(window)) if leaving => self.to("has waited a period", next, Worker::Verify(window)),
+            Ok(Probation::Leaves(_)) => {
                 next.left.windows -= 1;
-                next.windows += 1;
                 next.cold.begin_period();
-                self.to("ends a window of probation", next, Worker::Idle);
+                self.to("lets a window of probation leave", next, Worker::Idle);
             }
             _ => {}
         }

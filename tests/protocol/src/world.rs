@@ -35,8 +35,6 @@ pub struct World {
     pub(super) trusted: Option<u8>,
     /// How many servers have held the hot tier before this one.
     pub(super) replaced: u8,
-    /// How many windows of probation have ended.
-    pub(super) windows: u64,
     pub(super) left: Left,
 }
 
@@ -74,7 +72,6 @@ impl World {
             preparers: vec![Preparer::Idle; bounds.preparers],
             trusted: None,
             replaced: 0,
-            windows: 0,
             left: bounds.left(),
         }
     }

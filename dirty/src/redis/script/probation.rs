@@ -1,19 +1,17 @@
 //! Calls about landed marks on probation.
 
-use std::time::Duration;
-
 use storage_model::Partition;
 
-use super::{Head, MarkRef, Owners, SCRIPTS, Space, lock_value, micros, millis};
+use super::{Head, MarkRef, Owners, SCRIPTS, Space, lock_value, millis};
 use crate::redis::transport::Command;
 use crate::{Lock, Window};
 
 /// `probation.lua`.
-pub(crate) fn probation(space: &Space, partition: Partition, lock: &Lock, period: Duration) -> Command {
+pub(crate) fn probation(space: &Space, partition: Partition, lock: &Lock) -> Command {
     let keys = &space.keys;
     let named = [keys.landed(partition), keys.leaving(partition), keys.part(partition), keys.lock(partition)];
     let mut cmd = SCRIPTS.probation.call(&named);
-    cmd.arg(lock_value(lock)).arg(micros(period));
+    cmd.arg(lock_value(lock));
     SCRIPTS.probation.write(space.slot(partition), cmd)
 }
 
@@ -24,7 +22,7 @@ pub(crate) fn acquit(space: &Space, head: Head<'_>, window: Window, marks: &[Mar
     let numbered: Vec<_> = marks.iter().map(|mark| (mark, owners.number(mark.owner))).collect();
     let fixed = [keys.leaving(partition), keys.part(partition), keys.lock(partition)];
     let mut cmd = SCRIPTS.acquit.call(&owners.keys(space, partition, fixed));
-    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(window.epoch.0).arg(window.end.0).arg(millis(head.clean_ttl));
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(window.epoch.0).arg(window.number).arg(millis(head.clean_ttl));
     for (mark, owner) in numbered {
         cmd.arg(&*mark.name).arg(mark.version.get()).arg(owner);
     }

@@ -89,8 +89,8 @@ fn calls() -> Vec<Command> {
         snapshot(&space, partition, &lock_),
         settle(&space, head, &settling, std::slice::from_ref(&mark), std::slice::from_ref(&mark)),
         park(&space, head, &parking, &parked),
-        probation(&space, partition, &lock_, ttl),
-        acquit(&space, head, Window { epoch: Epoch(1), end: Timestamp(1) }, std::slice::from_ref(&mark)),
+        probation(&space, partition, &lock_),
+        acquit(&space, head, Window { epoch: Epoch(1), number: 1 }, std::slice::from_ref(&mark)),
         relive(&space, head, std::slice::from_ref(&mark)),
         sync(&space, partition),
     ]
