@@ -52,6 +52,7 @@ pub const SWITCHES: &[&str] = &[
     "R10-half",
     "R10-rounded",
     "R11-ids",
+    "R11-void",
     "R11-ids-set",
     "R11-ids-incr",
     "R11-window",

@@ -164,6 +164,7 @@ macro_rules! hot_conformance {
                     a_repeat_is_recognised_after_eviction,
                     a_mutation_after_its_deadline_is_refused,
                     a_deadline_further_ahead_than_ids_are_kept_is_refused,
+                    a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothing_to_do,
                     a_repeat_in_one_batch_is_applied_once,
                     a_refused_mutation_may_be_sent_again,
                 ];

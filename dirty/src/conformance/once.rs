@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use storage_model::{Change, Outcome};
 
-use super::harness::{Harness, LONG_AGO, applied, live, owner, set};
+use super::harness::{Harness, LONG_AGO, applied, live, owner, removed, set};
 use crate::{Mutated, Refusal};
 
 /// A lost reply is asked for again.
@@ -53,6 +53,22 @@ pub async fn a_deadline_further_ahead_than_ids_are_kept_is_refused(h: &Harness) 
     let error = h.try_send(&early, None).await.unwrap_err();
     assert_eq!(error.outcome, Outcome::NotApplied);
     assert_eq!(h.read(&ann).await.header, None);
+}
+
+/// H5: or it would undo what was written since.
+pub async fn a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothing_to_do(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    h.set(&ann, "bag", "x").await;
+    let cases = [("gold", Change::Remove, set("1"), live("1")), ("bag", Change::Restore, Change::Remove, removed("x"))];
+    for (field, held_up, since, last) in cases {
+        let held_up = h.mutation(&ann, vec![(field, held_up)]).await;
+        let repeat = h.send(&held_up, None).await;
+        assert_eq!(applied(repeat.clone()).changed, 0);
+        let version = h.apply(&ann, vec![(field, since)]).await.version;
+        assert_eq!(h.send(&held_up, None).await, repeat);
+        assert_eq!((h.read(&ann).await.header.unwrap().version, h.cell(&ann, field).await), (version, Some(last)));
+    }
 }
 
 /// A library that repeats behind our back.

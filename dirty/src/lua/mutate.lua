@@ -32,6 +32,21 @@ if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
 
+-- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
+-- could still change what was written since.
+local function remember(reply)
+  local leaps = tonumber(seen[3]) or 0
+  if seen_round and seen_round ~= round and seen_round ~= round - 2 and leaps < 100 then
+    -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
+    call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
+  elseif seen_round ~= round then
+    if seen_round then call('UNLINK', ids) end
+    call('HSET', ids, ':w', digits(round))
+  end
+  call('HSET', ids, ARGV[1], reply)
+  return reply
+end
+
 local count = number(ARGV[6], 'the number of changes')
 local load_at = 7 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
@@ -166,7 +181,7 @@ local function reply_of(at)
   table.insert(counters, 1, digits(at))
   return table.concat(counters, ' ')
 end
-if changed_count == 0 then return reply_of(base) end
+if changed_count == 0 then return remember(reply_of(base)) end
 local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
@@ -189,13 +204,4 @@ out.put(':g', flagged(generation, complete))
 if not hash or purged then out.put(':b', digits(new - 1)) end
 out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
-local leaps = tonumber(seen[3]) or 0
-if seen_round and seen_round ~= round and seen_round ~= round - 2 and leaps < 100 then
-  -- Nobody wrote for a while, or the clock leapt and the ids are of just now: they stay, but not for ever (H11).
-  call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
-elseif seen_round ~= round then
-  if seen_round then call('UNLINK', ids) end
-  call('HSET', ids, ':w', digits(round))
-end
-call('HSET', ids, ARGV[1], reply)
-return reply
+return remember(reply)

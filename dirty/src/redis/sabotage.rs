@@ -70,6 +70,7 @@ const BREAKS: &[Break] = &[
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "if before then return before end", ""),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
     ("R11-ids-set", "update", "if before then return before end", ""),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),

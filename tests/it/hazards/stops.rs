@@ -7,13 +7,14 @@ use storage_tests::{Stack, World, rows, stack, until};
 
 use super::pauses::Program;
 
-/// A world with a database of its own, and its settings file.
-async fn own_database() -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
+/// A world with a database of its own, and its settings file: a statement may take so many seconds.
+async fn own_database(seconds: u32) -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("storage.toml");
-    std::fs::write(&config, world.text.replace("[landing]", "statement_timeout = \"5s\"\nacquire_timeout = \"1s\"\n[landing]"))?;
+    let sql = format!("statement_timeout = \"{seconds}s\"\nacquire_timeout = \"1s\"\n[landing]");
+    std::fs::write(&config, world.text.replace("[landing]", &sql))?;
     Ok((mariadb, folder, config, Stack::with(world).await?))
 }
 
@@ -26,7 +27,7 @@ async fn play(stack: &Stack, value: &str) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Result<()> {
-    let (mariadb, _folder, config, stack) = own_database().await?;
+    let (mariadb, _folder, config, stack) = own_database(5).await?;
     let free = async || anyhow::Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_none()));
     for round in 0..6_u32 {
         play(&stack, &round.to_string()).await?;
@@ -64,7 +65,7 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one_goes_on() -> Result<()> {
-    let (mariadb, _folder, config, stack) = own_database().await?;
+    let (mariadb, _folder, config, stack) = own_database(60).await?;
     let hangs = Program::start(&config, "hangs")?;
     play(&stack, "1").await?;
     stack.landed().await?;

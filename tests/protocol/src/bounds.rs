@@ -50,6 +50,8 @@ pub struct Bounds {
     pub flushes: u8,
     /// How many replies to writes are lost.
     pub replies: u8,
+    /// How many copies of writes are held up on their way, while their clients repeat them.
+    pub late: u8,
     /// Whether nobody has prepared the partition at first.
     pub unprepared: bool,
     /// How many processes prepare the partition at once.
@@ -85,6 +87,7 @@ impl Bounds {
         refusals: 0,
         flushes: 0,
         replies: 0,
+        late: 0,
         unprepared: false,
         preparers: 1,
         evicts: false,
@@ -107,6 +110,7 @@ impl Bounds {
             losses: self.losses,
             refusals: self.refusals,
             replies: self.replies,
+            late: self.late,
         }
     }
 }

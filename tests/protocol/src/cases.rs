@@ -26,6 +26,7 @@ const TWO_FIELDS: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, SetAll],
 const REMOVAL: Bounds = Bounds { fields: 2, kinds: &[Set, Remove, Restore, Purge], ..LEAST };
 const COUNTERS: Bounds = Bounds { writes: 2, kinds: &[Set, Incr, Remove], clients: 2, replies: 1, ..LEAST };
 const CONDITIONS: Bounds = Bounds { kinds: &[Set, SetIfLast, SetIfStale], replies: 1, ..LEAST };
+const LATE: Bounds = Bounds { kinds: &[Set, Remove, Restore], late: 1, reads: 0, ..LEAST };
 const EVICTION: Bounds = Bounds { writes: 2, evicts: true, ..LEAST };
 const FLUSH: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], flushes: 1, ..LEAST };
 const REFUSED: Bounds = Bounds { writes: 2, refusals: 2, flushes: 1, ..LEAST };
@@ -45,6 +46,7 @@ pub const CASES: &[Case] = &[
     Case { name: "removal and purge", bounds: REMOVAL },
     Case { name: "counters", bounds: COUNTERS },
     Case { name: "conditions", bounds: CONDITIONS },
+    Case { name: "copies that come late", bounds: LATE },
     Case { name: "eviction", bounds: EVICTION },
     Case { name: "flush", bounds: FLUSH },
     Case { name: "refused rows", bounds: REFUSED },
@@ -90,6 +92,7 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R8-kept", bounds: LEAST },
     Case { name: "R11-ids", bounds: COUNTERS },
     Case { name: "R11-new-id", bounds: COUNTERS },
+    Case { name: "R11-void", bounds: LATE },
     Case { name: "R14-fence", bounds: Bounds { crashes: 1, ..FAILOVER } },
     Case { name: "R14-incarnation", bounds: FAILOVER },
     Case { name: "R14-source", bounds: FAILOVER },

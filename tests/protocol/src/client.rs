@@ -60,6 +60,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     }
     begin_read(bounds, world, idle, take);
     begin_write(bounds, world, idle, take);
+    arrive(world, take);
 }
 
 /// The next step of a load.
@@ -122,9 +123,44 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
         for mutation in mutations(bounds, world, *kind, number) {
             let mut next = world.clone();
             next.left.writes -= 1;
-            send(bounds, next, idle, &Sent { mutation: Arc::new(mutation), lost: None }, None, take);
+            let sent = Sent { mutation: Arc::new(mutation), lost: None };
+            if next.left.late > 0 && idle.is_some() {
+                let mut next = next.clone();
+                next.left.late -= 1;
+                next.late = Some(Arc::clone(&sent.mutation));
+                set(&mut next, idle, Client::Send { sent: sent.clone(), load: None });
+                take(step("client", idle.unwrap_or_default(), "sends a write that is held up"), Ok(next));
+            }
+            send(bounds, next, idle, &sent, None, take);
         }
     }
+}
+
+/// The copy that was held up reaches the hot tier. Its client may have repeated it since, and may have been told what became of it.
+fn arrive(world: &World, take: Take<'_>) {
+    let Some(mutation) = world.late.as_ref().filter(|_| world.is_served()) else { return };
+    let mut next = World { late: None, ..world.clone() };
+    let present = next.present();
+    let result = mutate::mutate(next.hot(), &present, PARTITION, mutation, None);
+    let by = step("copy", 0, "arrives late");
+    let Ok(Mutated::Applied(applied)) = result else { return take(by, Ok(next)) };
+    if next.hot == world.hot {
+        return take(by, Ok(next));
+    }
+    let effect = match next.truth.apply(mutation, &applied) {
+        Ok(effect) => effect,
+        Err(wrong) => return take(by, Err(wrong)),
+    };
+    let waits = next.clients.iter_mut().find_map(|client| match client {
+        Client::Send { sent, .. } | Client::Load { sent, .. } if sent.mutation.id == mutation.id => Some(sent),
+        _ => None,
+    });
+    match waits {
+        Some(sent) => sent.lost = Some(effect),
+        None if effect.is_empty() => {}
+        None => return take(by, Err("a write is applied after its client was told what became of it".to_owned())),
+    }
+    take(by, Ok(next));
 }
 
 /// The mutations of one kind that may come next. Each writes a value that no other writes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage_dirty::memory::{PartState, Present, read, record};
 use storage_dirty::{Fields, HotRead};
 use storage_landing::tiers::{Need, need};
-use storage_model::{Cell, Epoch, Field, Timestamp};
+use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
 use storage_sql::Raise;
 
 use crate::bounds::Bounds;
@@ -28,6 +28,8 @@ pub struct World {
     pub(super) cold: Cold,
     pub(super) truth: Truth,
     pub(super) clients: Vec<Client>,
+    /// A copy of a write that is held up on its way.
+    pub(super) late: Option<Arc<Mutation>>,
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparers: Vec<Preparer>,
@@ -50,6 +52,7 @@ pub(super) struct Left {
     pub(super) losses: u8,
     pub(super) refusals: u8,
     pub(super) replies: u8,
+    pub(super) late: u8,
 }
 
 impl World {
@@ -67,6 +70,7 @@ impl World {
             cold,
             truth: Truth::new(fields(bounds.fields)),
             clients: vec![Client::Idle; bounds.clients],
+            late: None,
             workers: vec![Worker::Idle; bounds.workers],
             flush: Flush::Idle,
             preparers: vec![Preparer::Idle; bounds.preparers],

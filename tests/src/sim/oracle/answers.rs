@@ -49,6 +49,9 @@ impl History {
         if state.era != begun.era {
             return;
         }
+        if changed == 0 {
+            state.void.insert(id.to_vec());
+        }
         let applied = state.ids.get(id).copied();
         if (changed > 0 && applied != Some(version)) || (changed == 0 && applied.is_some()) {
             state.fail(

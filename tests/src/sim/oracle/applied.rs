@@ -20,7 +20,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Reads a script that ran; none if it applied no mutation.
+    /// Reads a script that ran; none if it changed nothing of an owner.
     pub fn read(executed: &Executed<'_>) -> Option<Self> {
         let Executed { name, keys, argv, writes, reply, .. } = executed;
         let Reply::Bulk(reply) = reply else { return None };
@@ -29,7 +29,10 @@ impl Applied {
         }
         let mut answer = text(reply)?.split(' ');
         let version = answer.next()?.parse().ok()?;
-        let counters: Vec<i64> = answer.skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
+        if answer.next()? == "0" {
+            return None; // only its id is remembered
+        }
+        let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
         let owner = text(keys.first()?)?.split_once("}:")?.1.to_owned();
         let changes = if *name == "update" { sets(argv)? } else { changes(argv, &counters)? };
         let wanted = if *name == "mutate" { text(argv.get(4)?)?.parse().ok() } else { None };

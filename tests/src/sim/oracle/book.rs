@@ -33,6 +33,8 @@ pub(super) struct Book {
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
     /// Mutations whose callers were told that they are not applied.
     pub(super) denied: BTreeSet<Vec<u8>>,
+    /// Mutations whose callers were told that there was nothing to change, since Redis last came back older.
+    pub(super) void: BTreeSet<Vec<u8>>,
     /// How often Redis came back older.
     pub(super) era: u64,
     /// How often the database forgot what it had committed.
@@ -97,6 +99,9 @@ impl Book {
         }
         if self.denied.contains(id) {
             self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
+        }
+        if self.void.contains(id) {
+            self.fail(owner, &format!("V9: a mutation that had nothing to change is applied at version {version}"));
         }
         let landed = self.landed.get(owner).copied().unwrap_or_default();
         let told = self.told(owner);

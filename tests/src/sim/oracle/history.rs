@@ -96,6 +96,7 @@ impl History {
         let mut state = self.state();
         state.era += 1;
         state.ids.clone_from(&kept.ids);
+        state.void.clear();
         let Book { owners, landed, .. } = &mut *state;
         for (name, told) in owners {
             let (version, fields) = kept.owners.get(name).cloned().unwrap_or_default();
