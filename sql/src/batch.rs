@@ -60,6 +60,15 @@ pub struct Raise {
     pub above: Epoch,
 }
 
+/// What became of a [`Raise`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Raised {
+    /// The partition's record after it.
+    pub record: PartitionRecord,
+    /// Whether this call raised the epoch; otherwise it was no longer the one seen.
+    pub moved: bool,
+}
+
 impl Raise {
     /// To the next epoch.
     #[must_use]

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
-use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Raise, Seam};
+use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised, Seam};
 use crate::{land, owners, partition, read, schema};
 
 /// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
@@ -164,7 +164,7 @@ impl<E: Engine> ColdStore for Cold<E> {
         self.work(Role::Read, "partitions", async |exec| partition::records(exec, partitions).await).await
     }
 
-    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         if raises.is_empty() {
             return Ok(Vec::new());
         }

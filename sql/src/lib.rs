@@ -46,7 +46,7 @@ mod split;
 mod sqlite;
 mod statement;
 
-pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise};
+pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{migrate, open, open_through, pending_sql, schema_state};
 pub use options::{ColdOptions, Tls};

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::read::version;
 use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
-use crate::{ColdError, ColdKind, PartitionRecord, Raise, Statement};
+use crate::{ColdError, ColdKind, PartitionRecord, Raise, Raised, Statement};
 
 /// Under this name the partition count is stored.
 const COUNT: &str = "partitions";
@@ -29,14 +29,15 @@ pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partit
     Ok(partitions.iter().map(|&partition| found.get(&partition).copied().unwrap_or_else(|| none(partition))).collect())
 }
 
-/// Raises the epoch of each partition that still has the one seen; returns all records as they are then, in the order given.
-pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<PartitionRecord>, Fault> {
+/// Raises the epoch of each partition that still has the one seen; returns all records as they are then, in the order given, with
+/// whether this call raised them.
+pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<Raised>, Fault> {
     exec.begin().await?;
     let work = raise_open(exec, raises).await;
     exec.end(work).await
 }
 
-async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<PartitionRecord>, Fault> {
+async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<Raised>, Fault> {
     // ORDER: all records are locked first, ascending as the fences of landings are; this waits for the landings under way.
     let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let all: Vec<Partition> = all.into_iter().collect();
@@ -45,6 +46,8 @@ async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<
         let args: Vec<_> = ids.iter().copied().map(id).collect();
         exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
     }
+    let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
+    let before = records(exec, &asked).await?;
     for ((seen, next), partitions) in by_epoch(raises) {
         for chunk in partitions.chunks(MANY_MAX) {
             let ids = padded(chunk);
@@ -53,8 +56,8 @@ async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<
             exec.execute(Statement::RaisePartitions, ids.len(), &args).await?;
         }
     }
-    let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
-    records(exec, &asked).await
+    let after = records(exec, &asked).await?;
+    Ok(before.iter().zip(after).map(|(before, record)| Raised { record, moved: before.epoch != record.epoch }).collect())
 }
 
 /// Which partitions go from which epoch to which, the highest epoch seen first: so none that is named twice is raised twice.

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope, Version};
 
-use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise};
+use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise, Raised};
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
 ///
@@ -55,9 +55,10 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError>;
 
     /// Raises the epoch of each partition above those given, if it still is the one seen, in one transaction that waits for landings under
-    /// way; returns all records as they are after it, in the order given. A record that moved is returned as it is, not raised.
+    /// way; returns all records as they are after it, in the order given, with whether this call raised them. A record that moved
+    /// meanwhile is returned as it is.
     /// After it no landing transaction of an earlier epoch commits.
-    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError>;
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError>;
 
     /// Why this database may forget what it committed when it crashes, naming its setting; none if a commit survives that.
     async fn forgets(&self) -> Result<Option<String>, ColdError>;

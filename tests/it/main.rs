@@ -9,6 +9,7 @@ mod cold;
 mod crash;
 mod defects;
 mod durability;
+mod epochs;
 mod fuzz;
 mod hazards;
 mod landing;

@@ -1,13 +1,20 @@
 //! R14: a partition is used only with a record that belongs to the server that holds it now.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
 use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Partition};
 use storage_sql::{PartitionRecord, Raise};
+use tokio::time::sleep;
 
 use super::{TierError, Tiers};
+
+/// How often a partition whose epoch somebody has raised is looked at again before it is raised once more, and after how long: that
+/// somebody is about to adopt it. Several who prepare a partition at once would otherwise overtake each other again and again.
+const LOOKS: u32 = 3;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// More rounds than any sequence of concurrent takeovers needs.
 const ROUNDS_MAX: u32 = 32;
@@ -65,27 +72,32 @@ impl Tiers {
     /// A dropped call leaves partitions that the next call finishes.
     pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let mut left: Vec<Partition> = partitions.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
-        for _ in 0..ROUNDS_MAX {
-            left = self.prepare_round(&left).await?;
+        for round in 0..ROUNDS_MAX {
+            let overtaken;
+            (left, overtaken) = self.prepare_round(&left, round < LOOKS).await?;
             if left.is_empty() {
                 return Ok(());
+            }
+            if overtaken {
+                sleep(LOOK).await;
             }
         }
         Err(TierError::Contended { what: format!("prepare {} partitions", left.len()), tries: ROUNDS_MAX })
     }
 
-    /// Looks at the partitions and acts once on each; returns those to look at again.
-    async fn prepare_round(&self, partitions: &[Partition]) -> Result<Vec<Partition>, TierError> {
+    /// Looks at the partitions and acts once on each; returns those to look at again, and whether one of them is left to whoever has
+    /// raised its epoch, as `patient` asks.
+    async fn prepare_round(&self, partitions: &[Partition], patient: bool) -> Result<(Vec<Partition>, bool), TierError> {
         let states = self.hot.partition_states(partitions).await.into_iter().collect::<Result<Vec<_>, HotError>>()?;
         let records = self.cold.partitions(partitions).await?;
-        let mut again = Vec::new();
-        let mut raises = Vec::new();
+        let (mut again, mut raises, mut overtaken) = (Vec::new(), Vec::new(), false);
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match need(&seen, record, self.has_probation()) {
                 Need::Nothing => {
                     self.note_generation(partition, seen.record.map_or(Epoch(0), |record| record.generation));
                     continue;
                 }
+                Need::Raise(raise) if patient && raise.seen > raise.above => overtaken = true,
                 Need::Raise(raise) => raises.push((raise, seen)),
                 Need::Landed => {
                     // One that moved meanwhile is looked at again.
@@ -97,15 +109,17 @@ impl Tiers {
         if !raises.is_empty() {
             let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
             let raised = self.cold.raise(&asked).await?;
+            // ORDER: who did not raise it looks again. The one who did may have done it for another hot tier, which then lands in that epoch.
             let adopts: Vec<Adopt> = raises
                 .into_iter()
                 .zip(raised)
-                .map(|((raise, seen), record)| self.adoption(raise.partition, seen, record))
+                .filter(|(_, raised)| raised.moved || broken("R14-joined"))
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record))
                 .collect();
             // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
             self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
         }
-        Ok(again)
+        Ok((again, overtaken))
     }
 
     /// Prepares the partition that a call was refused for. Any other error is returned as it is.
@@ -119,18 +133,28 @@ impl Tiers {
         }
     }
 
-    fn adoption(&self, partition: Partition, seen: PartitionState, cold: PartitionRecord) -> Adopt {
-        report(partition, &seen, cold);
+    fn adoption(&self, raise: Raise, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+        let partition = raise.partition;
+        let landed_here = landed_here(&seen, raise);
+        report(&seen, cold, landed_here);
         // Once watched, always watched: processes of other settings would undo each other's records.
         let watched = self.has_probation() || seen.record.as_ref().is_some_and(|record| record.database.is_some());
         let database = watched.then_some(cold.database);
-        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, database }
+        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, landed_here, database }
     }
 }
 
-fn report(partition: Partition, seen: &PartitionState, cold: PartitionRecord) {
+/// Whether all that has landed since the record was made was read from this hot tier, or from one that it is a copy of: the database's
+/// epoch was the recorded one until this raise.
+#[must_use]
+pub fn landed_here(seen: &PartitionState, raise: Raise) -> bool {
+    seen.record.as_ref().is_some_and(|record| record.epoch == raise.seen) || broken("R14-claimed")
+}
+
+fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {
+    let partition = cold.partition;
     if let Some(record) = &seen.record {
-        if record.landed < cold.last_version {
+        if record.has_forgotten(cold.last_version, landed_here) {
             tracing::error!(
                 partition = partition.0,
                 landed = record.landed.get(),

@@ -151,7 +151,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     }
     h.land(vec![live(&ann, "after", "1", 9_999)]).await;
     let raised = h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
-    assert_eq!(raised[0].epoch, Epoch(2));
+    assert_eq!(raised[0].record.epoch, Epoch(2));
 }
 
 /// What a call returned Ok for is there after the store was closed and opened again.

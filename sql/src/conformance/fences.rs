@@ -6,7 +6,7 @@ use storage_model::{DatabaseId, Epoch, Partition, Version};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Raise, Statement};
+use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Raise, Raised, Statement};
 
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
     PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), database }
@@ -90,12 +90,14 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
     land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)]).await.unwrap();
     let seen = |epoch| [Raise::by_one(Partition(4), Epoch(epoch))];
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [record(h.database, 4, 2, 50)]);
-    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [record(h.database, 4, 2, 50)]);
+    let raised = |epoch, moved| Raised { record: record(h.database, 4, epoch, 50), moved };
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, true)]);
+    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, false)]);
+    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [raised(2, false)]);
     let raises = futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
-    assert!(raises.iter().flatten().all(|records| *records == [record(h.database, 4, 3, 50)]), "{raises:?}");
-    assert_eq!(raises.iter().flatten().count(), 6, "{raises:?}");
+    let raises: Vec<Raised> = raises.into_iter().flat_map(Result::unwrap).collect();
+    assert!(raises.iter().all(|one| one.record == record(h.database, 4, 3, 50)), "{raises:?}");
+    assert_eq!((raises.len(), raises.iter().filter(|one| one.moved).count()), (6, 1), "{raises:?}");
 }
 
 /// A database that is an older copy of itself overtakes at once what the hot tier has seen.
@@ -103,8 +105,9 @@ pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
     h.init(&[4, 5]).await;
     let jump = |partition, above| Raise { partition: Partition(partition), seen: Epoch(1), above: Epoch(above) };
     let raised = h.store.raise(&[jump(4, 100), jump(5, 0)]).await.unwrap();
-    assert_eq!(raised, [record(h.database, 4, 101, 0), record(h.database, 5, 2, 0)]);
-    assert_eq!(h.store.raise(&[jump(4, 200)]).await.unwrap(), [record(h.database, 4, 101, 0)], "it moved meanwhile");
+    let of = |partition, epoch, moved| Raised { record: record(h.database, partition, epoch, 0), moved };
+    assert_eq!(raised, [of(4, 101, true), of(5, 2, true)]);
+    assert_eq!(h.store.raise(&[jump(4, 200)]).await.unwrap(), [of(4, 101, false)], "it moved meanwhile");
 }
 
 /// A first contact initialises all partitions at once; the order of the answers is that of the questions.
@@ -112,11 +115,8 @@ pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     let all: Vec<u32> = (0..700).rev().collect();
     h.init(&all).await;
     let seen = [(9, 1), (2, 0), (900, 0), (9, 2)].map(|(partition, epoch)| Raise::by_one(Partition(partition), Epoch(epoch)));
-    let records = h.store.raise(&seen).await.unwrap();
-    assert_eq!(
-        records,
-        [record(h.database, 9, 2, 0), record(h.database, 2, 1, 0), record(h.database, 900, 1, 0), record(h.database, 9, 2, 0)]
-    );
+    let of = |partition, epoch| Raised { record: record(h.database, partition, epoch, 0), moved: true };
+    assert_eq!(h.store.raise(&seen).await.unwrap(), [of(9, 2), of(2, 1), of(900, 1), of(9, 2)]);
 }
 
 /// R14: after a raise, what was read before it cannot land.
@@ -149,7 +149,7 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     assert!(!raised.is_finished());
     gate.open();
     landed.await.unwrap().unwrap();
-    assert_eq!(raised.await.unwrap().unwrap(), [record(h.database, 0, 2, 5)]);
+    assert_eq!(raised.await.unwrap().unwrap(), [Raised { record: record(h.database, 0, 2, 5), moved: true }]);
 }
 
 /// H35: batches of different partitions over the same rows, given in opposite orders, wait for each other.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 
-use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Seam, open, open_through};
+use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
@@ -63,8 +63,8 @@ impl Harness {
     /// Gives these partitions records of epoch 1, as a first contact does.
     pub async fn init(&self, partitions: &[u32]) {
         let raises: Vec<_> = partitions.iter().map(|&p| Raise::by_one(Partition(p), Epoch(0))).collect();
-        for record in self.store.raise(&raises).await.unwrap() {
-            assert_eq!((record.epoch, record.last_version), (Epoch(1), Version::ZERO));
+        for Raised { record, moved } in self.store.raise(&raises).await.unwrap() {
+            assert_eq!((record.epoch, record.last_version, moved), (Epoch(1), Version::ZERO, true));
         }
     }
 

@@ -166,7 +166,10 @@ impl Pair {
             Step::Raise { seen } => {
                 let raise = |(partition, epoch): &(u32, u64)| Raise::by_one(self.partition(*partition), Epoch(*epoch));
                 let raises: Vec<_> = seen.iter().map(raise).collect();
-                told(&store.raise(&raises).await.expect("records"))
+                let raised = store.raise(&raises).await.expect("records");
+                let moved: Vec<bool> = raised.iter().map(|raised| raised.moved).collect();
+                let records: Vec<PartitionRecord> = raised.iter().map(|raised| raised.record).collect();
+                format!("{} {moved:?}", told(&records))
             }
         }
     }

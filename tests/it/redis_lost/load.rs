@@ -47,15 +47,24 @@ impl Load {
         Ok(load)
     }
 
-    /// Waits until something newer of every player has landed.
+    /// Waits until something of every player has landed that was written after the call began.
     pub(super) async fn advance(&mut self) -> Result<()> {
-        let before = locked(&self.landed).clone();
-        until("something newer of every player lands", async || {
+        let mut written = Vec::new();
+        until("every player writes", async || {
+            while let Some(player) = self.players.get(written.len()) {
+                // It fails while servers are replaced.
+                let Ok(counted) = player.incr("gold", 1).await else { return Ok(false) };
+                written.push(counted.version().get());
+            }
+            Ok(true)
+        })
+        .await?;
+        until("what every player wrote lands", async || {
             if let Some(ended) = self.tasks.try_join_next() {
                 ended??;
                 anyhow::bail!("a player stopped");
             }
-            Ok(locked(&self.landed).iter().zip(&before).all(|(now, before)| now.gold >= before.gold + 2))
+            Ok(locked(&self.landed).iter().zip(&written).all(|(landed, written)| landed.version >= *written))
         })
         .await
     }

@@ -67,11 +67,13 @@ impl Cold {
         true
     }
 
-    /// Raises the epoch, if it still is the one seen.
-    pub(super) fn raise(&mut self, raise: Raise) {
-        if self.record.epoch == raise.seen || broken("R14-raised-blindly") {
+    /// Raises the epoch, if it still is the one seen; answers whether it did.
+    pub(super) fn raise(&mut self, raise: Raise) -> bool {
+        let moves = self.record.epoch == raise.seen || broken("R14-raised-blindly");
+        if moves {
             self.record.epoch = Epoch(self.record.epoch.max(raise.above).0 + 1);
         }
+        moves
     }
 
     pub(super) fn begin_period(&mut self) {

@@ -60,9 +60,10 @@ impl World {
         let mut hot = PartState::new("0".into());
         let mut cold = Cold::new();
         if !bounds.unprepared {
-            cold.raise(Raise::by_one(PARTITION, Epoch(0)));
+            let first = Raise::by_one(PARTITION, Epoch(0));
+            cold.raise(first);
             let seen = record::partition_state(&hot);
-            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen));
+            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
         Self {
             hot: Arc::new(hot),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope, Version};
-use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise};
+use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised};
 
 use super::points::Points;
 
@@ -56,7 +56,7 @@ impl ColdStore for Repeating {
         self.cold.partitions(partitions).await
     }
 
-    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         let raised = self.cold.raise(raises).await;
         if self.points.again() { self.cold.raise(raises).await } else { raised }
     }

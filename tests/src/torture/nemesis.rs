@@ -98,7 +98,8 @@ pub async fn torment(
         }
         if left.first() == Some(&next) {
             left.remove(0);
-            let hit = next.phase == Phase::Writing || phase.is_some_and(|phase| phase.is(next.phase));
+            // Whether writes were under way is told afterwards; that it was made at all, now.
+            let hit = phase.is_some_and(|phase| next.phase == Phase::Writing || phase.is(next.phase));
             if !hit {
                 left.push(next);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope, Version};
-use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, RowFault};
+use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, Raised, RowFault};
 
 use super::server::Lockable;
 use super::transaction::{Way, unwell};
@@ -156,7 +156,7 @@ impl ColdStore for ModelStore {
         Ok(self.way.database.tables(|tables| partitions.iter().map(|partition| tables.record(*partition)).collect()))
     }
 
-    async fn raise(&self, raises: &[Raise]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         if raises.is_empty() {
             return Ok(Vec::new());
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use storage_model::sabotage::broken;
 use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
-use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise};
+use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,8 @@ impl Tables {
     }
 
     /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.
-    pub fn raise(&mut self, raises: &[Raise]) -> Vec<PartitionRecord> {
+    pub fn raise(&mut self, raises: &[Raise]) -> Vec<Raised> {
+        let before: Vec<PartitionRecord> = raises.iter().map(|raise| self.record(raise.partition)).collect();
         let mut descending = raises.to_vec();
         descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
         for raise in descending {
@@ -105,6 +106,7 @@ impl Tables {
                 record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
             }
         }
-        raises.iter().map(|raise| self.record(raise.partition)).collect()
+        let after = before.iter().map(|before| (before, self.record(before.partition)));
+        after.map(|(before, record)| Raised { record, moved: before.epoch != record.epoch }).collect()
     }
 }

@@ -1,0 +1,63 @@
+//! Who raises a partition's epoch, and who adopts it (R14). Time is simulated.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
+use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
+use storage_landing::Tiers;
+use storage_landing::tiers::landed_here;
+use storage_model::{Epoch, ManualClock, Partition, Timestamp};
+use storage_sql::Raise;
+use storage_tests::sim::chance::{Chance, Weather};
+use storage_tests::sim::database::server::Lockable;
+use storage_tests::sim::database::transaction::Way;
+use storage_tests::sim::database::{Database, ModelStore};
+use tokio::time::sleep;
+
+const PARTITION: Partition = Partition(0);
+
+/// Both tiers, empty; every statement takes a while.
+fn tiers() -> (Arc<Database>, Tiers) {
+    let (database, chance) = (Database::new(None), Chance::new(0, false));
+    chance.turn(Weather { delay_max: 8, ..Weather::default() });
+    let way = Way { database: database.clone(), chance, process: Arc::default() };
+    let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+    let hot = MemoryStore::new(MemorySettings { partitions: 1, ..MemorySettings::default() }, clock);
+    (database, Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100))
+}
+
+async fn record(tiers: &Tiers) -> Result<PartitionRecord> {
+    let state = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    state.record.context("a record")
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_who_prepare_a_partition_at_once_raise_its_epoch_once() -> Result<()> {
+    let (_, tiers) = tiers();
+    try_join_all((0..8).map(|_| async { tiers.prepare(&[PARTITION]).await })).await?;
+    assert_eq!(record(&tiers).await?.epoch, Epoch(1));
+    Ok(())
+}
+
+/// Whoever raised it may have done so for another hot tier, which lands in that epoch.
+#[tokio::test(start_paused = true)]
+async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
+    let (database, tiers) = tiers();
+    let held = database.lock(Lockable::Partition(PARTITION)).await;
+    let preparing = tokio::spawn({
+        let tiers = tiers.clone();
+        async move { tiers.prepare(&[PARTITION]).await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    assert!(!preparing.is_finished(), "it waits to raise the epoch that it has seen");
+    database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
+    drop(held);
+    preparing.await??;
+    let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    assert_eq!(record(&tiers).await?.epoch, Epoch(2));
+    let from = |seen| Raise { partition: PARTITION, seen: Epoch(seen), above: Epoch(2) };
+    assert!(landed_here(&seen, from(2)) && !landed_here(&seen, from(3)), "in epoch 3 another one has landed");
+    Ok(())
+}
