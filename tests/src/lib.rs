@@ -9,6 +9,7 @@ pub mod rows;
 pub mod sim;
 pub mod stack;
 pub mod torture;
+pub mod worker;
 
 pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};

@@ -1,6 +1,5 @@
 //! Measures every path beside its limit or its alternative, and says whether the goals are met.
 
-use std::io::Read as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -30,15 +29,7 @@ enum Role {
 
 fn main() -> ExitCode {
     match Cli::parse() {
-        Cli { role: Some(Role::Worker { args }), .. } => {
-            // It ends when whoever started it has died.
-            std::thread::spawn(|| {
-                let _ = std::io::stdin().read_to_end(&mut Vec::new());
-                std::process::exit(1);
-            });
-            let name = std::iter::once("landing-worker".to_owned());
-            landing_worker::main(landing_worker::Cli::parse_from(name.chain(args)))
-        }
+        Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
         Cli { role: Some(Role::Reader(args)), .. } => outcome(block_on(read(args))),
         Cli { args, .. } => outcome(block_on(measure(args))),
     }

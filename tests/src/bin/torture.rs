@@ -1,6 +1,5 @@
 //! Tries to make the storage lose or regress data, and says whether it did.
 
-use std::io::Read as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,15 +34,7 @@ enum Role {
 
 fn main() -> ExitCode {
     match Cli::parse() {
-        Cli { role: Some(Role::Worker { args }), .. } => {
-            // It ends when whoever started it has died.
-            std::thread::spawn(|| {
-                let _ = std::io::stdin().read_to_end(&mut Vec::new());
-                std::process::exit(1);
-            });
-            let name = std::iter::once("landing-worker".to_owned());
-            landing_worker::main(landing_worker::Cli::parse_from(name.chain(args)))
-        }
+        Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
         Cli { role: Some(Role::Total { files }), .. } => outcome(total(&files).map(|()| true)),
         Cli { role: Some(Role::Game(args)), .. } => outcome(block_on(play::play(args)).map(|()| true)),
         Cli { args: Some(args), .. } => outcome(block_on(async {
