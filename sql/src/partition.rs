@@ -57,7 +57,8 @@ async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<
         }
     }
     let after = records(exec, &asked).await?;
-    Ok(before.iter().zip(after).map(|(before, record)| Raised { record, moved: before.epoch != record.epoch }).collect())
+    let moved = raises.iter().zip(before).map(|(raise, before)| before.epoch == raise.seen);
+    Ok(after.into_iter().zip(moved).map(|(record, moved)| Raised { record, moved }).collect())
 }
 
 /// Which partitions go from which epoch to which, the highest epoch seen first: so none that is named twice is raised twice.

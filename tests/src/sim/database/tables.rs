@@ -97,7 +97,8 @@ impl Tables {
 
     /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.
     pub fn raise(&mut self, raises: &[Raise]) -> Vec<Raised> {
-        let before: Vec<PartitionRecord> = raises.iter().map(|raise| self.record(raise.partition)).collect();
+        let moves = |raise: &Raise| self.record(raise.partition).epoch == raise.seen || broken("R14-raised-blindly");
+        let moved: Vec<bool> = raises.iter().map(moves).collect();
         let mut descending = raises.to_vec();
         descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
         for raise in descending {
@@ -106,7 +107,7 @@ impl Tables {
                 record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
             }
         }
-        let after = before.iter().map(|before| (before, self.record(before.partition)));
-        after.map(|(before, record)| Raised { record, moved: before.epoch != record.epoch }).collect()
+        let after = raises.iter().map(|raise| self.record(raise.partition));
+        after.zip(moved).map(|(record, moved)| Raised { record, moved }).collect()
     }
 }
