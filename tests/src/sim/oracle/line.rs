@@ -14,6 +14,8 @@ pub struct State {
 /// A field from one moment on.
 #[derive(Debug, Clone)]
 struct Span {
+    /// The version of the owner that it began with; 0 if it is from the beginning, or from when a Redis came back older.
+    since: u64,
     /// What it was at that moment: one state, or one of several if a Redis came back older.
     base: Vec<Slot>,
     states: Vec<State>,
@@ -29,7 +31,7 @@ pub struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        Self { now: Span { base: vec![Slot::Never], states: Vec::new() }, past: Vec::new() }
+        Self { now: Span { since: 0, base: vec![Slot::Never], states: Vec::new() }, past: Vec::new() }
     }
 }
 
@@ -73,7 +75,7 @@ impl Line {
                 self.now.states.push(State { version, slot: certain.clone() });
             }
             // What it keeps of the state before is as uncertain as that was.
-            _ => self.past.push(std::mem::replace(&mut self.now, Span { base: after, states: Vec::new() })),
+            _ => self.past.push(std::mem::replace(&mut self.now, Span { since: version, base: after, states: Vec::new() })),
         }
         true
     }
@@ -87,12 +89,17 @@ impl Line {
     /// Whether a read of the owner's `version` may have found this value; then that is certain from now on.
     #[must_use]
     pub fn reads(&mut self, version: u64, live: Option<&[u8]>) -> bool {
-        if let Some(state) = self.now.at(version) {
+        // The answer to one may come after a later change whose outcome is as uncertain as what it found.
+        let Some(span) = std::iter::once(&mut self.now).chain(self.past.iter_mut().rev()).find(|span| span.since <= version)
+        else {
+            return false;
+        };
+        if let Some(state) = span.at(version) {
             return state.slot.live() == live;
         }
-        let found = self.now.base.iter().any(|slot| slot.live() == live);
+        let found = span.base.iter().any(|slot| slot.live() == live);
         if found {
-            self.now.base.retain(|slot| slot.live() == live);
+            span.base.retain(|slot| slot.live() == live);
         }
         found
     }
@@ -128,6 +135,6 @@ impl Line {
             base.extend(self.now.base.iter().cloned());
         }
         distinct(&mut base);
-        self.past.push(std::mem::replace(&mut self.now, Span { base, states: Vec::new() }));
+        self.past.push(std::mem::replace(&mut self.now, Span { since: 0, base, states: Vec::new() }));
     }
 }
