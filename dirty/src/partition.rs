@@ -21,18 +21,6 @@ pub struct PartitionRecord {
     pub database: Option<DatabaseId>,
 }
 
-impl PartitionRecord {
-    /// Whether the hot tier lacks something that has landed, up to `last_version`.
-    ///
-    /// If all of it was read from here (`landed_here`), what it was is below the source of versions, unless that was forgotten with it;
-    /// so a commit that was not settled is told from a forgotten one. Otherwise somebody else may have landed it, and only what is
-    /// known to have landed counts.
-    #[must_use]
-    pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
-        if landed_here { self.source < last_version } else { self.landed < last_version }
-    }
-}
-
 /// A partition's record beside the incarnation of the server that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionState {
@@ -61,9 +49,6 @@ pub struct Adopt {
     pub epoch: Epoch,
     /// The database's highest landed version.
     pub last_version: Version,
-    /// Whether all that landed in the recorded epoch was read from this hot tier, or one that it is a copy of; see
-    /// [`PartitionRecord::has_forgotten`].
-    pub landed_here: bool,
     /// The database that answered; none leaves what is recorded.
     pub database: Option<DatabaseId>,
 }

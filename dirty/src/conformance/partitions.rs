@@ -59,7 +59,6 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         seen,
         epoch: Epoch(5),
         last_version: Version::MAX,
-        landed_here: false,
         database: None,
     });
     assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
@@ -117,22 +116,6 @@ pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
     let record = h.record(partition).await;
     assert_eq!((record.epoch, record.generation, record.landed, record.source), (Epoch(2), Epoch(1), version, source));
     assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![2]);
-}
-
-/// A restart between a commit and its settle, which forgot nothing; and one that forgot what was committed.
-pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one_if_it_was_read_from_here(h: &Harness) {
-    let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
-    let partition = h.partition(&ann);
-    let version = h.set(&ann, "gold", "1").await;
-    assert!(h.adopt_landed(partition, 2, version, true).await);
-    let record = h.record(partition).await;
-    assert_eq!((record.generation, record.landed, record.source), (Epoch(1), version, version));
-    let version = h.set(&ann, "gold", "2").await;
-    assert!(h.adopt_landed(partition, 3, above(version, 1), true).await);
-    assert_eq!(h.record(partition).await.generation, Epoch(3), "no version was given that has landed");
-    let version = h.set(&bob, "gold", "3").await;
-    assert!(h.adopt_landed(partition, 4, version, false).await);
-    assert_eq!(h.record(partition).await.generation, Epoch(4), "somebody else may have landed it");
 }
 
 /// A failover that lost what the database has.

@@ -66,8 +66,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
         Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
             // Also what was served unverified, of which nobody knows what it hides.
-            let suspect = (old.has_forgotten(adopt.last_version, adopt.landed_here) || state.unverified.is_some())
-                && !broken("R14-generation");
+            let suspect = (old.landed < adopt.last_version || state.unverified.is_some()) && !broken("R14-generation");
             // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
             // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
             if state.unverified.take().as_ref() == Some(&state.incarnation) {

@@ -102,7 +102,7 @@ const BREAKS: &[Break] = &[
     ("R14-below", "fill", "if hash.stamps and load.newest >= hash.version then", "if false then"),
     ("R14-restamped", "fill", "if suspect and load.complete then out.drop(':u') end", ""),
     ("R14-stamped-ever", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return VERSION_MAX"),
-    ("R14-uncompared", "adopt", "local suspect = forgotten or old[6]", "local suspect = forgotten"),
+    ("R14-uncompared", "adopt", "local suspect = landed < last or old[6]", "local suspect = landed < last"),
     ("R14-purged", "mutate", "if marks > 0 or r.unverified then", "if marks > 0 then"),
     ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),

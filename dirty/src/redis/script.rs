@@ -246,7 +246,7 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let mut cmd = SCRIPTS.adopt.call(&[keys.part(partition), keys.landed(partition), keys.leaving(partition)]);
     let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
-    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
+    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default());
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 
