@@ -1,27 +1,25 @@
 //! One server and the few long-lived connections to it, which every call shares.
 //!
 //! The pool opens connections and bounds how many there are; nothing is checked out per call. A connection that breaks, times out
-//! or answers that the server's role has changed is *retired*: the next call opens another, which loads the scripts and reads the
-//! server's version, policy and incarnation before anything else is sent on it.
+//! or answers that the server's role has changed is *retired*: the next call opens another (`opening.rs`), which loads the scripts
+//! and reads the server's version, policy and incarnation before anything else is sent on it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use deadpool_redis::{Manager, Pool, PoolError, Runtime};
+use deadpool_redis::{Manager, Pool, Runtime};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{ConnectionInfo, Pipeline, Value};
 use storage_model::Durability;
-use tokio::time::{Instant, timeout};
 
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
-use super::lane::{Lane, Line, Ready};
-use super::script::SCRIPTS;
+use super::lane::{Lane, Ready};
 use super::server::ServerInfo;
-use super::transport::{Answer, Command, Dial, Under};
+use super::transport::{Answer, Command, Under};
 use super::{address, reply};
 
 /// Connections of writes that wait, beside those that all calls share.
@@ -31,8 +29,8 @@ const WAITING: usize = 2;
 pub(crate) struct Node {
     pub(crate) info: ConnectionInfo,
     pub(crate) name: String,
-    common: Arc<Common>,
-    pool: Pool,
+    pub(super) common: Arc<Common>,
+    pub(super) pool: Pool,
     /// What all calls share.
     lanes: Vec<Lane>,
     turn: AtomicUsize,
@@ -40,7 +38,7 @@ pub(crate) struct Node {
     replicated: Waiting,
     fsynced: Waiting,
     /// Answers in a row that did not come in time. Written after each exchange.
-    timeouts: AtomicU32,
+    pub(super) timeouts: AtomicU32,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
 }
@@ -200,7 +198,7 @@ impl Node {
 
     /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
     /// sent on a dead connection ends unknown.
-    fn retire(&self, began: u64) {
+    pub(super) fn retire(&self, began: u64) {
         for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
             lane.retire(began);
         }
@@ -213,101 +211,13 @@ impl Node {
         self.ready_in(lane).await
     }
 
-    /// The connection of a lane, opened if need be.
-    pub(super) async fn ready_in(&self, lane: &Lane) -> Result<Ready, Failure> {
-        if let Some(ready) = lane.ready() {
-            return Ok(ready);
-        }
-        let asked = Instant::now();
-        let mut last = lane.opening.lock().await;
-        if let Some(ready) = lane.ready() {
-            return Ok(ready);
-        }
-        // Whoever waited for an attempt that failed shares its failure: else a thousand callers would try one after the other.
-        if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(failure.clone());
-        }
-        let opened = timeout(self.common.patience(), self.open()).await;
-        let line = opened.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
-        match line {
-            Ok(line) => Ok(lane.fill(line)),
-            Err(failure) => {
-                if failure == Failure::TimedOut {
-                    self.timeouts.fetch_add(1, Ordering::Relaxed);
-                }
-                *last = Some((Instant::now(), failure.clone()));
-                Err(failure)
-            }
-        }
-    }
-
-    /// Opens a connection, looks at the server, and loads the scripts.
-    async fn open(&self) -> Result<Line, Failure> {
-        let (pooled, connection) = match &self.common.dial {
-            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
-            None => {
-                let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
-                let connection = MultiplexedConnection::clone(&pooled);
-                (Some(pooled), connection)
-            }
-        };
-        let serial = self.common.next_serial();
-        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial } };
-        // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
-        let mut ask = Pipeline::new();
-        ask.cmd("INFO");
-        let info = self.ask_first(&mut line, &ask).await?.pop().unwrap_or_default();
-        let info = ServerInfo::parse(&reply::text(info)?)?;
-        line.ready.incarnation = self.common.number_of(&info.incarnation);
-        self.judge(&info);
-        let mut load = Pipeline::new();
-        for script in SCRIPTS.all() {
-            load.cmd("SCRIPT").arg("LOAD").arg(script.source());
-        }
-        self.ask_first(&mut line, &load).await?;
-        Ok(line)
-    }
-
-    /// A connection over a stream that a test provides.
-    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
-        let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
-        let config = self.common.connection_config();
-        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
-        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
-        tokio::spawn(driver);
-        Ok(connection)
-    }
-
-    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.
-    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
-        let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
-        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
-        values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
-    }
-
-    fn judge(&self, info: &ServerInfo) {
+    pub(super) fn judge(&self, info: &ServerInfo) {
         let mut policy = locked(&self.unsafe_policy);
         if *policy != info.unsafe_policy {
             if let Some(why) = &info.unsafe_policy {
                 tracing::error!(node = %self.name, why, "writes are refused");
             }
             policy.clone_from(&info.unsafe_policy);
-        }
-    }
-
-    fn unopened(&self, error: PoolError) -> Failure {
-        match error {
-            PoolError::Backend(error) => self.unsent(Failure::from(error)),
-            other => Failure::NoConnection(format!("{}: {other}", self.name)),
-        }
-    }
-
-    /// What a failure means before anything of a call was sent.
-    pub(super) fn unsent(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
-            Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
-            other => other,
         }
     }
 }

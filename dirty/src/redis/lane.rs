@@ -32,6 +32,8 @@ pub(super) struct Ready {
     pub(super) connection: MultiplexedConnection,
     pub(super) incarnation: u64,
     pub(super) serial: u64,
+    /// Before its server was last asked which one it is.
+    pub(super) asked: Instant,
 }
 
 impl Ready {
@@ -60,6 +62,15 @@ impl Lane {
         let ready = line.ready.clone();
         *locked(&self.line) = Some(line);
         ready
+    }
+
+    /// Takes note that a connection was asked about, if it is still there.
+    pub(super) fn confirm(&self, known: &Ready) {
+        if let Some(line) = &mut *locked(&self.line)
+            && line.ready.serial == known.serial
+        {
+            line.ready.asked = known.asked;
+        }
     }
 
     /// Gives up a connection that was opened before `began`.

@@ -28,6 +28,7 @@ mod fuzz;
 mod guard;
 mod landing;
 mod lane;
+mod opening;
 mod options;
 mod partition;
 mod probation;

@@ -25,7 +25,7 @@ pub(crate) struct ServerInfo {
 impl ServerInfo {
     /// Reads INFO. Refuses a server that is too old, or a replica.
     pub(crate) fn parse(info: &str) -> Result<Self, Failure> {
-        let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let value = |name: &str| value_of(info, name);
         let required = |name: &str| value(name).ok_or_else(|| Failure::Nonsense(format!("INFO has no {name}")));
         let (program, version, oldest) = match value("valkey_version") {
             Some(version) => ("Valkey", version, (7, 2)),
@@ -44,7 +44,7 @@ impl ServerInfo {
         let unsafe_policy = (policy.starts_with("allkeys-") && !broken("R2-policy")).then(|| {
             format!("maxmemory-policy is {policy}, which evicts unlanded data; set it to noeviction or one of volatile-*")
         });
-        let incarnation = format!("{}/{}", required("run_id")?, required("master_replid")?);
+        let incarnation = incarnation(required("run_id")?, required("master_replid")?);
         let replica = |line: &&str| line.starts_with("slave") && line.contains("state=online");
         Ok(Self {
             incarnation,
@@ -57,10 +57,25 @@ impl ServerInfo {
     }
 }
 
+/// The incarnation that INFO tells of; none of a replica.
+pub(super) fn primary(info: &str) -> Option<String> {
+    let value = |name: &str| value_of(info, name);
+    (value("role")? == "master").then_some(())?;
+    Some(incarnation(value("run_id")?, value("master_replid")?))
+}
+
+fn incarnation(run: &str, replication: &str) -> String {
+    format!("{run}/{replication}")
+}
+
+fn value_of<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
 /// How full the server is. With a policy that evicts landed data it looks full all the time: then only once almost no key has a
 /// time to live any more.
 fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
-    let number = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok());
+    let number = |name: &str| value_of(info, name)?.parse().ok();
     let (used, limit) = (number("used_memory")?, number("maxmemory").filter(|limit| *limit > 0)?);
     let (mut keys, mut evictable) = (0_u64, 0_u64);
     for line in info.lines().filter(|line| line.starts_with("db")) {

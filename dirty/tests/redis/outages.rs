@@ -106,6 +106,49 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }
 
+/// R14: connections outlive a server's time as a replica, in which it may have lost what they saw.
+#[tokio::test]
+async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
+    let (server, other) = (server().await, server().await);
+    // Before it is used: a master that gets its first replica is another incarnation.
+    other.follow(&server).await.unwrap();
+    let (reader, writer) = (prepared(options(&server.url())).await, RedisStore::open(options(&server.url())).await.unwrap());
+    let ann = owner("ann");
+    apply(&writer, &ann, &[("gold", set("1"))]).await;
+    other.caught_up(&server).await.unwrap();
+    other.promote().await.unwrap();
+    apply(&reader, &ann, &[("gold", set("2"))]).await;
+    let next = mutation(&writer, &ann, &[("gold", set("3"))]).await;
+    server.follow(&other).await.unwrap();
+    server.promote().await.unwrap();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(1)).await; // nobody used the connections meanwhile
+    tokio::time::resume();
+
+    let unprepared = |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(ann.partition(4)));
+    unprepared(reader.read(&[Read { owner: ann.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap_err());
+    unprepared(send(&writer, next.clone()).await.unwrap_err());
+    adopt_all(&reader, 2).await;
+    assert_eq!(value(&reader, &ann, "gold").await.as_deref(), Some("1"));
+    assert!(matches!(send(&writer, next).await, Ok(Mutated::Applied(_))));
+}
+
+/// A connection that broke while nobody used it costs no write its answer.
+#[tokio::test]
+async fn connections_that_the_server_closed_while_they_were_idle_are_opened_again_unnoticed() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let ann = owner("ann");
+    for number in 1..10 {
+        apply(&store, &ann, &[("gold", set(&number.to_string()))]).await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::resume();
+        server.call(&["CLIENT", "KILL", "TYPE", "NORMAL"]).await.unwrap();
+    }
+    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("9"));
+}
+
 #[tokio::test]
 async fn a_partition_may_be_trusted_though_it_was_not_adopted() {
     let options_of = storage_servers::RedisOptions { appendonly: true, ..Default::default() };

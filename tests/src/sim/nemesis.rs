@@ -52,7 +52,7 @@ impl Nemesis {
             if !self.world.plan.global.is_empty() {
                 let fault = *chance.one(&self.world.plan.global);
                 // What takes all connections and the whole state away leaves little to be hit by others, so it comes less often.
-                let heavy = matches!(fault, Fault::RedisRestarts | Fault::RedisRewinds | Fault::RedisWiped);
+                let heavy = matches!(fault, Fault::RedisRestarts | Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped);
                 if !heavy || chance.below(3) == 0 {
                     self.strike(fault, &mut healing).await;
                 }
@@ -74,6 +74,13 @@ impl Nemesis {
             Fault::RedisRewinds => {
                 let copy = locked(&self.copy).clone();
                 self.restart(Some(copy)).await;
+            }
+            Fault::RedisDemoted => {
+                let copy = locked(&self.copy).clone();
+                redis.demote();
+                // As long as an election takes at least.
+                sleep(chance.millis(500, 1_500)).await;
+                self.promote(copy);
             }
             Fault::RedisWiped => self.restart(Some((Data::default(), Kept::default()))).await,
             Fault::ScriptsFlushed => redis.flush_scripts(),
@@ -143,6 +150,12 @@ impl Nemesis {
         }
     }
 
+    /// Makes the primary of a replica, with what it was sent.
+    fn promote(&self, (data, kept): (Data, Kept)) {
+        self.world.history.rewind(&kept, &self.world.database);
+        self.world.redis.promote(data);
+    }
+
     /// Evicts a key that ends some time, as a policy of `volatile-*` does.
     fn evict(&self) {
         let chance = &self.world.chance;
@@ -209,6 +222,9 @@ impl Nemesis {
         let Self { world, .. } = self;
         if *world.redis.lives().borrow() % 2 == 1 {
             world.redis.start(world.redis.copy());
+        }
+        if world.redis.copy().replica {
+            self.promote(locked(&self.copy).clone());
         }
         world.redis.process.resume();
         world.redis.change(|data| data.full = false);

@@ -45,6 +45,7 @@ const LOCAL: &[(Fault, u32)] = &[
 const GLOBAL: &[Fault] = &[
     Fault::RedisRestarts,
     Fault::RedisRewinds,
+    Fault::RedisDemoted,
     Fault::RedisWiped,
     Fault::RedisHangs,
     Fault::ScriptsFlushed,
@@ -185,6 +186,12 @@ impl Plan {
         }
     }
 
+    /// Whether Redis may lose something.
+    #[must_use]
+    pub fn redis_loses(&self) -> bool {
+        self.global.iter().any(is_loss)
+    }
+
     /// Whether a fault may happen.
     #[must_use]
     pub fn has(&self, fault: Fault) -> bool {
@@ -194,7 +201,7 @@ impl Plan {
 
 /// Whether Redis loses something by it.
 fn is_loss(fault: &Fault) -> bool {
-    matches!(fault, Fault::RedisRewinds | Fault::RedisWiped)
+    matches!(fault, Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped)
 }
 
 /// Of these faults those that may happen together: what both Redis and the database forget is lost.

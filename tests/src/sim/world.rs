@@ -71,7 +71,7 @@ impl World {
         let redis = Server::new(clock.clone(), Some(history.clone()));
         let database = Database::new(Some(history.clone()));
         database.durable_after(plan.probation);
-        if !plan.has(Fault::RedisRewinds) && !plan.has(Fault::RedisWiped) {
+        if !plan.redis_loses() {
             history.compare_with(&database);
         }
         Arc::new(Self { plan, chance, clock, redis, database, history })

@@ -13,6 +13,8 @@ pub struct Data {
     pub run: u64,
     /// How often the server became a primary, which names its history.
     pub replication: u64,
+    /// Whether it follows another server.
+    pub replica: bool,
     /// Whether it is at its memory limit.
     pub full: bool,
 }
@@ -28,9 +30,10 @@ impl Data {
     #[must_use]
     pub fn info(&self) -> String {
         let Self { run, replication, .. } = self;
+        let role = if self.replica { "slave" } else { "master" };
         format!(
             "# Server\r\nredis_version:7.0.15\r\nrun_id:{run:040x}\r\n# Memory\r\nmaxmemory_policy:volatile-lru\r\n\
-             # Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:{replication:040x}\r\n"
+             # Replication\r\nrole:{role}\r\nconnected_slaves:0\r\nmaster_replid:{replication:040x}\r\n"
         )
     }
 }

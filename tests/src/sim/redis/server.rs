@@ -83,6 +83,9 @@ impl Server {
         let [name, args @ ..] = request else { return Reply::Error("ERR empty command".to_owned()) };
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         let mut state = self.state();
+        if state.data.replica && !matches!(name.as_str(), "INFO" | "SCRIPT" | "PING" | "CLIENT") {
+            return Reply::Error("READONLY You can't write against a read only replica.".to_owned());
+        }
         match name.as_str() {
             "SCRIPT" => state.script_command(args),
             "EVALSHA" => self.evalsha(&mut state, args),
@@ -150,10 +153,23 @@ impl Server {
         {
             let mut state = self.state();
             let run = state.data.run + 1;
-            state.data = Data { run, replication: run, full: state.data.full, ..kept };
+            state.data = Data { run, replication: state.data.replication + 1, replica: false, full: state.data.full, ..kept };
             state.scripts.clear();
         }
         self.lives.send_modify(|lives| *lives = (*lives | 1) + 1);
+    }
+
+    /// Makes it a replica. Its connections stay open.
+    pub fn demote(&self) {
+        self.change(|data| data.replica = true);
+    }
+
+    /// Makes it a primary again, with these keys. Its connections stay open.
+    pub fn promote(&self, kept: Data) {
+        self.change(|data| {
+            let Data { run, replication, full, .. } = *data;
+            *data = Data { run, replication: replication + 1, replica: false, full, ..kept };
+        });
     }
 
     /// The server's present life, which changes when its connections break; odd while it is down.

@@ -1,0 +1,139 @@
+//! The connections of a node: opened when a call needs one, and asked again who is behind them before they are used later.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use deadpool_redis::PoolError;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Pipeline, Value};
+use storage_model::sabotage::broken;
+use tokio::time::{Instant, timeout};
+
+use super::connect::Node;
+use super::error::Failure;
+use super::lane::{Lane, Line, Ready};
+use super::reply;
+use super::script::SCRIPTS;
+use super::server::{self, ServerInfo};
+use super::transport::Dial;
+
+/// How long a connection is believed to lead to the server that it was found to lead to. A server that became a replica and then a
+/// primary again keeps its connections and may have lost what they saw (R14). It has been a replica for longer than this: one of a
+/// Redis Cluster waits at least 500 ms before it stands for election (`clusterHandleSlaveFailover` in Redis' cluster.c), after it
+/// found its primary dead; Sentinels close the connections of a server that they demote.
+const BELIEVED: Duration = Duration::from_millis(250);
+
+impl Node {
+    /// The connection of a lane, opened or asked about if need be.
+    pub(super) async fn ready_in(&self, lane: &Lane) -> Result<Ready, Failure> {
+        if let Some(ready) = lane.ready().filter(is_believed) {
+            return Ok(ready);
+        }
+        let began = Instant::now();
+        let mut last = lane.opening.lock().await;
+        if let Some(ready) = lane.ready().filter(is_believed) {
+            return Ok(ready);
+        }
+        // Whoever waited for an attempt that failed shares its failure: else a thousand callers would try one after the other.
+        if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= began) {
+            return Err(failure.clone());
+        }
+        let ready = timeout(self.common.patience(), self.known_or_opened(lane)).await;
+        let ready = ready.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
+        ready.inspect_err(|failure| *last = Some((Instant::now(), failure.clone())))
+    }
+
+    async fn known_or_opened(&self, lane: &Lane) -> Result<Ready, Failure> {
+        if let Some(ready) = lane.ready()
+            && let Some(known) = self.asked_again(ready).await?
+        {
+            lane.confirm(&known);
+            return Ok(known);
+        }
+        Ok(lane.fill(self.open().await?))
+    }
+
+    /// Asks the server of a connection whether it still is the one it was; else, or if the connection is broken, gives it up. Nothing
+    /// of a call was sent yet, so a connection that broke while nobody used it costs no call its answer.
+    async fn asked_again(&self, ready: Ready) -> Result<Option<Ready>, Failure> {
+        let mut known = Ready { asked: Instant::now(), ..ready };
+        let mut ask = redis::cmd("INFO");
+        ask.arg("server").arg("replication");
+        let answer = known.connection.req_packed_command(&ask).await.map_err(Failure::from);
+        if answer == Err(Failure::TimedOut) {
+            self.timeouts.fetch_add(1, Ordering::Relaxed);
+            self.retire(self.common.next_serial());
+            return answer.map(|_| None).map_err(|failure| self.unsent(failure));
+        }
+        let incarnation = answer.and_then(reply::text).ok().and_then(|info| server::primary(&info));
+        if incarnation.is_some_and(|incarnation| self.common.number_of(&incarnation) == known.incarnation) {
+            return Ok(Some(known));
+        }
+        self.retire(self.common.next_serial());
+        Ok(None)
+    }
+
+    /// Opens a connection, looks at the server, and loads the scripts.
+    async fn open(&self) -> Result<Line, Failure> {
+        let (pooled, connection) = match &self.common.dial {
+            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
+            None => {
+                let pooled = self.pool.get().await.map_err(|error| self.unopened(error))?;
+                let connection = MultiplexedConnection::clone(&pooled);
+                (Some(pooled), connection)
+            }
+        };
+        let serial = self.common.next_serial();
+        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial, asked: Instant::now() } };
+        // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
+        let mut ask = Pipeline::new();
+        ask.cmd("INFO");
+        let info = self.ask_first(&mut line, &ask).await?.pop().unwrap_or_default();
+        let info = ServerInfo::parse(&reply::text(info)?)?;
+        line.ready.incarnation = self.common.number_of(&info.incarnation);
+        self.judge(&info);
+        let mut load = Pipeline::new();
+        for script in SCRIPTS.all() {
+            load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        }
+        self.ask_first(&mut line, &load).await?;
+        Ok(line)
+    }
+
+    /// A connection over a stream that a test provides.
+    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
+        let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
+        let config = self.common.connection_config();
+        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
+        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
+        tokio::spawn(driver);
+        Ok(connection)
+    }
+
+    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the call did not take place.
+    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
+        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
+    }
+
+    fn unopened(&self, error: PoolError) -> Failure {
+        match error {
+            PoolError::Backend(error) => self.unsent(Failure::from(error)),
+            other => Failure::NoConnection(format!("{}: {other}", self.name)),
+        }
+    }
+
+    /// What a failure means before anything of a call was sent.
+    pub(super) fn unsent(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
+            Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
+            other => other,
+        }
+    }
+}
+
+fn is_believed(ready: &Ready) -> bool {
+    ready.asked.elapsed() < BELIEVED || broken("R14-unasked")
+}
