@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 /// What the hot tier remembers of a partition (R14).
@@ -17,8 +18,24 @@ pub struct PartitionRecord {
     pub source: Version,
     /// The highest version known to have landed.
     pub landed: Version,
+    /// The source when values were last collected, under the incarnation that the record was made under then: every version up to it
+    /// was given to a write that is here.
+    pub collected: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
+}
+
+impl PartitionRecord {
+    /// Whether the hot tier lacks something that has landed, up to `last_version`.
+    ///
+    /// If all of it was collected here (`landed_here`), its versions are at or below `collected`, unless that was forgotten with it; so a
+    /// commit that was not settled is told from a forgotten one. Otherwise somebody else may have landed it, and only what is known to
+    /// have landed counts. The source says nothing: a write may have come before anybody noticed that something was forgotten.
+    #[must_use]
+    pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
+        let collected = if broken("R14-early") { self.source } else { self.collected };
+        last_version > self.landed && !(landed_here && last_version <= collected)
+    }
 }
 
 /// A partition's record beside the incarnation of the server that holds it.
@@ -49,6 +66,9 @@ pub struct Adopt {
     pub epoch: Epoch,
     /// The database's highest landed version.
     pub last_version: Version,
+    /// Whether all that landed in the recorded epoch was collected from this hot tier, or one that it is a copy of; see
+    /// [`PartitionRecord::has_forgotten`].
+    pub landed_here: bool,
     /// The database that answered; none leaves what is recorded.
     pub database: Option<DatabaseId>,
 }

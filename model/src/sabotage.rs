@@ -69,6 +69,8 @@ pub const SWITCHES: &[&str] = &[
     "R14-incarnation",
     "R14-unverified",
     "R14-source",
+    "R14-claimed",
+    "R14-early",
     "R14-joined",
     "R14-generation",
     "R14-unraised",

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
 use storage_landing::Tiers;
+use storage_landing::tiers::landed_here;
 use storage_model::{Epoch, ManualClock, Partition, Timestamp};
 use storage_sql::Raise;
 use storage_tests::sim::chance::{Chance, Weather};
@@ -54,6 +55,9 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
     drop(held);
     preparing.await??;
+    let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
     assert_eq!(record(&tiers).await?.epoch, Epoch(2));
+    let from = |seen| Raise { partition: PARTITION, seen: Epoch(seen), above: Epoch(2) };
+    assert!(landed_here(&seen, from(2)) && !landed_here(&seen, from(3)), "in epoch 3 another one has landed");
     Ok(())
 }

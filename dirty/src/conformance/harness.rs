@@ -74,8 +74,13 @@ impl Harness {
 
     /// Adopts what is there now.
     pub(super) async fn adopt(&self, partition: Partition, epoch: u64, last_version: Version) -> bool {
+        self.adopt_landed(partition, epoch, last_version, false).await
+    }
+
+    /// As [`Self::adopt`]; with whether all that landed was read from here.
+    pub(super) async fn adopt_landed(&self, partition: Partition, epoch: u64, last_version: Version, landed_here: bool) -> bool {
         let seen = self.store().partition_states(&[partition]).await.remove(0).unwrap();
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, database: None };
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, landed_here, database: None };
         self.store().adopt(&[adopt]).await.remove(0).unwrap()
     }
 

@@ -245,6 +245,7 @@ macro_rules! hot_conformance {
                     no_version_is_ever_below_a_landed_one,
                     an_adoption_that_lost_nothing_keeps_the_generation,
                     an_adoption_that_finds_a_rewind_raises_the_generation,
+                    a_commit_that_was_not_settled_is_told_from_a_forgotten_one,
                     a_negative_answer_from_before_a_rewind_is_not_believed,
                     another_incarnation_stops_all_that_needs_proof,
                     raise_landed_never_lowers,

@@ -59,6 +59,7 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         seen,
         epoch: Epoch(5),
         last_version: Version::MAX,
+        landed_here: false,
         database: None,
     });
     assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
@@ -116,6 +117,39 @@ pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
     let record = h.record(partition).await;
     assert_eq!((record.epoch, record.generation, record.landed, record.source), (Epoch(2), Epoch(1), version, source));
     assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![2]);
+}
+
+/// A restart between a commit and its settle, which forgot nothing; and one that forgot what was committed.
+pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harness) {
+    let [ann, bob, eve, joe] = <[Owner; 4]>::try_from(h.owners_of_one_partition(4)).unwrap();
+    let partition = h.partition(&ann);
+    let collect = async |owner: &Owner| {
+        let collected = h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap();
+        assert_eq!(collected.reads.len(), 1);
+    };
+    let version = h.set(&ann, "gold", "1").await;
+    collect(&ann).await;
+    assert!(h.adopt_landed(partition, 2, version, true).await);
+    let record = h.record(partition).await;
+    assert_eq!((record.generation, record.landed, record.source, record.collected), (Epoch(1), version, version, version));
+
+    let version = h.set(&bob, "gold", "2").await;
+    collect(&bob).await;
+    assert!(h.adopt_landed(partition, 3, version, false).await);
+    assert_eq!(h.record(partition).await.generation, Epoch(3), "somebody else may have landed it");
+
+    let version = h.set(&eve, "gold", "3").await;
+    assert!(h.adopt_landed(partition, 4, version, true).await);
+    assert_eq!(
+        h.record(partition).await.generation,
+        Epoch(4),
+        "written, perhaps before somebody noticed a rewind, and never collected"
+    );
+
+    let version = h.set(&joe, "gold", "4").await;
+    collect(&joe).await;
+    assert!(h.adopt_landed(partition, 5, above(version, 1), true).await);
+    assert_eq!(h.record(partition).await.generation, Epoch(5), "no version was given that has landed");
 }
 
 /// A failover that lost what the database has.

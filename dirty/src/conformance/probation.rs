@@ -253,7 +253,14 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     assert_eq!(database().await, None);
     for (epoch, named, kept) in [(2, Some(7), 7), (3, Some(u64::MAX), u64::MAX), (4, None, u64::MAX)] {
         let seen = h.store().partition_states(&[partition]).await.remove(0).unwrap();
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version: Version::ZERO, database: named.map(DatabaseId) };
+        let adopt = Adopt {
+            partition,
+            seen,
+            epoch: Epoch(epoch),
+            last_version: Version::ZERO,
+            landed_here: false,
+            database: named.map(DatabaseId),
+        };
         assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
         assert_eq!(database().await, Some(DatabaseId(kept)));
     }

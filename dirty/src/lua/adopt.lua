@@ -8,19 +8,23 @@
 -- ARGV[3] epoch, raised
 -- ARGV[4] highest version that landed
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
+-- ARGV[6] 1 if all that landed in the recorded epoch was collected from this server, or one that it is a copy of; else 0
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
 -- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect; what was committed in an
 --   earlier epoch and is on probation is landed again (H33).
-expect(#KEYS == 3 and #ARGV == 5)
+expect(#KEYS == 3 and #ARGV == 6)
 local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
-local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv', 'collected')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
-  local landed, source = number(old[5], 'landed'), number(old[4], 'the version source')
-  local suspect = landed < last or old[6] -- also what was served unverified, of which nobody knows what it hides
+  local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[7] or '0', 'collected')
+  -- What was collected here has versions up to `collected`, unless that was forgotten with it; so a commit that was not settled is
+  -- told from a forgotten one. What another may have landed is not.
+  local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
+  local suspect = forgotten or old[6] -- also what was served unverified, of which nobody knows what it hides
   local generation = suspect and ARGV[3] or old[3]
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
     'src', digits(math.max(source, last)), 'landed', ARGV[4])

@@ -36,7 +36,7 @@ end
 
 -- The record in partition key `key`; refused if there is none.
 local function record(key)
-  local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first', 'unv', 'over')
+  local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first', 'unv', 'over', 'collected')
   if not r[1] or not r[2] or not r[3] or not r[4] or not r[5] then refuse('UNPREPARED the partition has no record') end
   return {
     incarnation = r[1],
@@ -47,6 +47,7 @@ local function record(key)
     first = r[6],
     unverified = r[7],
     over = r[8],
+    collected = number(r[9] or '0', 'collected'),
   }
 end
 

@@ -117,7 +117,11 @@ impl HotStore for MemoryStore {
     }
 
     async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
-        self.run(partition, "collect", |state, _| landing::collect(state, partition, wanted))?
+        self.run(partition, "collect", |state, _| {
+            let collected = landing::collect(state, partition, wanted)?;
+            record::collects(state);
+            Ok(collected)
+        })?
     }
 
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {

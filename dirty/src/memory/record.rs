@@ -66,7 +66,8 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
         Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
             // Also what was served unverified, of which nobody knows what it hides.
-            let suspect = (old.landed < adopt.last_version || state.unverified.is_some()) && !broken("R14-generation");
+            let suspect = (old.has_forgotten(adopt.last_version, adopt.landed_here) || state.unverified.is_some())
+                && !broken("R14-generation");
             // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
             // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
             if state.unverified.take().as_ref() == Some(&state.incarnation) {
@@ -81,6 +82,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 source: if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) },
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
+                collected: old.collected,
                 database: adopt.database.or(old.database),
             }
         }
@@ -90,6 +92,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             generation: adopt.epoch,
             source: adopt.last_version.max(Version::new(present.now.0).unwrap_or_default()),
             landed: adopt.last_version,
+            collected: Version::ZERO,
             database: adopt.database,
         },
     };
@@ -117,6 +120,13 @@ pub fn trust(state: &mut PartState, seen: &PartitionState) -> bool {
 pub(super) fn serve_unverified(state: &mut PartState) {
     let incarnation = state.incarnation.clone();
     state.unverified.get_or_insert(incarnation);
+}
+
+/// Takes note that values are collected: what lands of them has versions up to the source.
+pub fn collects(state: &mut PartState) {
+    if let Some(record) = &mut state.record {
+        record.collected = record.source;
+    }
 }
 
 /// Raises what is known to have landed. The version source follows, so that no later write is ever below it.

@@ -121,7 +121,7 @@ impl RedisStore {
 
 /// The answer of `part_state.lua`.
 pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
-    let [incarnation, recorded, epoch, generation, source, landed, database] = reply::array(value)?;
+    let [incarnation, recorded, epoch, generation, source, landed, database, collected] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
         Value::Nil => None,
@@ -131,6 +131,7 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
             generation: reply::epoch(&reply::bytes(generation)?)?,
             source: reply::version(&reply::bytes(source)?)?,
             landed: reply::version(&reply::bytes(landed)?)?,
+            collected: reply::version(&reply::bytes(collected)?)?,
             database: reply::database(database)?,
         }),
     };

@@ -246,7 +246,7 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let mut cmd = SCRIPTS.adopt.call(&[keys.part(partition), keys.landed(partition), keys.leaving(partition)]);
     let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
-    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default());
+    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 
@@ -266,7 +266,7 @@ pub(crate) fn raise_landed(space: &Space, partition: Partition, epoch: Epoch, la
 
 /// `check_part.lua`.
 pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.check_part.read(space.slot(partition), SCRIPTS.check_part.call(&[space.keys.part(partition)]))
+    SCRIPTS.check_part.write(space.slot(partition), SCRIPTS.check_part.call(&[space.keys.part(partition)]))
 }
 
 /// `partition_count.lua`.

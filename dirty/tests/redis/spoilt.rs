@@ -83,7 +83,14 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "adopt" => {
             let seen = store.partition_states(&[PARTITION]).await.remove(0)?;
             store
-                .adopt(&[Adopt { partition: PARTITION, seen, epoch: Epoch(9), last_version: version, database: None }])
+                .adopt(&[Adopt {
+                    partition: PARTITION,
+                    seen,
+                    epoch: Epoch(9),
+                    last_version: version,
+                    landed_here: false,
+                    database: None,
+                }])
                 .await
                 .remove(0)
                 .map(drop)

@@ -34,6 +34,7 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
             seen: seen.unwrap(),
             epoch: Epoch(epoch),
             last_version: Version::ZERO,
+            landed_here: false,
             database: None,
         })
         .collect();

@@ -114,7 +114,7 @@ impl Tiers {
                 .into_iter()
                 .zip(raised)
                 .filter(|(_, raised)| raised.moved || broken("R14-joined"))
-                .map(|((raise, seen), raised)| self.adoption(raise.partition, seen, raised.record))
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record))
                 .collect();
             // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
             self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
@@ -133,19 +133,28 @@ impl Tiers {
         }
     }
 
-    fn adoption(&self, partition: Partition, seen: PartitionState, cold: PartitionRecord) -> Adopt {
-        report(&seen, cold);
+    fn adoption(&self, raise: Raise, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+        let partition = raise.partition;
+        let landed_here = landed_here(&seen, raise);
+        report(&seen, cold, landed_here);
         // Once watched, always watched: processes of other settings would undo each other's records.
         let watched = self.has_probation() || seen.record.as_ref().is_some_and(|record| record.database.is_some());
         let database = watched.then_some(cold.database);
-        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, database }
+        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, landed_here, database }
     }
 }
 
-fn report(seen: &PartitionState, cold: PartitionRecord) {
+/// Whether all that has landed since the record was made was read from this hot tier, or from one that it is a copy of: the database's
+/// epoch was the recorded one until this raise.
+#[must_use]
+pub fn landed_here(seen: &PartitionState, raise: Raise) -> bool {
+    seen.record.as_ref().is_some_and(|record| record.epoch == raise.seen) || broken("R14-claimed")
+}
+
+fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {
     let partition = cold.partition;
     if let Some(record) = &seen.record {
-        if record.landed < cold.last_version {
+        if record.has_forgotten(cold.last_version, landed_here) {
             tracing::error!(
                 partition = partition.0,
                 landed = record.landed.get(),

@@ -17,7 +17,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
-pub use epoch::{Need, need};
+pub use epoch::{Need, landed_here, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
 pub use suspect::is_suspect;

@@ -79,17 +79,18 @@ fn wanted() -> Vec<(Owner, Vec<Field>)> {
 }
 
 fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
-    let Some(collected) = land::checked(world, &wanted(), read) else {
-        return to("may not collect", world.clone(), Flush::Fenced(asked.clone()), take);
+    let mut next = world.clone();
+    let Some(collected) = land::checked(&mut next, &wanted(), read) else {
+        return to("may not collect", next, Flush::Fenced(asked.clone()), take);
     };
     if is_suspect(&collected) {
-        return to("meets a suspect hash", world.clone(), Flush::Heal(asked.clone(), Loading::Observe), take);
+        return to("meets a suspect hash", next, Flush::Heal(asked.clone(), Loading::Observe), take);
     }
     let rows = collected.reads.first().map(unlanded).unwrap_or_default();
     if rows.is_empty() {
-        return end(world.clone(), asked, "finds all landed", Flush::Idle, take);
+        return end(next, asked, "finds all landed", Flush::Idle, take);
     }
-    to("reads the record", world.clone(), Flush::Commit(asked.clone(), Arc::new((collected, rows))), take);
+    to("reads the record", next, Flush::Commit(asked.clone(), Arc::new((collected, rows))), take);
 }
 
 fn unlanded(read: &HotRead) -> Vec<Row> {

@@ -27,8 +27,9 @@ pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<
 
 /// Ends a collection: Redis reads the partition's record after the values and not in one step with them, but on the same connection.
 /// None as above, or if the server was replaced in between.
-pub(super) fn checked(world: &World, wanted: &[(Owner, Vec<Field>)], values: &Values) -> Option<Collected> {
+pub(super) fn checked(world: &mut World, wanted: &[(Owner, Vec<Field>)], values: &Values) -> Option<Collected> {
     let later = landing::collect(&world.hot, PARTITION, wanted).ok().filter(|_| values.server == world.replaced)?;
+    record::collects(world.hot());
     let generation = record::partition_state(&world.hot).record?.generation;
     let mut reads = values.read.reads.clone();
     for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, read, record};
 use storage_dirty::{Adopt, PartitionState};
-use storage_landing::tiers::{Need, need};
+use storage_landing::tiers::{Need, landed_here, need};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Version};
 use storage_sql::{PartitionRecord, Raise};
@@ -78,7 +78,7 @@ impl Preparer {
                 if !world.cold.raise(*raise) && !broken("R14-joined") {
                     return ("finds the epoch raised", Self::Idle);
                 }
-                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state))))
+                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state, *raise))))
             }
             Self::Adopt(adopt) => {
                 record::adopt(world.hot(), &present, adopt);
@@ -93,10 +93,11 @@ impl Preparer {
     }
 }
 
-pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState) -> Adopt {
+pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, raise: Raise) -> Adopt {
     let PartitionRecord { epoch, last_version, database, .. } = cold.record;
     let database = bounds.probation.then_some(database);
-    Adopt { partition: PARTITION, seen: seen.clone(), epoch, last_version, database }
+    let (seen, landed_here) = (seen.clone(), landed_here(seen, raise));
+    Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, database }
 }
 
 /// Whoever finds the database away serves the partition as it is.

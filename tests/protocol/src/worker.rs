@@ -179,16 +179,17 @@ impl Working<'_, '_> {
 
     fn check(&mut self, part: &Arc<Part>, read: &Values) {
         let wanted = part.wanted();
-        let Some(collected) = land::checked(self.world, &wanted, read) else {
-            return self.to("may not collect", self.world.clone(), Worker::Fenced(Arc::clone(part)));
+        let mut next = self.world.clone();
+        let Some(collected) = land::checked(&mut next, &wanted, read) else {
+            return self.to("may not collect", next, Worker::Fenced(Arc::clone(part)));
         };
         if is_suspect(&collected) {
-            return self.to("meets a suspect hash", self.world.clone(), Worker::Heal(Arc::clone(part), Loading::Observe));
+            return self.to("meets a suspect hash", next, Worker::Heal(Arc::clone(part), Loading::Observe));
         }
         let rows = rows(part, &wanted, &collected);
         let batch = Arc::new(Batch { part: (**part).clone(), collected, rows });
         let worker = if broken("R5-early") { Worker::Early(batch) } else { Worker::Commit(batch) };
-        self.to("reads the record", self.world.clone(), worker);
+        self.to("reads the record", next, worker);
     }
 
     fn heal(&mut self, part: &Arc<Part>, at: &Loading) {

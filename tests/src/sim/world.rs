@@ -18,7 +18,6 @@ use super::chance::Chance;
 use super::clock::SkewedClock;
 use super::database::transaction::Way;
 use super::database::{Database, ModelStore};
-use super::fault::Fault;
 use super::network::Link;
 use super::oracle::History;
 use super::plan::Plan;
