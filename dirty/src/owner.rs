@@ -119,6 +119,14 @@ pub enum Mutated {
 pub enum Refusal {
     /// The deadline has passed in the hot tier's time.
     Expired,
+    /// The partition was adopted since the mutation was sent. If the generation is the one of then, the hot tier still knows the ids of
+    /// what landed, so a repeat is applied once; otherwise nobody can tell whether an earlier copy was applied.
+    Moved {
+        /// The epoch now; 0 while the partition is served unverified.
+        epoch: Epoch,
+        /// The generation now; 0 while the partition is served unverified.
+        generation: Epoch,
+    },
     /// The owner has another version than the condition names.
     Version(Version),
     /// A field is live that the condition wants absent.

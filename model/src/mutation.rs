@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Durability, Field, OpId, Owner, Timestamp, Version};
+use crate::{Durability, Epoch, Field, OpId, Owner, Timestamp, Version};
 
 /// What happens to one field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +44,9 @@ pub struct Mutation {
     pub id: OpId,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
+    /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
+    /// its id, and what came after it. None: nobody asks.
+    pub epoch: Option<Epoch>,
     /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
     pub durability: Durability,
 }
@@ -54,13 +57,20 @@ impl Mutation {
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
         let changes = changes.into_iter().collect();
-        Self { owner, changes, condition: Condition::None, id, deadline, durability: Durability::Cached }
+        Self { owner, changes, condition: Condition::None, id, deadline, epoch: None, durability: Durability::Cached }
     }
 
     /// The same mutation under a condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
+        self
+    }
+
+    /// The same mutation, sent in this epoch of the hot tier.
+    #[must_use]
+    pub fn sent_in(mut self, epoch: Epoch) -> Self {
+        self.epoch = Some(epoch);
         self
     }
 

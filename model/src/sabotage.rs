@@ -60,6 +60,7 @@ pub const SWITCHES: &[&str] = &[
     "R11-deadline",
     "R11-new-id",
     "R11-forgotten",
+    "R11-outlived",
     "R12-alone",
     "R12-unleased",
     "R13-denied",

@@ -11,7 +11,7 @@ use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, Outcome};
+use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, Outcome, Partition};
 use tokio::time::{Instant, sleep_until};
 
 use self::flights::Flights;
@@ -91,11 +91,13 @@ impl Core {
             let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
             checked.push(possible.map_err(|error| error.of(&mutation.owner)));
             if let Some(Ok(())) = checked.last() {
-                sent.push((mutation, None));
+                let epoch = self.tiers.epoch(self.partition_of(&mutation));
+                sent.push((mutation.sent_in(epoch), None));
             }
         }
         // ORDER: before the first copies are sent, so that whatever is found out later is later than they.
-        let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation_of(mutation)).collect();
+        let generations: Vec<Epoch> =
+            sent.iter().map(|(mutation, _)| self.tiers.generation(self.partition_of(mutation))).collect();
         let first = self.tiers.hot().mutate(&sent).await;
         let sent = sent.into_iter().zip(generations).zip(first);
         let finished = sent.map(|(((mutation, _), generation), first)| async move {
@@ -117,6 +119,7 @@ impl Core {
         within: Duration,
         until: Instant,
     ) -> Result<Applied> {
+        let partition = self.partition_of(&mutation);
         let mut answer = first;
         let mut unknown = false;
         let mut timed = false;
@@ -130,6 +133,11 @@ impl Core {
                     // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock moved.
                     self.learn_time().await?;
                     mutation.deadline = self.expiry(within);
+                    None
+                }
+                // No copy from before will be applied any more.
+                Ok(Mutated::Refused(Refusal::Moved { epoch, generation: now })) => {
+                    self.tiers.note(partition, epoch, now);
                     None
                 }
                 // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
@@ -184,9 +192,10 @@ impl Core {
                 sleep_until(Instant::now() + pause).await;
                 pause = (pause * 2).min(REPEAT_MAX);
             }
+            mutation.epoch = Some(self.tiers.epoch(partition));
             if !unknown {
-                generation = self.generation_of(&mutation);
-            } else if self.generation_of(&mutation) != generation && !broken("R11-forgotten") {
+                generation = self.tiers.generation(partition);
+            } else if self.tiers.generation(partition) != generation && !broken("R11-forgotten") {
                 // With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
                 return Err(self.given_up(&mutation, true, Error::forgotten()).reread());
             }
@@ -201,8 +210,8 @@ impl Core {
         }
     }
 
-    fn generation_of(&self, mutation: &Mutation) -> Epoch {
-        self.tiers.generation(mutation.owner.partition(self.tiers.hot().partition_count()))
+    fn partition_of(&self, mutation: &Mutation) -> Partition {
+        mutation.owner.partition(self.tiers.hot().partition_count())
     }
 
     /// Loads what a mutation builds on.

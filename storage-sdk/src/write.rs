@@ -86,7 +86,8 @@ impl<T> Write<T> {
 
     /// Sends the write under this id: if a write with it was applied within its deadline, nothing happens again and this one gets
     /// that one's answer. A refusal, such as a conflict, says what holds now: a copy of an earlier call under the id that is still on
-    /// its way may find something else, until that call's deadline.
+    /// its way may find something else, until that call's deadline. A hot tier that came back older has forgotten the id, and the write may
+    /// then be applied on top of what had landed of it: read first if [`Retry::Reread`](crate::Retry::Reread) was asked for.
     pub fn with_id(mut self, id: OpId) -> Self {
         self.id = Some(id);
         self

@@ -76,7 +76,7 @@ async fn fsynced_writes_survive_a_redis_that_is_killed() -> Result<()> {
 async fn replicated_writes_survive_a_master_that_is_killed_and_lost() -> Result<()> {
     let mut master = RedisServer::start(RedisOptions::default()).await?;
     let world = World::on(&master.url(), stack::mariadb().await?).await?;
-    for _ in 0..4 {
+    for _ in 0..5 {
         let replica = RedisServer::start(RedisOptions::default()).await?;
         replica.follow(&master).await?;
         let here = World::with_urls(&master.url(), &world.database, &world.settings.redis.prefix)?;

@@ -82,7 +82,7 @@ async fn missing(acknowledged: &BTreeMap<String, u64>, stack: &Stack) -> Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
     const WRITERS: usize = 3;
-    const ROUNDS: usize = 5;
+    const ROUNDS: usize = 10;
     // What InnoDB flushes once a second is durable after three.
     let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
     let (stop, stopped) = watch::channel(false);
@@ -95,7 +95,7 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     while round < ROUNDS || lost == 0 || acquitted == 0 {
         round += 1;
         anyhow::ensure!(
-            round <= 4 * ROUNDS,
+            round <= 3 * ROUNDS,
             "the database has forgotten {lost} rows, and {acquitted} marks ended their probation"
         );
         let worker = stack.worker();

@@ -163,6 +163,7 @@ macro_rules! hot_conformance {
                     a_repeat_answers_what_the_first_did_after_other_writes,
                     a_repeat_is_recognised_after_eviction,
                     a_mutation_after_its_deadline_is_refused,
+                    a_copy_from_before_an_adoption_is_refused_unless_its_id_is_known,
                     a_deadline_further_ahead_than_ids_are_kept_is_refused,
                     a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothing_to_do,
                     a_repeat_in_one_batch_is_applied_once,

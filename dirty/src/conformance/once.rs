@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use storage_model::{Change, Outcome};
+use storage_model::{Change, Epoch, Outcome, Owner, Version};
 
-use super::harness::{Harness, LONG_AGO, applied, live, owner, removed, set};
+use super::harness::{Harness, LONG_AGO, above, applied, live, owner, removed, set};
 use crate::{Mutated, Refusal};
 
 /// A lost reply is asked for again.
@@ -32,6 +32,30 @@ pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
     h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
     assert_eq!(h.send(&set, None).await, first);
     assert_eq!(h.read(&ann).await.header, None, "nothing was written again");
+}
+
+/// H51: the hot tier may have forgotten its id, and what was written after it.
+pub async fn a_copy_from_before_an_adoption_is_refused_unless_its_id_is_known(h: &Harness) {
+    let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
+    let partition = h.partition(&ann);
+    let known = h.mutation(&ann, vec![("gold", set("1"))]).await.sent_in(Epoch(1));
+    let first = h.send(&known, None).await;
+    let late = [
+        h.mutation(&bob, vec![("gold", set("1"))]).await.sent_in(Epoch(1)),
+        h.mutation(&bob, vec![("gold", Change::Incr(1))]).await.sent_in(Epoch(1)),
+    ];
+    let version = applied(first.clone()).version;
+    for (epoch, last_version, generation) in [(2, Version::ZERO, 1), (3, above(version, 1), 3)] {
+        assert!(h.adopt(partition, epoch, last_version).await);
+        let moved = Refusal::Moved { epoch: Epoch(epoch), generation: Epoch(generation) };
+        for late in &late {
+            assert_eq!(h.send(late, None).await, Mutated::Refused(moved.clone()));
+            assert_eq!(h.read(&bob).await.header, None);
+        }
+    }
+    assert_eq!(h.send(&known, None).await, first);
+    let again = h.mutation(&bob, vec![("gold", set("2"))]).await.sent_in(Epoch(3));
+    assert!(applied(h.send(&again, None).await).version > version);
 }
 
 /// H5: a delayed copy does not overtake what came after it.

@@ -43,6 +43,11 @@ pub async fn a_write_while_served_unverified_hides_no_row_and_gives_way_to_none(
     let fields = ["bag", "gold", "name", "pet"].map(|name| (name, set("1")));
     let old = h.apply(&ann, fields.to_vec()).await.version;
     replace_and_serve(h, &ann).await;
+    for changes in [vec![("gold", set("9"))], vec![("pet", Change::Incr(9))]] {
+        let late = h.mutation(&ann, changes).await.sent_in(Epoch(1));
+        let moved = Refusal::Moved { epoch: Epoch(0), generation: Epoch(0) };
+        assert_eq!(h.send(&late, None).await, Mutated::Refused(moved), "its first copy may have landed");
+    }
     // One after the other, blind and not.
     let first = h.set(&ann, "gold", "2").await;
     let last = h.apply(&ann, vec![("pet", Change::Incr(6))]).await.version;

@@ -9,16 +9,17 @@
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] window of operation ids, microseconds
--- ARGV[4] the owner's part of the mark
--- ARGV[5] condition: "none", "absent" or the version wanted
--- ARGV[6] number of changes
--- ARGV[7..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
+-- ARGV[4] epoch that it is sent in, 0 while the partition is served unverified; empty if nobody asks
+-- ARGV[5] the owner's part of the mark
+-- ARGV[6] condition: "none", "absent" or the version wanted
+-- ARGV[7] number of changes
+-- ARGV[8..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
 -- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
--- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"load", marker, epoch}, {"version", current},
+-- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker, epoch}, {"version", current},
 --   {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15); what is written while the partition is served
 --   unverified is told apart from what was there before (R14).
-expect(#KEYS == 6 and #ARGV >= 9)
+expect(#KEYS == 6 and #ARGV >= 10)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[3], 'the window')
 local r = record(KEYS[4])
 
@@ -31,6 +32,11 @@ if before then return before end
 if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
+-- Its id, and what was written after it, may have been forgotten since.
+local epoch_now = r.unverified and '0' or r.epoch
+if ARGV[4] ~= '' and ARGV[4] ~= epoch_now then
+  return { 'moved', epoch_now, r.unverified and '0' or digits(r.generation) }
+end
 
 -- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
 -- could still change what was written since.
@@ -47,8 +53,8 @@ local function remember(reply)
   return reply
 end
 
-local count = number(ARGV[6], 'the number of changes')
-local load_at = 7 + 3 * count
+local count = number(ARGV[7], 'the number of changes')
+local load_at = 8 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
@@ -69,9 +75,9 @@ elseif hash then
   generation, complete = hash.generation, hash.complete
 end
 if generation < r.generation then return needs_load end -- only all of its rows tell what a suspect hash has lost
-local names, blind = {}, ARGV[5] ~= 'absent'
+local names, blind = {}, ARGV[6] ~= 'absent'
 for i = 1, count do
-  local field, op = ARGV[4 + 3 * i], ARGV[5 + 3 * i]
+  local field, op = ARGV[5 + 3 * i], ARGV[6 + 3 * i]
   names[2 * i - 1], names[2 * i] = field, tombstone(field)
   if op ~= 'set' then blind = false end
 end
@@ -85,19 +91,19 @@ for i, name in ipairs(names) do
   end
 end
 -- A marker alone does not tell the version: in a hot tier that came back older it lies behind what has landed (R14).
-if not known and (ARGV[5] ~= 'none' and ARGV[5] ~= 'absent') and not hash then return needs_load end
-if ARGV[5] ~= 'none' and ARGV[5] ~= 'absent' and number(ARGV[5], 'the wanted version') ~= base then
+if not known and (ARGV[6] ~= 'none' and ARGV[6] ~= 'absent') and not hash then return needs_load end
+if ARGV[6] ~= 'none' and ARGV[6] ~= 'absent' and number(ARGV[6], 'the wanted version') ~= base then
   return { 'version', digits(base) }
 end
 if not known and not blind then
   for i = 1, count do
-    local needs = ARGV[5] == 'absent' or ARGV[5 + 3 * i] ~= 'set'
+    local needs = ARGV[6] == 'absent' or ARGV[6 + 3 * i] ~= 'set'
     if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end
   end
 end
-if ARGV[5] == 'absent' then
+if ARGV[6] == 'absent' then
   for i = 1, count do
-    if cells[2 * i - 1] then return { 'exists', ARGV[4 + 3 * i] } end
+    if cells[2 * i - 1] then return { 'exists', ARGV[5 + 3 * i] } end
   end
 end
 
@@ -132,9 +138,9 @@ local function text_of(n)
   return string.format('%s%.0f%09.0f', sign, hi, lo)
 end
 
-local marked, counters, purged = { ARGV[4] }, {}, false
+local marked, counters, purged = { ARGV[5] }, {}, false
 for i = 1, count do
-  local field, op, argument = ARGV[4 + 3 * i], ARGV[5 + 3 * i], ARGV[6 + 3 * i]
+  local field, op, argument = ARGV[5 + 3 * i], ARGV[6 + 3 * i], ARGV[7 + 3 * i]
   local live, gone, changed = cells[2 * i - 1], cells[2 * i], true
   if op == 'set' then
     out.put(field, argument)

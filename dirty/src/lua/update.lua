@@ -9,13 +9,14 @@
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] window of operation ids, microseconds
--- ARGV[4] mark of owner and fields
--- ARGV[5..] field and value of each change
--- Reply: "version changed" as remembered under the id; or {"expired"}; {"load", marker, epoch} for a suspect hash; {"unverified"}
---   if the partition is served unverified: then mutate.lua does it.
+-- ARGV[4] epoch that it is sent in; empty if nobody asks
+-- ARGV[5] mark of owner and fields
+-- ARGV[6..] field and value of each change
+-- Reply: "version changed" as remembered under the id; or {"expired"}; {"moved", epoch, generation} in another one; {"load", marker,
+--   epoch} for a suspect hash; {"unverified"} if the partition is served unverified: then mutate.lua does it.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
 local call, format, argc = redis.call, string.format, #ARGV
-if #KEYS ~= 6 or argc < 6 or argc % 2 ~= 0 or argc > 4004 then
+if #KEYS ~= 6 or argc < 7 or argc % 2 ~= 1 or argc > 4005 then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
 local clock = call('TIME')
@@ -34,6 +35,8 @@ if before then return before end
 if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and tonumber(seen[1])
 if deadline - now > window then return redis.error_reply('DEADLINE the deadline lies further ahead than ids are remembered') end
+-- Its id, and what was written after it, may have been forgotten since.
+if ARGV[4] ~= '' and ARGV[4] ~= r[3] then return { 'moved', r[3], r[2] } end
 
 local h = call('HMGET', KEYS[1], ':v', ':n', ':g', ':t')
 local last, marks, flags, fresh_hash = tonumber(h[1]), tonumber(h[2]), nil, not h[1]
@@ -53,7 +56,7 @@ if version > 9007199254740991 then return redis.error_reply('CORRUPT the version
 local v = format('%.0f', version)
 
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
-local added = call('HSET', KEYS[3], ARGV[4], v)
+local added = call('HSET', KEYS[3], ARGV[5], v)
 if r[4] then
   call('HSET', KEYS[4], 'src', v)
 else
@@ -63,17 +66,17 @@ call('SET', KEYS[2], v)
 -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
 local outstanding = format('%.0f', math.max(marks + added, 1))
 if fresh_hash then
-  call('HSET', KEYS[1], ':v', v, ':n', outstanding, ':b', format('%.0f', version - 1), ':g', flags, unpack(ARGV, 5))
+  call('HSET', KEYS[1], ':v', v, ':n', outstanding, ':b', format('%.0f', version - 1), ':g', flags, unpack(ARGV, 6))
 else
-  call('HSET', KEYS[1], ':v', v, ':n', outstanding, unpack(ARGV, 5))
+  call('HSET', KEYS[1], ':v', v, ':n', outstanding, unpack(ARGV, 6))
   if marks == 0 then call('PERSIST', KEYS[1]) end
   if h[4] then
     local tombstones = {}
-    for i = 5, argc, 2 do tombstones[#tombstones + 1] = table.concat({ ':d:', ARGV[i] }) end
+    for i = 6, argc, 2 do tombstones[#tombstones + 1] = table.concat({ ':d:', ARGV[i] }) end
     call('HDEL', KEYS[1], unpack(tombstones))
   end
 end
-local reply = format('%s %.0f', v, (argc - 4) / 2)
+local reply = format('%s %.0f', v, (argc - 5) / 2)
 if seen_round == round then
   call('HSET', ids, ARGV[1], reply)
 elseif seen_round and seen_round ~= round - 2 and (tonumber(seen[3]) or 0) < 100 then

@@ -43,6 +43,10 @@ pub fn mutate(
         let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
+    let (epoch, generation) = if state.unverified.is_some() { Default::default() } else { (record.epoch, record.generation) };
+    if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
+        return Ok(Mutated::Refused(Refusal::Moved { epoch, generation }));
+    }
     // Under another incarnation the partition is served unverified, and nothing that was loaded can be proved.
     let unverified = *record.incarnation != *state.incarnation;
     let proved = |load: &&Load| !unverified && load.owner == mutation.owner && is_proved(state, &record, load);

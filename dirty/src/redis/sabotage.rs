@@ -7,10 +7,10 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
-    ("R1-unmarked", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 0"),
+    ("R1-unmarked", "update", "local added = call('HSET', KEYS[3], ARGV[5], v)", "local added = 0"),
     ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), digits(new))", "local added = 0"),
-    ("R1-apart", "update", "local added = call('HSET', KEYS[3], ARGV[4], v)", "local added = 1"),
-    ("R1-apart", "update", "local reply = format(", "call('HSET', KEYS[3], ARGV[4], v)\nlocal reply = format("),
+    ("R1-apart", "update", "local added = call('HSET', KEYS[3], ARGV[5], v)", "local added = 1"),
+    ("R1-apart", "update", "local reply = format(", "call('HSET', KEYS[3], ARGV[5], v)\nlocal reply = format("),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "if marks == 0 then call('PERSIST', KEYS[1]) end", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),

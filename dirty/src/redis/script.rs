@@ -123,6 +123,10 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, 
     let mut cmd = script.call(&keys);
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
     cmd.arg(&mutation.id.0).arg(mutation.deadline.0.min(Version::MAX.get())).arg(micros(ID_WINDOW));
+    match mutation.epoch.filter(|_| !broken("R11-outlived")) {
+        Some(epoch) => cmd.arg(epoch.0),
+        None => cmd.arg(""),
+    };
     if blind {
         update_args(&mut cmd, mutation);
     } else {

@@ -30,8 +30,10 @@ impl RedisStore {
         }
         let decoded = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
             let mutated = answer.and_then(decode)?;
-            if let Mutated::Load(observed) = &mutated {
-                self.answered(*partition, observed.epoch);
+            match &mutated {
+                Mutated::Load(observed) => self.answered(*partition, observed.epoch),
+                Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(*partition, *epoch),
+                _ => {}
             }
             Ok(mutated)
         });
@@ -57,6 +59,7 @@ pub(super) fn decode(value: Value) -> Result<Mutated, Failure> {
             return Ok(Mutated::Load(Observed { marker, epoch: reply::epoch(&next()?)? }));
         }
         b"expired" => Refusal::Expired,
+        b"moved" => Refusal::Moved { epoch: reply::epoch(&next()?)?, generation: reply::epoch(&next()?)? },
         b"version" => Refusal::Version(reply::version(&next()?)?),
         b"exists" => Refusal::Exists(field_of(&next()?)?),
         b"integer" => Refusal::NotInteger(field_of(&next()?)?),

@@ -94,7 +94,8 @@ impl Tiers {
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match need(&seen, record, self.has_probation()) {
                 Need::Nothing => {
-                    self.note_generation(partition, seen.record.map_or(Epoch(0), |record| record.generation));
+                    let (epoch, generation) = seen.record.map(|record| (record.epoch, record.generation)).unwrap_or_default();
+                    self.note(partition, epoch, generation);
                     continue;
                 }
                 Need::Raise(raise) if patient && raise.seen > raise.above => overtaken = true,

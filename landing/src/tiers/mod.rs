@@ -36,7 +36,14 @@ pub struct Tiers {
     /// Partitions that are served unverified. Written by whoever finds them so; the maintenance task verifies them.
     trusted: Arc<Mutex<BTreeSet<Partition>>>,
     /// By partition. Written by whoever finds one in order, or serves it unverified; see [`Tiers::generation`].
-    generations: Arc<[AtomicU64]>,
+    noted: Arc<[Noted]>,
+}
+
+/// What this process last heard of a partition's record.
+#[derive(Debug, Default)]
+struct Noted {
+    epoch: AtomicU64,
+    generation: AtomicU64,
 }
 
 /// A failure of work that needs both tiers.
@@ -80,22 +87,35 @@ impl Tiers {
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
-        let generations = (0..hot.partition_count()).map(|_| AtomicU64::new(0)).collect();
-        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default(), generations }
+        let noted = (0..hot.partition_count()).map(|_| Noted::default()).collect();
+        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default(), noted }
     }
 
     /// The generation in which this process last found a partition in order; 0 if it never did, or serves it unverified. While it
     /// stays, the hot tier has forgotten nothing that landed, nor the ids of the writes that it was (R11, R14).
     #[must_use]
     pub fn generation(&self, partition: Partition) -> Epoch {
-        let noted = usize::try_from(partition.0).ok().and_then(|at| self.generations.get(at));
-        Epoch(noted.map_or(0, |noted| noted.load(Ordering::Acquire)))
+        Epoch(self.noted(partition).map_or(0, |noted| noted.generation.load(Ordering::Acquire)))
     }
 
-    fn note_generation(&self, partition: Partition, generation: Epoch) {
-        if let Some(noted) = usize::try_from(partition.0).ok().and_then(|at| self.generations.get(at)) {
-            noted.store(generation.0, Ordering::Release);
+    /// The epoch in which it did, or a later one that this process was answered in; 0 as for the generation. Asked for before the
+    /// generation, which is then never an earlier one than the epoch's.
+    #[must_use]
+    pub fn epoch(&self, partition: Partition) -> Epoch {
+        Epoch(self.noted(partition).map_or(0, |noted| noted.epoch.load(Ordering::Acquire)))
+    }
+
+    /// Takes note of the epoch and generation that the hot tier says a partition is in.
+    pub fn note(&self, partition: Partition, epoch: Epoch, generation: Epoch) {
+        if let Some(noted) = self.noted(partition) {
+            // ORDER: a copy that is sent in the new epoch must not be taken for one of the generation before.
+            noted.generation.store(generation.0, Ordering::Release);
+            noted.epoch.store(epoch.0, Ordering::Release);
         }
+    }
+
+    fn noted(&self, partition: Partition) -> Option<&Noted> {
+        usize::try_from(partition.0).ok().and_then(|at| self.noted.get(at))
     }
 
     /// Whether a hot tier that was replaced is served as it is while the database is away. Default: it is not.

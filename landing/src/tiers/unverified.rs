@@ -28,7 +28,7 @@ impl Tiers {
             // Replaced once more, or adopted by somebody else: the caller's next try finds out.
             return Ok(());
         }
-        self.note_generation(partition, Epoch(0));
+        self.note(partition, Epoch(0), Epoch(0));
         self.trusted.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
         tracing::warn!(
             partition = partition.0, error = %away,

@@ -34,6 +34,7 @@ const REFUSED_TWICE: Bounds = Bounds { writes: 2, workers: 2, refusals: 2, reads
 const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove], partial: true, ..LEAST };
 const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
 const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER };
+const REWOUND_REPLIES: Bounds = Bounds { writes: 2, kinds: &[Incr], reads: 0, replies: 1, late: 1, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
 const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 3, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
@@ -53,6 +54,7 @@ pub const CASES: &[Case] = &[
     Case { name: "rows refused to two workers", bounds: REFUSED_TWICE },
     Case { name: "single fields", bounds: SINGLE },
     Case { name: "failover", bounds: FAILOVER },
+    Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
     Case { name: "unverified", bounds: UNVERIFIED },
     Case { name: "probation", bounds: PROBATION },
@@ -93,6 +95,8 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R11-ids", bounds: COUNTERS },
     Case { name: "R11-new-id", bounds: COUNTERS },
     Case { name: "R11-void", bounds: LATE },
+    Case { name: "R11-forgotten", bounds: REWOUND_REPLIES },
+    Case { name: "R11-outlived", bounds: REWOUND_REPLIES },
     Case { name: "R14-fence", bounds: Bounds { crashes: 1, ..FAILOVER } },
     Case { name: "R14-incarnation", bounds: FAILOVER },
     Case { name: "R14-source", bounds: FAILOVER },

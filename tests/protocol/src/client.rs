@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage_dirty::memory::{mutate, read};
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Bytes, Change, Condition, Field, Mutation, OpId, Timestamp, Version};
+use storage_model::{Applied, Bytes, Change, Condition, Epoch, Field, Mutation, OpId, Timestamp, Version};
 
 use crate::bounds::{Bounds, Kind};
 use crate::load::{Asked, Loading, Went};
@@ -28,6 +28,8 @@ pub(super) enum Client {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     mutation: Arc<Mutation>,
+    /// The generation that the client knew when it sent the first copy.
+    generation: Epoch,
     /// What a copy of it did whose reply was lost.
     lost: Option<Effect>,
 }
@@ -123,7 +125,7 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
         for mutation in mutations(bounds, world, *kind, number) {
             let mut next = world.clone();
             next.left.writes -= 1;
-            let sent = Sent { mutation: Arc::new(mutation), lost: None };
+            let sent = Sent { mutation: Arc::new(mutation), generation: world.known().1, lost: None };
             if next.left.late > 0 && idle.is_some() {
                 let mut next = next.clone();
                 next.left.late -= 1;
@@ -182,7 +184,8 @@ fn mutations(bounds: &Bounds, world: &World, kind: Kind, number: u8) -> Vec<Muta
     let Some(condition) = condition else { return Vec::new() };
     let all: Vec<(Field, Change)> = fields(bounds.fields).into_iter().map(|field| (field, change.clone())).collect();
     let changes = if kind == Kind::SetAll { vec![all] } else { all.into_iter().map(|one| vec![one]).collect() };
-    let mutation = |changes| Mutation::new(owner(), changes, OpId([number; 16]), DEADLINE).when(condition);
+    let (epoch, _) = world.known();
+    let mutation = |changes| Mutation::new(owner(), changes, OpId([number; 16]), DEADLINE).when(condition).sent_in(epoch);
     changes.into_iter().map(mutation).collect()
 }
 
@@ -220,6 +223,13 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
                 set(&mut world, at, Client::Load { sent: sent.clone(), asked, at: Loading::Observe });
                 take(by, Ok(world));
             }
+        }
+        Ok(Mutated::Refused(Refusal::Moved { epoch, generation })) => {
+            let gives_up = sent.lost.is_some() && sent.generation != generation && !broken("R11-forgotten");
+            let mut sent = Sent { generation, ..sent.clone() };
+            Arc::make_mut(&mut sent.mutation).epoch = Some(epoch);
+            set(&mut world, at, if gives_up { Client::Idle } else { Client::Send { sent, load: None } });
+            take(Step { what: "hears of an adoption", ..by }, Ok(world));
         }
         Ok(Mutated::Refused(refusal)) => {
             if let Some(wrong) = wrongly(&world, sent, &refusal) {

@@ -101,6 +101,12 @@ impl World {
         self.trusted == Some(self.replaced) || self.is_ready()
     }
 
+    /// The epoch and the generation that clients know; 0 while they are served unverified.
+    pub(super) fn known(&self) -> (Epoch, Epoch) {
+        let record = record::partition_state(&self.hot).record.filter(|_| self.is_ready());
+        record.map(|record| (record.epoch, record.generation)).unwrap_or_default()
+    }
+
     /// Whether the partition's record belongs to the server that holds it.
     pub(super) fn is_ready(&self) -> bool {
         read::observe(&self.hot, PARTITION, &owner()).is_ok()

@@ -36,6 +36,8 @@ faults! {
     RedisDemoted
     /// Redis comes back empty.
     RedisWiped
+    /// Somebody empties Redis; its connections stay open.
+    RedisFlushed
     /// Redis does not answer for some time.
     RedisHangs
     /// Redis forgets its scripts.

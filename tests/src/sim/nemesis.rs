@@ -9,9 +9,11 @@ use tokio::time::sleep;
 use super::database::server::Ails;
 use super::fault::Fault;
 use super::oracle::history::Kept;
+use super::plan::is_loss;
 use super::play::Games;
 use super::process::Process;
 use super::redis::data::Data;
+use super::redis::keyspace::Keyspace;
 use super::world::{Worker, World};
 
 /// Who does all that.
@@ -52,7 +54,7 @@ impl Nemesis {
             if !self.world.plan.global.is_empty() {
                 let fault = *chance.one(&self.world.plan.global);
                 // What takes all connections and the whole state away leaves little to be hit by others, so it comes less often.
-                let heavy = matches!(fault, Fault::RedisRestarts | Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped);
+                let heavy = fault == Fault::RedisRestarts || is_loss(&fault);
                 if !heavy || chance.below(3) == 0 {
                     self.strike(fault, &mut healing).await;
                 }
@@ -83,6 +85,10 @@ impl Nemesis {
                 self.promote(copy);
             }
             Fault::RedisWiped => self.restart(Some((Data::default(), Kept::default()))).await,
+            Fault::RedisFlushed => {
+                world.history.rewind(&Kept::default(), &world.database);
+                redis.change(|data| data.keys = Keyspace::default());
+            }
             Fault::ScriptsFlushed => redis.flush_scripts(),
             Fault::KeyEvicted => self.evict(),
             Fault::ClockForward => self.turn(self.step()),

@@ -47,6 +47,7 @@ const GLOBAL: &[Fault] = &[
     Fault::RedisRewinds,
     Fault::RedisDemoted,
     Fault::RedisWiped,
+    Fault::RedisFlushed,
     Fault::RedisHangs,
     Fault::ScriptsFlushed,
     Fault::RedisFull,
@@ -200,8 +201,8 @@ impl Plan {
 }
 
 /// Whether Redis loses something by it.
-fn is_loss(fault: &Fault) -> bool {
-    matches!(fault, Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped)
+pub(super) fn is_loss(fault: &Fault) -> bool {
+    matches!(fault, Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped | Fault::RedisFlushed)
 }
 
 /// Of these faults those that may happen together: what both Redis and the database forget is lost.

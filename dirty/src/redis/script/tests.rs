@@ -116,7 +116,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt trust raise_landed partition_count announce lease lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "evict adopt trust raise_landed check_part partition_count announce lease lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {

@@ -35,7 +35,7 @@ impl Applied {
         let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
         let owner = text(keys.first()?)?.split_once("}:")?.1.to_owned();
         let changes = if *name == "update" { sets(argv)? } else { changes(argv, &counters)? };
-        let wanted = if *name == "mutate" { text(argv.get(4)?)?.parse().ok() } else { None };
+        let wanted = if *name == "mutate" { text(argv.get(5)?)?.parse().ok() } else { None };
         Some(Self { id: argv.first()?.clone(), owner, version, wanted, changes })
     }
 }
@@ -43,12 +43,12 @@ impl Applied {
 /// The changes of `update.lua`.
 fn sets(argv: &[Vec<u8>]) -> Option<Vec<(String, Change)>> {
     let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
-    argv.get(4..)?.chunks(2).map(set).collect()
+    argv.get(5..)?.chunks(2).map(set).collect()
 }
 
 /// The changes of `mutate.lua`.
 fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> {
-    let count: usize = text(argv.get(5)?)?.parse().ok()?;
+    let count: usize = text(argv.get(6)?)?.parse().ok()?;
     let mut counters = counters.iter();
     let mut change = |change: &[Vec<u8>]| {
         let [field, operation, argument] = change else { return None };
@@ -62,7 +62,7 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
         };
         Some((text(field)?.to_owned(), change))
     };
-    argv.get(6..)?.chunks_exact(3).take(count).map(&mut change).collect()
+    argv.get(7..)?.chunks_exact(3).take(count).map(&mut change).collect()
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

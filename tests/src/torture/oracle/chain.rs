@@ -27,7 +27,7 @@ pub struct Stored {
 /// Checks one chain. `landed` is its end in the database at each rewind, `last` what is stored in the end.
 #[must_use]
 pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: &[Stored], last: &Stored) -> Option<Flaw> {
-    let flaw = |detail: String| Some(Flaw::new("V6", name, detail));
+    let flaw = |at: Micros, detail: String| Some(Flaw::new("V6", name, detail).at(at));
     let mut unknown: HashSet<&str> = HashSet::new();
     let mut links: Vec<Link<'_>> = Vec::new();
     for operation in operations {
@@ -50,7 +50,7 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
         let mut by_number: BTreeMap<u64, &Link<'_>> = BTreeMap::new();
         for link in links.iter().filter(|link| link.era == Some(era)) {
             if let Some(other) = by_number.insert(link.number, link) {
-                return flaw(format!("{} and {} are both link {}", other.token, link.token, link.number));
+                return flaw(link.ended, format!("{} and {} are both link {}", other.token, link.token, link.number));
             }
         }
         let floor = era.checked_sub(1).and_then(|before| landed.get(before)).map_or(0, |stored| stored.number);
@@ -69,13 +69,14 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
             };
             if !fits {
                 let seen = before.map(|before| (before.number, before.token));
-                return flaw(format!(
+                let detail = format!(
                     "{} became link {} behind {:?}; known before it: {seen:?}, landed: {floor}",
                     link.token, link.number, link.behind
-                ));
+                );
+                return flaw(link.ended, detail);
             }
             if let Some(before) = before.filter(|before| before.begun > link.ended) {
-                return flaw(format!("link {} was put there after link {}", before.number, link.number));
+                return flaw(link.ended, format!("link {} was put there after link {}", before.number, link.number));
             }
             before = Some(link);
         }
@@ -88,7 +89,7 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
             };
             // After a rewind without a link since, the chain may end with any link from before.
             if !(fits || (before.is_none() && era > 0 && last.number >= floor)) {
-                return flaw(format!("{last:?} is stored; the last acknowledged link was {newest:?}"));
+                return flaw(Micros::MAX, format!("{last:?} is stored; the last acknowledged link was {newest:?}"));
             }
         }
     }

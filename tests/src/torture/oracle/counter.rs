@@ -115,7 +115,7 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
                 let from = value.map_or_else(|| format!("one of {bases:?}"), |value: i64| value.to_string());
                 let detail =
                     format!("an increment by {} from {from} was answered {} at version {}", one.by, one.value, one.version);
-                return Verdict::Flawed(Flaw::new("V3", name, detail));
+                return Verdict::Flawed(Flaw::new("V3", name, detail).at(one.ended));
             }
             value = Some(one.value);
         }
@@ -156,6 +156,6 @@ pub fn check_reads(name: &str, operations: &[&Operation], rewinds: &[Rewind]) ->
         let number: i64 = found.unwrap_or("0").parse().ok()?;
         let before = acked.iter().filter(|one| one.era == Some(era) && one.ended < read.begun).map(|one| one.value).max()?;
         let detail = format!("a read from {} to {} found {number}; {before} was acknowledged before", read.begun, read.ended);
-        (number < before).then(|| Flaw::new("V4", name, detail))
+        (number < before).then(|| Flaw::new("V4", name, detail).at(read.ended))
     })
 }

@@ -142,7 +142,7 @@ impl Timeline {
         if self.states.is_impossible() {
             let may = self.steps.iter().rev().nth(1).map(|step| step.cells.clone()).unwrap_or_default();
             let detail = format!("its writer was told {:?} at {begun} when it could only hold {may:?}", operation.end);
-            return Err(NoTimeline::Flawed(Flaw::new("V6", name, detail)));
+            return Err(NoTimeline::Flawed(Flaw::new("V6", name, detail).at(ended)));
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Timeline {
             "a read of {who} from {} to {} found {found:?} at version {version}; possible were {may:?}",
             read.begun, read.ended
         );
-        Err(Flaw::new("V4", name, detail))
+        Err(Flaw::new("V4", name, detail).at(read.ended))
     }
 
     /// What the field may hold once everything has expired.

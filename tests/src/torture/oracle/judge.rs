@@ -42,8 +42,9 @@ pub struct Judgement {
 
 /// More flaws tell nothing new.
 const FLAWS_MAX: usize = 20;
-/// Lines of history shown with a flaw.
+/// Lines of history shown with a flaw, and how many of them are of after it.
 const LINES_MAX: usize = 60;
+const LINES_AFTER: usize = 15;
 
 /// The one task that writes an owner: its server and its number; none if many do.
 fn writer(owner: &str) -> Option<(u32, u32)> {
@@ -177,9 +178,10 @@ fn with_history(mut flaw: Flaw, operations: &[&Operation]) -> Flaw {
         (Call::Read(Some(asked)), Some(field)) => asked.contains(field),
         _ => true,
     };
-    let lines: Vec<String> = operations.iter().filter(concerns).map(|operation| line(operation, field.as_deref())).collect();
-    let skipped = lines.len().saturating_sub(LINES_MAX);
-    flaw.history = lines.into_iter().skip(skipped).collect();
+    let concerning: Vec<_> = operations.iter().filter(concerns).collect();
+    let until = concerning.iter().filter(|operation| operation.begun <= flaw.at).count().saturating_add(LINES_AFTER);
+    let first = until.min(concerning.len()).saturating_sub(LINES_MAX);
+    flaw.history = concerning.iter().skip(first).take(LINES_MAX).map(|operation| line(operation, field.as_deref())).collect();
     flaw
 }
 

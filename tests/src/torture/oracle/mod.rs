@@ -37,6 +37,9 @@ pub struct Flaw {
     pub name: String,
     /// What was found, and what should have been.
     pub detail: String,
+    /// Until when what was done there says most of it; the end, if that is not known.
+    #[serde(skip)]
+    pub at: Micros,
     /// What was done there.
     pub history: Vec<String>,
 }
@@ -45,7 +48,13 @@ impl Flaw {
     /// A flaw whose history is added later.
     #[must_use]
     pub fn new(check: &'static str, name: &str, detail: impl Into<String>) -> Self {
-        Self { check, name: name.to_owned(), detail: detail.into(), history: Vec::new() }
+        Self { check, name: name.to_owned(), detail: detail.into(), at: Micros::MAX, history: Vec::new() }
+    }
+
+    /// This flaw, of this moment.
+    #[must_use]
+    pub fn at(self, at: Micros) -> Self {
+        Self { at, ..self }
     }
 }
 
