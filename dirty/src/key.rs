@@ -34,6 +34,18 @@ impl Keys {
         format!("{}-lease:{{{partition}}}:{}", self.prefix, owner_part(owner))
     }
 
+    /// The keys of a write, as `update.lua` and `mutate.lua` name them.
+    pub(crate) fn of_write(&self, partition: Partition, owner: &Owner) -> [String; 6] {
+        [
+            self.data(partition, owner),
+            self.exist(partition, owner),
+            self.dirty(partition),
+            self.part(partition),
+            self.ops(partition, 0),
+            self.ops(partition, 1),
+        ]
+    }
+
     /// The dirty map.
     pub(crate) fn dirty(&self, partition: Partition) -> String {
         format!("{}-dirty:{{{partition}}}", self.prefix)

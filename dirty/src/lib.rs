@@ -15,6 +15,9 @@
 //! | [`open`](mod@open) | from the settings to an open engine |
 //! | [`error`] | [`HotError`]: what a caller can do about a failure |
 
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;

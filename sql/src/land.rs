@@ -27,7 +27,7 @@ impl From<Fault> for Stop {
 }
 
 /// The most bytes of a value where one statement may have this many: half, so that names and lengths fit beside it.
-pub(crate) fn value_bytes_max(packet_bytes_max: usize) -> usize {
+pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
     packet_bytes_max / 2
 }
 
@@ -67,14 +67,19 @@ async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) 
         moved.dedup();
         return Err(Stop::Fenced(moved));
     }
-    let bytes: Vec<usize> = rows.iter().map(|row| row_bytes(row)).collect();
-    let bytes_max = BYTES_MAX.min(value_bytes_max(exec.packet_bytes_max()));
-    for range in split(&bytes, bytes_max) {
-        let rows = rows.get(range).unwrap_or_default();
-        let args: Vec<Arg<'_>> = rows.iter().flat_map(|row| row_args(row)).collect();
-        exec.execute(Statement::Upsert, rows.len(), &args).await?;
+    for (size, args) in upserts(rows, value_bytes_max(exec.packet_bytes_max())) {
+        exec.execute(Statement::Upsert, size, &args).await?;
     }
     Ok(())
+}
+
+/// The upserts that write the rows, in their order: how many rows each takes, and its arguments.
+pub(crate) fn upserts<'a>(rows: &'a [&'a Row], bytes_max: usize) -> impl Iterator<Item = (usize, Vec<Arg<'a>>)> {
+    let bytes: Vec<usize> = rows.iter().map(|row| row_bytes(row)).collect();
+    split(&bytes, BYTES_MAX.min(bytes_max)).into_iter().map(move |range| {
+        let rows = rows.get(range).unwrap_or_default();
+        (rows.len(), rows.iter().flat_map(|row| row_args(row)).collect())
+    })
 }
 
 /// The partitions that were landed to another database so far. This one may lack what that one committed, so nothing may be added

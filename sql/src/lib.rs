@@ -24,6 +24,9 @@ pub mod schema;
 pub mod seam;
 pub mod store;
 
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub mod bench;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 

@@ -117,7 +117,7 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
     const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
     let partition = space.partition(&mutation.owner);
-    let keys = mutation_keys(space, partition, &mutation.owner);
+    let keys = space.keys.of_write(partition, &mutation.owner);
     let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
     let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
     let mut cmd = script.call(&keys);
@@ -134,18 +134,6 @@ pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, 
     }
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
     Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
-}
-
-fn mutation_keys(space: &Space, partition: Partition, owner: &Owner) -> [String; 6] {
-    let keys = &space.keys;
-    [
-        keys.data(partition, owner),
-        keys.exist(partition, owner),
-        keys.dirty(partition),
-        keys.part(partition),
-        keys.ops(partition, 0),
-        keys.ops(partition, 1),
-    ]
 }
 
 fn update_args(cmd: &mut Cmd, mutation: &Mutation) {

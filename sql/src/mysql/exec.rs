@@ -70,7 +70,7 @@ impl Session for MySqlSession {
     }
 }
 
-fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::MySql, MySqlArguments> {
+pub(crate) fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::MySql, MySqlArguments> {
     args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
         Arg::Bytes(bytes) => query.bind(*bytes),
         Arg::Number(number) => query.bind(*number),

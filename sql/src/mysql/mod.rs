@@ -17,6 +17,9 @@ use crate::session::{Engine, Share};
 use crate::{ColdError, ColdOptions, Statement, Tls};
 use exec::MySqlSession;
 
+#[cfg(feature = "bench")]
+pub(crate) use exec::query;
+
 /// More than all texts that exist, so that no statement is ever prepared twice on one connection.
 const STATEMENTS_MAX: usize = 256;
 

@@ -1,0 +1,42 @@
+//! What the micro-benchmarks call of this crate's inside. No part of its interface.
+
+use bytes::Bytes;
+use storage_model::{Field, Owner, Partition};
+
+use crate::{Mark, key, mark};
+
+/// Makes the keys of one prefix.
+#[derive(Debug)]
+pub struct Keys(key::Keys);
+
+impl Keys {
+    /// Under this prefix.
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
+        Self(key::Keys::new(prefix))
+    }
+
+    /// The key of an owner's hash.
+    #[must_use]
+    pub fn data(&self, partition: Partition, owner: &Owner) -> String {
+        self.0.data(partition, owner)
+    }
+
+    /// The keys of a write.
+    #[must_use]
+    pub fn of_write(&self, partition: Partition, owner: &Owner) -> [String; 6] {
+        self.0.of_write(partition, owner)
+    }
+}
+
+/// The name of a mark.
+#[must_use]
+pub fn encode_mark(owner: &Owner, fields: &[Field]) -> String {
+    mark::encode(owner, fields)
+}
+
+/// The mark of a name.
+#[must_use]
+pub fn decode_mark(name: &Bytes) -> Option<Mark> {
+    mark::decode(name)
+}

@@ -1,0 +1,45 @@
+//! What the micro-benchmarks call of this crate's inside. No part of its interface.
+
+use sqlx::{Arguments, Execute};
+use storage_model::Row;
+
+use crate::statement::{Names, Texts};
+use crate::{Statement, land, mysql, split};
+
+/// What a MySQL server takes by default, and its half in a statement.
+const BYTES_MAX: usize = land::value_bytes_max(64 << 20);
+
+/// The rows of a landing in key order.
+#[must_use]
+pub fn ordered(rows: &[Row]) -> Vec<&Row> {
+    split::ordered(rows)
+}
+
+/// Cuts ordered rows into upserts and lists the arguments of each. Answers how many arguments there are.
+#[must_use]
+pub fn upserts(rows: &[&Row]) -> usize {
+    land::upserts(rows, BYTES_MAX).map(|(_, args)| std::hint::black_box(args).len()).sum()
+}
+
+/// The texts of all statements for MySQL.
+#[derive(Debug)]
+pub struct MySqlTexts(Texts);
+
+impl Default for MySqlTexts {
+    fn default() -> Self {
+        Self(Texts::new(&Names::new("landing_rows"), mysql::template))
+    }
+}
+
+impl MySqlTexts {
+    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers how many arguments were bound.
+    #[must_use]
+    pub fn bound(&self, rows: &[&Row]) -> usize {
+        let bind = |(size, args): (usize, Vec<_>)| {
+            let mut query = mysql::query(self.0.get(Statement::Upsert, size)?, &args);
+            let bound = query.take_arguments().ok().flatten()?;
+            Some(std::hint::black_box(bound).len())
+        };
+        land::upserts(rows, BYTES_MAX).filter_map(bind).sum()
+    }
+}

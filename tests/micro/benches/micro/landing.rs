@@ -1,0 +1,66 @@
+//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8. Values of 64 bytes; none is copied
+//! here, so their size does not matter.
+//!
+//! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs it with what was read, and `judge`
+//! settles all of it.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+
+use anyhow::ensure;
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
+use storage_dirty::bench::{decode_mark, encode_mark};
+use storage_dirty::{Collected, Entry, Header, HotRead};
+use storage_landing::batch::{self, Faults, Part};
+use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition};
+
+use crate::shape::{self, ROWS};
+
+pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
+    for count in [1, 8] {
+        let part = part(count)?;
+        let wanted = part.wanted();
+        let collected = collected(&wanted)?;
+        let rows = batch::rows(&wanted, &collected).rows;
+        let landed: HashMap<_, _> = rows.iter().map(|row| ((row.owner.clone(), row.field.clone()), row.version)).collect();
+        let none = Faults::new();
+        ensure!(rows.len() == ROWS && landed.len() == ROWS, "the batch has {} rows", rows.len());
+        ensure!(batch::judge(&part, &landed, &none).settle.len() == part.entries.len(), "not all is settled");
+
+        let mut group = criterion.benchmark_group("landing");
+        group.throughput(Throughput::Elements(u64::try_from(ROWS)?));
+        let id = |function: &str| BenchmarkId::new(function, format!("{}x{count}", ROWS / count));
+        group.bench_function(id("cut"), |b| {
+            b.iter_batched(|| vec![part.clone()], |parts| batch::cut(parts, ROWS), BatchSize::LargeInput);
+        });
+        group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
+        group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
+        group.bench_function(id("judge"), |b| b.iter(|| batch::judge(black_box(&part), black_box(&landed), &none)));
+        group.finish();
+    }
+    Ok(())
+}
+
+/// The marks of a batch, as a scan brings them: one an owner.
+fn part(count: usize) -> anyhow::Result<Part> {
+    let (fields, version) = (shape::fields(count)?, shape::version()?);
+    let entry = |owner: Owner| {
+        let raw = Bytes::from(encode_mark(&owner, &fields));
+        Entry { mark: decode_mark(&raw), raw, version }
+    };
+    let entries = shape::owners(count)?.into_iter().map(entry).collect();
+    Ok(Part { partition: Partition(7), entries, replay: false })
+}
+
+/// What the hot tier answers if it holds all that is wanted.
+fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
+    let (epoch, version) = (Epoch(1), shape::version()?);
+    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: 1 };
+    let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
+    let read = |fields: &[Field]| HotRead {
+        header: Some(header),
+        cells: fields.iter().map(|field| (field.clone(), cell.clone())).collect(),
+    };
+    let reads = wanted.iter().map(|(_, fields)| read(fields)).collect();
+    Ok(Collected { epoch, landed: version, database: None, reads })
+}
