@@ -106,6 +106,7 @@ impl Claims {
             let state = self.state();
             if state.closed { Vec::new() } else { share.difference(&state.held).copied().collect() }
         };
+        self.mind(&missing);
         let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
         self.doubt(&missing, &locked);
         let got = those(&missing, locked, true, failed);
@@ -114,9 +115,15 @@ impl Claims {
 
     /// Gives locks back that this worker holds, or may hold.
     async fn give_back(&self, hot: &dyn HotStore, partitions: &[Partition]) -> Result<(), HotError> {
+        self.mind(partitions);
         let unlocked = hot.unlock(partitions, &self.lock).await;
         self.doubt(partitions, &unlocked);
         unlocked.into_iter().collect()
+    }
+
+    /// Remembers what is about to be asked for: a round that takes too long is dropped before the answers come.
+    fn mind(&self, partitions: &[Partition]) {
+        self.state().doubtful.extend(partitions);
     }
 
     /// Remembers whose answers were lost.

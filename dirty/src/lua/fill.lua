@@ -31,5 +31,7 @@ end
 if base > r.source then call('HSET', KEYS[3], 'src', digits(base)) end
 if base ~= version or mark == '?' or mark == '-' then call('SET', KEYS[2], digits(base)) end
 out.write(KEYS[1])
+-- ORDER: before the time to live, or a clock that is set back in between takes the whole hash away at once.
+local held = call('HGETALL', KEYS[1])
 if not hash then call('PEXPIRE', KEYS[1], digits(ttl)) end
-return { 'filled', digits(r.generation), call('HGETALL', KEYS[1]) }
+return { 'filled', digits(r.generation), held }

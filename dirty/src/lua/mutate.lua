@@ -15,8 +15,8 @@
 -- ARGV[7] number of changes
 -- ARGV[8..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
 -- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
--- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker, epoch}, {"version", current},
---   {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
+-- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker,
+--   epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15); what is written while the partition is served
 --   unverified is told apart from what was there before (R14).
 expect(#KEYS == 6 and #ARGV >= 10)

@@ -23,14 +23,14 @@ async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_pro
     let worker = near.worker();
     near.landed().await?;
 
-    proxy.lose_every(1);
+    proxy.lose_every_reply_to(1, b"EVALSHA");
     let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
     let lose = async {
         let counted = async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"));
         until("it has landed", counted).await?;
         redis.call(&["FLUSHALL"]).await?;
         near.player("ann").update([("name", "Ann")]).await?;
-        proxy.lose_every(0);
+        proxy.lose_every_reply_to(0, b"");
         anyhow::Ok(())
     };
     let (counted, lost) = tokio::join!(count, lose);
@@ -56,14 +56,14 @@ async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -
     near.landed().await?;
 
     // Applied and landed; its answer does not come, nor that of any repeat, until Redis is back, empty.
-    proxy.lose_every(1);
+    proxy.lose_every_reply_to(1, b"EVALSHA");
     let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
     let lose = async {
         let counted = async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"));
         until("it has landed", counted).await?;
         redis.kill()?;
         redis.restart().await?;
-        proxy.lose_every(0);
+        proxy.lose_every_reply_to(0, b"");
         anyhow::Ok(())
     };
     let (counted, lost) = tokio::join!(count, lose);

@@ -48,7 +48,7 @@ fn in_order(name: &str, mut by_begin: Vec<Seen<'_>>) -> Option<Flaw> {
                 "version {} at {} came after version {version}: {:?} {:?}, before it {before:?}",
                 seen.version, seen.operation.begun, seen.operation.call, seen.operation.end
             );
-            return Some(Flaw::new(if seen.made { "V1" } else { "V4" }, name, detail));
+            return Some(Flaw::new(if seen.made { "V1" } else { "V4" }, name, detail).at(seen.operation.ended));
         }
     }
     None
