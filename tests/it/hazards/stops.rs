@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use rustix::process::Signal;
+use sqlx::Connection as _;
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Stack, World, rows, stack, until};
 
@@ -69,14 +70,16 @@ async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one
     let hangs = Program::start(&config, "hangs")?;
     play(&stack, "1").await?;
     stack.landed().await?;
-    mariadb.pause()?;
+    let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
     play(&stack, "2").await?;
-    until("it is at a batch", async || Ok(stack.backlog().await?.partitions.iter().any(|(_, peek)| peek.snapshot > 0))).await?;
+    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
+    until("it is at a batch", async || Ok(mariadb.sql(waits).await?.trim() != "0")).await?;
     hangs.signal(Signal::TERM)?;
     hangs.says("a second signal exits at once").await?;
     hangs.signal(Signal::TERM)?;
     assert_eq!(hangs.ended().await?, Some(130));
-    mariadb.resume()?;
+    locker.close().await?;
     let worker = Program::start(&config, "next")?;
     stack.landed().await?;
     worker.signal(Signal::TERM)?;
