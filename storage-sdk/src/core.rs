@@ -24,6 +24,8 @@ use crate::{Ack, Error, Kind, Result};
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
 pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
+/// Adoptions that one mutation meets, of which there is one at a time.
+const MOVES_MAX: u32 = 16;
 /// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
 const LOADS_MAX: u32 = 64;
 
@@ -123,7 +125,7 @@ impl Core {
         let mut answer = first;
         let mut unknown = false;
         let mut timed = false;
-        let mut loads = 0;
+        let (mut loads, mut moves) = (0, 0);
         let mut pause = REPEAT_MIN;
         let mut load = None;
         loop {
@@ -136,9 +138,14 @@ impl Core {
                     None
                 }
                 // No copy from before will be applied any more.
-                Ok(Mutated::Refused(Refusal::Moved { epoch, generation: now })) => {
+                Ok(Mutated::Refused(Refusal::Moved { epoch, generation: now })) if moves < MOVES_MAX => {
+                    moves += 1;
                     self.tiers.note(partition, epoch, now);
                     None
+                }
+                Ok(Mutated::Refused(Refusal::Moved { epoch, .. })) => {
+                    let text = format!("partition {partition} was adopted each time it was sent, last in epoch {epoch}");
+                    return Err(self.given_up(&mutation, unknown, Error::new(Kind::Contended, text)));
                 }
                 // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
                 // will be, since versions don't go back. A clock may: one that leapt ahead refuses this copy as too late, is set right,

@@ -56,20 +56,21 @@ impl Node {
     /// Asks the server of a connection whether it still is the one it was; else, or if the connection is broken, gives it up. Nothing
     /// of a call was sent yet, so a connection that broke while nobody used it costs no call its answer.
     async fn asked_again(&self, ready: Ready) -> Result<Option<Ready>, Failure> {
+        let began = self.common.next_serial();
         let mut known = Ready { asked: Instant::now(), ..ready };
         let mut ask = redis::cmd("INFO");
         ask.arg("server").arg("replication");
         let answer = known.connection.req_packed_command(&ask).await.map_err(Failure::from);
         if answer == Err(Failure::TimedOut) {
             self.timeouts.fetch_add(1, Ordering::Relaxed);
-            self.retire(self.common.next_serial());
+            self.retire(began);
             return answer.map(|_| None).map_err(|failure| self.unsent(failure));
         }
         let incarnation = answer.and_then(reply::text).ok().and_then(|info| server::primary(&info));
         if incarnation.is_some_and(|incarnation| self.common.number_of(&incarnation) == known.incarnation) {
             return Ok(Some(known));
         }
-        self.retire(self.common.next_serial());
+        self.retire(began);
         Ok(None)
     }
 

@@ -2,47 +2,35 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use storage_model::Retry;
 use storage_sdk::{Outcome, Storage};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -> Result<()> {
+    is_counted_once(async |redis, _| {
+        redis.kill()?;
+        redis.restart().await
+    })
+    .await
+}
+
 /// Somebody empties Redis, whose connections stay open, and another process is the first to notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_process_adopted() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions::default()).await?;
-    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
-    let proxy = Proxy::start(redis.port()).await?;
-    let prefix = &world.settings.redis.prefix;
-    let far = World::with_urls(&format!("redis://127.0.0.1:{}", proxy.port()), &world.database, prefix)?;
-    let far = Storage::open(far.settings).await?;
-    let player = far.scope("game", "eu")?.bytes().owner("player", "ann")?;
-    player.update([("count", "0")]).await?;
-    let near = Stack::with(world).await?;
-    let worker = near.worker();
-    near.landed().await?;
-
-    proxy.lose_every_reply_to(1, b"EVALSHA");
-    let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
-    let lose = async {
-        let counted = async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"));
-        until("it has landed", counted).await?;
+    is_counted_once(async |redis, near| {
         redis.call(&["FLUSHALL"]).await?;
         near.player("ann").update([("name", "Ann")]).await?;
-        proxy.lose_every_reply_to(0, b"");
-        anyhow::Ok(())
-    };
-    let (counted, lost) = tokio::join!(count, lose);
-    lost?;
-    let error = counted.unwrap_err();
-    assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
-    assert_eq!(player.get(["count"]).await?["count"].as_deref(), Some(&b"1"[..]));
-    worker.stop().await
+        Ok(())
+    })
+    .await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -> Result<()> {
+/// A counter is incremented, which is applied and lands; its answer does not come, nor that of any repeat, until `loss` has emptied
+/// Redis.
+async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<()>) -> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let proxy = Proxy::start(redis.port()).await?;
@@ -55,20 +43,18 @@ async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -
     let worker = near.worker();
     near.landed().await?;
 
-    // Applied and landed; its answer does not come, nor that of any repeat, until Redis is back, empty.
     proxy.lose_every_reply_to(1, b"EVALSHA");
     let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
     let lose = async {
         let counted = async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"));
         until("it has landed", counted).await?;
-        redis.kill()?;
-        redis.restart().await?;
+        loss(&redis, &near).await?;
         proxy.lose_every_reply_to(0, b"");
         anyhow::Ok(())
     };
     let (counted, lost) = tokio::join!(count, lose);
     lost?;
-    let error = counted.unwrap_err();
+    let error = counted.err().context("nobody can tell whether it was counted")?;
     assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
     assert_eq!(player.get(["count"]).await?["count"].as_deref(), Some(&b"1"[..]));
     assert_eq!(player.incr("count", 1).await?.value(), 2, "others are counted as ever");
