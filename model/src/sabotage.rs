@@ -101,7 +101,6 @@ pub const SWITCHES: &[&str] = &[
     "R15-park-epoch",
     "R16-cut",
     "R16-halves",
-    "H8-unread",
     "H12-replayed",
     "H19-elsewhere",
     "H45-unbraked",

@@ -103,7 +103,6 @@ const BREAKS: &[Break] = &[
     ("R14-restamped", "fill", "if suspect and load.complete then out.drop(':u') end", ""),
     ("R14-stamped-ever", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return VERSION_MAX"),
     // A loaded hash is read once it has its time to live, which a clock that is set back has ended.
-    ("H8-unread", "fill", "digits(r.generation), held }", "digits(r.generation), call('HGETALL', KEYS[1]) }"),
     ("R14-early", "adopt", "last <= collected", "last <= source"),
     ("R14-uncompared", "adopt", "local suspect = forgotten or old[6]", "local suspect = forgotten"),
     ("R14-purged", "mutate", "if marks > 0 or r.unverified then", "if marks > 0 then"),

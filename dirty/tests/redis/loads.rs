@@ -1,7 +1,5 @@
 //! Loads from the cold tier: when they are believed, and what they become (R7, R8, R14, R15).
 
-use std::time::Duration;
-
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::Reply;
@@ -27,19 +25,6 @@ fn load(owner: &Owner, observed: Observed, rows: &[(&str, Cell, u64)]) -> Load {
 
 fn live(value: &str) -> Cell {
     Cell::Live(Bytes::copy_from_slice(value.as_bytes()))
-}
-
-/// H8: as it is when the clock is set back while the hash gets its time to live.
-#[tokio::test]
-async fn a_load_is_answered_whole_though_its_hash_is_gone_at_once() {
-    let server = server().await;
-    let store = prepared(RedisOptions { clean_ttl: Duration::ZERO, ..options(&server.url()) }).await;
-    let ann = owner("ann");
-    let rows = [("bag", live("full"), 5), ("gold", live("1"), 7)];
-    let Filled::Accepted(whole) = fill(&store, &load(&ann, observe(&store, &ann).await, &rows)).await else { panic!() };
-    assert_eq!(whole.header.unwrap().version, version(7));
-    assert_eq!(whole.cells, [(field("bag"), live("full")), (field("gold"), live("1"))]);
-    assert_eq!(read(&store, &ann).await.header, None);
 }
 
 #[tokio::test]

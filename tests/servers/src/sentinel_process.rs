@@ -47,8 +47,9 @@ impl Sentinel {
         })
         .await?;
         let sentinel = Self { node, password: watch.password };
-        // Sentinels meet over the master, every two seconds, and ask servers for news every ten.
-        let often = ["publish-period", "100", "info-period", "400", "ask-period", "100"].into_iter();
+        // Sentinels meet over the master, every two seconds, and ask servers for news every ten. Whoever hears of a promotion and not
+        // of its failover undoes it after four publish periods; the one that leads looks once a second whether it has happened.
+        let often = ["publish-period", "400", "info-period", "400", "ask-period", "100"].into_iter();
         // On a loaded machine a Sentinel that was late would do nothing for half a minute.
         let calm = ["tilt-trigger", "20000", "tilt-period", "1000"];
         sentinel.call(&["SENTINEL", "DEBUG"].into_iter().chain(often).chain(calm).collect::<Vec<_>>()).await?;
