@@ -131,7 +131,7 @@ impl Line {
         base.extend(row.map(|row| row.slot.clone()));
         let landed = row.map_or(0, |row| row.version);
         base.extend(self.now.states.iter().filter(|state| state.version > landed).map(|state| state.slot.clone()));
-        if self.now.states.is_empty() {
+        if self.now.states.first().is_none_or(|state| state.version > landed) {
             base.extend(self.now.base.iter().cloned());
         }
         distinct(&mut base);
