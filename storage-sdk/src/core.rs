@@ -76,8 +76,18 @@ impl Core {
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
     /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
     pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
-        let mut results = self.write_many(vec![mutation], within).await;
-        results.pop().unwrap_or_else(no_answer)
+        let _flight = self.flight().map_err(|error| error.of(&mutation.owner))?;
+        let until = Instant::now() + within;
+        let sent = [(self.ready(mutation)?, None)];
+        // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
+        let [(mutation, _)] = &sent;
+        let generation = self.generation(mutation);
+        let first = self.tiers.hot().mutate(&sent).await.pop();
+        let [(mutation, _)] = sent;
+        match first {
+            Some(first) => self.complete(mutation, generation, first, within, until).await,
+            None => no_answer(),
+        }
     }
 
     /// Applies mutations, sent together; each as [`Core::write`].
@@ -90,26 +100,46 @@ impl Core {
         let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(mutations.len());
         let mut checked: Vec<Result<()>> = Vec::with_capacity(mutations.len());
         for mutation in mutations {
-            let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
-            checked.push(possible.map_err(|error| error.of(&mutation.owner)));
-            if let Some(Ok(())) = checked.last() {
-                let epoch = self.tiers.epoch(self.partition_of(&mutation));
-                sent.push((mutation.sent_in(epoch), None));
-            }
+            checked.push(self.ready(mutation).map(|mutation| sent.push((mutation, None))));
         }
-        // ORDER: before the first copies are sent, so that whatever is found out later is later than they.
-        let generations: Vec<Epoch> =
-            sent.iter().map(|(mutation, _)| self.tiers.generation(self.partition_of(mutation))).collect();
+        // ORDER: as in `write`.
+        let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation(mutation)).collect();
         let first = self.tiers.hot().mutate(&sent).await;
         let sent = sent.into_iter().zip(generations).zip(first);
-        let finished = sent.map(|(((mutation, _), generation), first)| async move {
-            let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
-            let applied = self.finish(mutation, generation, first, within, until).await.map_err(|error| error.of(&owner))?;
-            let safety = self.secure(&owner, durability).await?;
-            Ok(Ack { applied, safety, id })
-        });
-        let mut finished = futures::future::join_all(finished).await.into_iter();
-        checked.into_iter().map(|checked| checked.and_then(|()| finished.next().unwrap_or_else(no_answer))).collect()
+        let completed =
+            sent.map(|(((mutation, _), generation), first)| self.complete(mutation, generation, first, within, until));
+        let mut completed = futures::future::join_all(completed).await.into_iter();
+        checked.into_iter().map(|checked| checked.and_then(|()| completed.next().unwrap_or_else(no_answer))).collect()
+    }
+
+    /// A mutation that can be sent, in the epoch that is known.
+    fn ready(&self, mutation: Mutation) -> Result<Mutation> {
+        let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
+        possible.map_err(|error| error.of(&mutation.owner))?;
+        let epoch = self.tiers.epoch(self.partition_of(&mutation));
+        Ok(mutation.sent_in(epoch))
+    }
+
+    fn generation(&self, mutation: &Mutation) -> Epoch {
+        self.tiers.generation(self.partition_of(mutation))
+    }
+
+    /// Goes on from a mutation's first answer until it is applied and as safe as it asks for.
+    async fn complete(
+        &self,
+        mutation: Mutation,
+        generation: Epoch,
+        first: Result<Mutated, HotError>,
+        within: Duration,
+        until: Instant,
+    ) -> Result<Ack> {
+        let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
+        let applied = match first {
+            Ok(Mutated::Applied(applied)) => applied,
+            first => Box::pin(self.finish(mutation, generation, first, within, until)).await.map_err(|error| error.of(&owner))?,
+        };
+        let safety = self.secure(&owner, durability).await?;
+        Ok(Ack { applied, safety, id })
     }
 
     /// Goes on from a mutation's first answer until it is final.

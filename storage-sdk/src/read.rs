@@ -1,6 +1,5 @@
 //! Reading: from the hash if it knows, else hot-loaded.
 
-use std::collections::BTreeMap;
 use std::ops::Index;
 use std::sync::atomic::Ordering;
 
@@ -19,7 +18,8 @@ use crate::{Error, Kind, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
     version: Version,
-    fields: BTreeMap<Field, Option<Bytes>>,
+    /// By name.
+    fields: Vec<(Field, Option<Bytes>)>,
 }
 
 static NOTHING: Option<Bytes> = None;
@@ -34,7 +34,8 @@ impl Index<&str> for Record {
 
 impl Record {
     fn find(&self, field: &str) -> Option<&Option<Bytes>> {
-        Field::new(field).ok().and_then(|field| self.fields.get(&field))
+        let at = self.fields.binary_search_by(|(name, _)| name.as_str().cmp(field)).ok()?;
+        self.fields.get(at).map(|(_, value)| value)
     }
 
     /// The field's value, if it is live.
@@ -66,16 +67,30 @@ impl Record {
         self.iter().next().is_none()
     }
 
+    /// What was read, of the fields that were asked for if some were, which are in order.
     fn from(read: HotRead, asked: Option<&[Field]>) -> Self {
-        let mut fields: BTreeMap<Field, Option<Bytes>> = asked.into_iter().flatten().map(|field| (field.clone(), None)).collect();
-        for (field, cell) in read.cells {
-            match cell {
-                Cell::Live(value) if asked.is_none() || fields.contains_key(&field) => {
-                    fields.insert(field, Some(value));
-                }
-                _ => {}
+        let live = read.cells.into_iter().filter_map(|(field, cell)| match cell {
+            Cell::Live(value) => Some((field, Some(value))),
+            _ => None,
+        });
+        let fields = match asked {
+            None => {
+                let mut fields: Vec<_> = live.collect();
+                fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+                fields
             }
-        }
+            Some(asked) => {
+                let mut fields: Vec<_> = asked.iter().map(|field| (field.clone(), None)).collect();
+                for (field, value) in live {
+                    if let Ok(at) = asked.binary_search(&field)
+                        && let Some(slot) = fields.get_mut(at)
+                    {
+                        slot.1 = value;
+                    }
+                }
+                fields
+            }
+        };
         Self { version: read.header.map(|header| header.version).unwrap_or_default(), fields }
     }
 }
@@ -96,19 +111,11 @@ impl Core {
             .iter()
             .map(|(owner, fields)| Read { owner: owner.clone(), fields: fields.clone().map_or(Fields::All, Fields::Live) })
             .collect();
-        let hot = self.read_hot(&reads).await;
-        let finished = asked.iter().zip(hot).map(|((owner, fields), hot)| async move {
-            let fields = fields.as_deref();
-            match hot {
-                Ok(read) if answers(&read, fields) => {
-                    self.hits.fetch_add(1, Ordering::Relaxed);
-                    self.touches.read(owner);
-                    Ok(Record::from(read, fields))
-                }
-                Ok(read) => self.read_cold(owner, fields, &read).await.map(|read| Record::from(read, fields)),
-                Err(error) => Err(error),
-            }
-            .map_err(|error: Error| error.of(owner))
+        let until = Instant::now() + self.deadline;
+        let first = self.tiers.hot().read(&reads).await;
+        let finished = asked.iter().zip(&reads).zip(first).map(|(((owner, fields), read), first)| async move {
+            let hot = self.read_until(read, first, until).await;
+            self.read_on(owner, fields.as_deref(), hot).await
         });
         futures::future::join_all(finished).await
     }
@@ -118,16 +125,31 @@ impl Core {
         if let Some(fields) = &fields {
             self.limits.check_fields(fields.len()).map_err(|error| Error::from(error).of(owner))?;
         }
-        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
-        self.read_many(&[(owner.clone(), fields)]).await.pop().unwrap_or_else(missing)
+        let read = Read { owner: owner.clone(), fields: fields.map_or(Fields::All, Fields::Live) };
+        let hot = self.read_hot(&read).await;
+        let fields = if let Fields::Live(fields) = &read.fields { Some(&**fields) } else { None };
+        self.read_on(owner, fields, hot).await
     }
 
-    /// Reads hashes; prepares partitions that need it, and repeats a read whose answer was lost, until the deadline.
-    async fn read_hot(&self, reads: &[Read]) -> Vec<Result<HotRead>> {
+    /// Goes on from what the hash answered.
+    async fn read_on(&self, owner: &Owner, fields: Option<&[Field]>, hot: Result<HotRead>) -> Result<Record> {
+        match hot {
+            Ok(read) if answers(&read, fields) => {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                self.touches.read(owner);
+                Ok(Record::from(read, fields))
+            }
+            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(|read| Record::from(read, fields)),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| error.of(owner))
+    }
+
+    /// Reads a hash; prepares its partition if need be, and repeats a read whose answer was lost, until the deadline.
+    async fn read_hot(&self, read: &Read) -> Result<HotRead> {
         let until = Instant::now() + self.deadline;
-        let first = self.tiers.hot().read(reads).await;
-        let finished = reads.iter().zip(first).map(|(read, first)| self.read_until(read, first, until));
-        futures::future::join_all(finished).await
+        let first = self.tiers.hot().read(std::slice::from_ref(read)).await.pop().unwrap_or_else(|| Ok(HotRead::default()));
+        self.read_until(read, first, until).await
     }
 
     async fn read_until(&self, read: &Read, first: Result<HotRead, HotError>, until: Instant) -> Result<HotRead> {
@@ -194,7 +216,7 @@ impl Core {
     /// The names of an owner's live fields and its version, hot-loaded if cold.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
         let read = Read { owner: owner.clone(), fields: Fields::Names };
-        let hot = self.read_hot(&[read]).await.pop().transpose()?.unwrap_or_default();
+        let hot = self.read_hot(&read).await?;
         let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
         Ok(Record::from(read, None))
     }
