@@ -37,8 +37,9 @@ pub struct RedisSettings {
     /// What every key begins with. 1 to 64 bytes without braces and control characters. Default: `slug`. Servers and workers
     /// of one world share it; two worlds in one Redis need two.
     pub prefix: String,
-    /// How many parts the owners are hashed into. 1 to 16,384. Default: 256. Fixed at the first start: another number is
-    /// refused later. More parts let more workers land side by side and cost a few keys each.
+    /// How many parts the owners are hashed into. 1 to 16,384. Default: 16. Fixed at the first start: another number is
+    /// refused later. Writes that meet in a part share its cost, so fewer parts are faster; more parts let more workers land side
+    /// by side, and lie more evenly on the masters of a large cluster.
     pub partitions: u32,
     /// What happens while a Redis that changed can't be compared with the database, which is away. Default:
     /// [`Unverified::Refuse`].
@@ -75,7 +76,7 @@ impl RedisSettings {
             response_timeout: Duration::from_secs(1),
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
-            partitions: 256,
+            partitions: 16,
             unverified: Unverified::Refuse,
             tcp_nodelay: false,
         }

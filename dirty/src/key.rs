@@ -34,16 +34,14 @@ impl Keys {
         format!("{}-lease:{{{partition}}}:{}", self.prefix, owner_part(owner))
     }
 
-    /// The keys of a write, as `update.lua` and `mutate.lua` name them.
-    pub(crate) fn of_write(&self, partition: Partition, owner: &Owner) -> [String; 6] {
-        [
-            self.data(partition, owner),
-            self.exist(partition, owner),
-            self.dirty(partition),
-            self.part(partition),
-            self.ops(partition, 0),
-            self.ops(partition, 1),
-        ]
+    /// The keys of a write that are its partition's, as `update.lua` and `mutate.lua` name them.
+    pub(crate) fn of_writes(&self, partition: Partition) -> [String; 4] {
+        [self.dirty(partition), self.part(partition), self.ops(partition, 0), self.ops(partition, 1)]
+    }
+
+    /// Those that are its owner's, whose [`owner_part`] is given.
+    pub(crate) fn of_write(&self, partition: Partition, part: &str) -> [String; 2] {
+        ["data", "exist"].map(|kind| format!("{}-{kind}:{{{partition}}}:{part}", self.prefix))
     }
 
     /// The dirty map.

@@ -19,7 +19,12 @@ const SEPARATOR: char = '\u{1f}';
 
 /// The name of a mark in a dirty map, a snapshot or an error map: the owner's part of its keys, then each field by name.
 pub(crate) fn encode<'a>(owner: &Owner, fields: impl IntoIterator<Item = &'a Field>) -> String {
-    let mut name = key::owner_part(owner);
+    append(key::owner_part(owner), fields)
+}
+
+/// As [`encode`], from the owner's part.
+pub(crate) fn append<'a>(part: String, fields: impl IntoIterator<Item = &'a Field>) -> String {
+    let mut name = part;
     for field in fields {
         name.push(SEPARATOR);
         name.push_str(&key::stored(field));

@@ -82,6 +82,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-trusting",
     "R14-untold",
     "R14-unasked",
+    "R14-on-its-way",
     "R14-absent",
     "R14-unstamped",
     "R14-hidden",

@@ -8,8 +8,8 @@
 -- KEYS[6] operation ids of odd windows
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
--- ARGV[3] window of operation ids, microseconds
--- ARGV[4] epoch that it is sent in, 0 while the partition is served unverified; empty if nobody asks
+-- ARGV[3] epoch that it is sent in, 0 while the partition is served unverified; empty if nobody asks
+-- ARGV[4] window of operation ids, microseconds
 -- ARGV[5] the owner's part of the mark
 -- ARGV[6] condition: "none", "absent" or the version wanted
 -- ARGV[7] number of changes
@@ -20,8 +20,13 @@
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15); what is written while the partition is served
 --   unverified is told apart from what was there before (R14).
 expect(#KEYS == 6 and #ARGV >= 10)
-local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[3], 'the window')
+local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[4])
+-- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data. What
+-- is written while the partition is served unverified is told apart in any case.
+if not r.unverified and string.match(r.incarnation, '/(%x+)$') ~= history() then
+  refuse('UNPREPARED the record was made in another history of the server')
+end
 
 local round = math.floor(now / window)
 local ids = KEYS[5 + round % 2]
@@ -34,7 +39,7 @@ local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
 -- Its id, and what was written after it, may have been forgotten since.
 local epoch_now = r.unverified and '0' or r.epoch
-if ARGV[4] ~= '' and ARGV[4] ~= epoch_now then
+if ARGV[3] ~= '' and ARGV[3] ~= epoch_now then
   return { 'moved', epoch_now, r.unverified and '0' or digits(r.generation) }
 end
 

@@ -26,12 +26,18 @@ local function time()
   return parts[1] * 1000000 + parts[2]
 end
 
+-- Which replication history this server is in.
+local function history()
+  local id = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
+  if not id then refuse('CORRUPT INFO names no replication id') end
+  return id
+end
+
 -- Which process in which replication history runs this script (R14).
 local function incarnation()
   local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
-  local replication = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
-  if not run or not replication then refuse('CORRUPT INFO names no run id') end
-  return table.concat({ run, '/', replication })
+  if not run then refuse('CORRUPT INFO names no run id') end
+  return table.concat({ run, '/', history() })
 end
 
 -- The record in partition key `key`; refused if there is none.

@@ -15,7 +15,7 @@ use crate::{HotError, HotKind, MemoryUse};
 /// How much a [`MemoryStore`] holds, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySettings {
-    /// How many partitions. Default: 256. At least 1 is used.
+    /// How many partitions. Default: 16. At least 1 is used.
     pub partitions: u32,
     /// How long landed data stays after its last use. Default: 1 hour.
     pub hash_ttl: Duration,
@@ -28,7 +28,7 @@ pub struct MemorySettings {
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { partitions: 256, hash_ttl: Duration::from_secs(3_600), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX }
+        Self { partitions: 16, hash_ttl: Duration::from_secs(3_600), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX }
     }
 }
 

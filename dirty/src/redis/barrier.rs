@@ -33,10 +33,14 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
+    /// Whether a write that is to be so safe waits.
+    pub(crate) fn is_of(until: Durability) -> bool {
+        matches!(until, Durability::Replicated { .. } | Durability::Fsynced { .. })
+    }
+
     /// None for a write that does not wait.
     pub(crate) fn of(until: Durability, sync: impl FnOnce() -> Command) -> Option<Self> {
-        matches!(until, Durability::Replicated { .. } | Durability::Fsynced { .. })
-            .then(|| Self { until, sync: Box::new(sync()) })
+        Self::is_of(until).then(|| Self { until, sync: Box::new(sync()) })
     }
 }
 

@@ -78,6 +78,24 @@ impl Node {
         }
     }
 
+    /// Sends one command.
+    pub(crate) async fn single(&self, command: &Command) -> Answer {
+        let ready = self.ready().await?;
+        if let Some(refusal) = self.refusal(command, &ready, false) {
+            return Err(refusal);
+        }
+        if self.common.is_gated() {
+            return self.send_on(ready, &[command], false).await.pop().unwrap_or(Err(Failure::TimedOut));
+        }
+        let (mut connection, began) = (ready.connection, self.common.next_serial());
+        let answer = connection.req_packed_command(&command.cmd).await.map_err(Failure::from);
+        self.learn(began, answer.as_ref().map(std::slice::from_ref));
+        match answer? {
+            Value::ServerError(error) => Err(Failure::from(&error)),
+            value => Ok(value),
+        }
+    }
+
     /// As [`Node::pipeline`], on this connection.
     pub(super) async fn send_on(&self, ready: Ready, commands: &[&Command], asking: bool) -> Vec<Answer> {
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
@@ -85,7 +103,7 @@ impl Node {
             commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
         let began = self.common.next_serial();
         let exchanged = if sent.is_empty() { Ok(Vec::new()) } else { self.exchange(ready.connection, &sent, asking).await };
-        self.learn(began, &exchanged);
+        self.learn(began, exchanged.as_deref());
         let mut values = exchanged.map(Vec::into_iter);
         let mut next = || match &mut values {
             Ok(values) => match values.next() {
@@ -135,7 +153,7 @@ impl Node {
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
         let exchanged = self.exchange(ready.connection, &[&command], false).await;
-        self.learn(began, &exchanged);
+        self.learn(began, exchanged.as_deref());
         let value = exchanged?.pop().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
@@ -178,7 +196,7 @@ impl Node {
     }
 
     /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection is still to be used.
-    fn learn(&self, began: u64, exchanged: &Result<Vec<Value>, Failure>) {
+    fn learn(&self, began: u64, exchanged: Result<&[Value], &Failure>) {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);

@@ -41,6 +41,13 @@ impl Failure {
         Self::Server { code: code.to_owned(), text: text.to_owned() }
     }
 
+    /// A refusal that a script gives for one of several writes: a code, and what is wrong.
+    pub(crate) fn of_script(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let (code, text) = text.split_once(' ').unwrap_or((&text, ""));
+        Self::server(code, text)
+    }
+
     /// What is wrong, in words.
     pub(crate) fn text(&self) -> String {
         match self {

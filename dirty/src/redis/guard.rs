@@ -123,6 +123,18 @@ impl RedisStore {
         answers
     }
 
+    /// As [`RedisStore::send_verified`], for one command.
+    pub(super) async fn send_one_verified(&self, mut command: Command, partition: Partition) -> Answer {
+        command.under = self.guard.verified(partition);
+        if command.barrier.is_none() {
+            match self.router.send_once(&command).await {
+                None | Some(Err(Failure::Unverified)) => {}
+                Some(answer) => return answer,
+            }
+        }
+        self.send_verified(vec![command], &[partition]).await.pop().unwrap_or(Err(Failure::Unverified))
+    }
+
     /// What a command is sent under that is meant for this incarnation.
     fn under(&self, state: &PartitionState) -> Under {
         Under::Incarnation(self.router.common.number_of(&state.incarnation))

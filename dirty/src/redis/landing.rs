@@ -79,7 +79,7 @@ impl RedisStore {
         wanted: &[(Owner, Vec<Field>)],
     ) -> Result<Collected, HotError> {
         let fields: Vec<Fields> = wanted.iter().map(|(_, fields)| which(fields)).collect();
-        let reads = wanted.iter().zip(&fields).map(|((owner, _), fields)| self.read_command(owner, fields));
+        let reads = wanted.iter().zip(&fields).map(|((owner, _), fields)| self.read_command(partition, owner, fields));
         // ORDER: the check goes last, on the same connection: then the values before it were this incarnation's too.
         let commands: Vec<_> = reads.chain([script::check_part(&self.space, partition)]).collect();
         let mut answers = self.router.send(&commands, true).await;

@@ -11,6 +11,7 @@
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
+//! | `turns` | blind writes that go together |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
 //! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
@@ -44,9 +45,11 @@ mod slot;
 mod space;
 mod topology;
 mod transport;
+mod turns;
 mod write;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,16 +66,19 @@ use self::guard::Guard;
 use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
+use self::turns::Turns;
 use crate::{
     Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, MemoryUse,
     Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
-/// The hot tier on Redis. Share it behind an `Arc`; its connections close when it is dropped.
+/// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone is dropped.
+#[derive(Clone)]
 pub struct RedisStore {
-    router: Router,
-    space: Space,
-    guard: Guard,
+    router: Arc<Router>,
+    space: Arc<Space>,
+    guard: Arc<Guard>,
+    turns: Arc<Turns>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
@@ -95,9 +101,10 @@ impl RedisStore {
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
         let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let store = Self {
-            router,
-            space: Space::new(&options.prefix, options.partitions),
-            guard: Guard::new(options.partitions),
+            router: Arc::new(router),
+            space: Arc::new(Space::new(&options.prefix, options.partitions)),
+            guard: Arc::new(Guard::new(options.partitions)),
+            turns: Arc::new(Turns::new(options.partitions)),
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };

@@ -38,7 +38,7 @@ pub struct RedisOptions {
     pub tcp_nodelay: bool,
     /// What every key begins with. Default: `slug`. No braces, no control characters.
     pub prefix: String,
-    /// How many partitions owners are hashed into. Default: 256. Never changes once data is stored.
+    /// How many partitions owners are hashed into. Default: 16. Never changes once data is stored.
     pub partitions: u32,
     /// How long landed data stays unless it is used. Default: 1 hour.
     pub clean_ttl: Duration,
@@ -68,7 +68,7 @@ impl RedisOptions {
             wait_timeout: Duration::from_secs(2),
             tcp_nodelay: false,
             prefix: "slug".to_owned(),
-            partitions: 256,
+            partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             gate: None,

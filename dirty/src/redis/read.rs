@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Epoch, Field, Owner};
+use storage_model::{Cell, Epoch, Field, Owner, Partition};
 
 use super::error::Failure;
-use super::transport::Command;
+use super::transport::{Answer, Command};
 use super::{RedisStore, reply, script};
 use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 
@@ -18,21 +18,27 @@ const HEADER: [&str; 3] = [":v", ":n", ":g"];
 
 impl RedisStore {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
+        if let [read] = reads {
+            let partition = self.space.partition(&read.owner);
+            let answer = self.send_one_verified(self.read_command(partition, &read.owner, &read.fields), partition).await;
+            return super::hot_errors("read", false, &[partition], [self.found(read, partition, answer)]);
+        }
         let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
-        let commands = reads.iter().map(|read| self.read_command(&read.owner, &read.fields)).collect();
-        let answers = self.send_verified(commands, &partitions).await;
-        let decoded = reads.iter().zip(&partitions).zip(answers).map(|((read, partition), answer)| {
-            let read = judged(decode(&read.fields, answer?)?, self.guard.generation(*partition));
-            // A generation is the epoch that began it.
-            self.answered(*partition, read.header.map(|header| header.generation).unwrap_or_default());
-            Ok(read)
-        });
-        super::hot_errors("read", false, &partitions, decoded)
+        let command = |(read, at): (&Read, &Partition)| self.read_command(*at, &read.owner, &read.fields);
+        let answers = self.send_verified(reads.iter().zip(&partitions).map(command).collect(), &partitions).await;
+        let found = reads.iter().zip(&partitions).zip(answers).map(|((read, at), answer)| self.found(read, *at, answer));
+        super::hot_errors("read", false, &partitions, found)
+    }
+
+    fn found(&self, read: &Read, partition: Partition, answer: Answer) -> Result<HotRead, Failure> {
+        let read = judged(decode(&read.fields, answer?)?, self.guard.generation(partition));
+        // A generation is the epoch that began it.
+        self.answered(partition, read.header.map(|header| header.generation).unwrap_or_default());
+        Ok(read)
     }
 
     /// One command that reads an owner.
-    pub(super) fn read_command(&self, owner: &Owner, fields: &Fields) -> Command {
-        let partition = self.space.partition(owner);
+    pub(super) fn read_command(&self, partition: Partition, owner: &Owner, fields: &Fields) -> Command {
         let (slot, key) = (self.space.slot(partition), self.space.keys.data(partition, owner));
         let asked = match fields {
             Fields::Names => return script::names(&self.space, owner),

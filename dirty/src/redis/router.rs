@@ -117,6 +117,19 @@ impl Router {
         answers
     }
 
+    /// Sends one command that waits for nothing, once; the hot path. None if it was not executed and is to be sent anew, by
+    /// [`Router::send`].
+    pub(crate) async fn send_once(&self, command: &Command) -> Option<Answer> {
+        let topology = self.topology();
+        let node = topology.nodes.get(topology.node_of(command.slot)?)?;
+        let answer = node.single(command).await;
+        if self.moves() && matches!(answer, Err(Failure::TimedOut)) && node.is_hung() {
+            // A failure to refresh shows in the next call, or not at all.
+            let _ = self.refresh(topology.generation).await;
+        }
+        matches!(self.next(&answer, &topology), Next::Done).then_some(answer)
+    }
+
     /// Sends what is pending, once.
     async fn round(
         &self,
@@ -124,11 +137,6 @@ impl Router {
         commands: &[Command],
         pending: &[(usize, Option<Arc<Node>>)],
     ) -> Vec<(usize, Answer)> {
-        if let ([(index @ 0, None)], [command @ Command { barrier: None, .. }]) = (pending, commands)
-            && let Some(node) = topology.node_of(command.slot).and_then(|at| topology.nodes.get(at))
-        {
-            return node.pipeline(&[command], false).await.into_iter().map(|answer| (*index, answer)).collect();
-        }
         let mut groups: BTreeMap<(usize, bool, Option<Durability>), Group<'_>> = BTreeMap::new();
         let mut answers = Vec::with_capacity(pending.len());
         for (index, ask) in pending {

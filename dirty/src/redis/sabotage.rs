@@ -7,12 +7,12 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
-    ("R1-unmarked", "update", "local added = call('HSET', KEYS[3], ARGV[5], v)", "local added = 0"),
+    ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
     ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), digits(new))", "local added = 0"),
-    ("R1-apart", "update", "local added = call('HSET', KEYS[3], ARGV[5], v)", "local added = 1"),
-    ("R1-apart", "update", "local reply = format(", "call('HSET', KEYS[3], ARGV[5], v)\nlocal reply = format("),
+    ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
+    ("R1-apart", "update", "local seen_round, leaps", "call('HSET', KEYS[1], unpack(marks))\nlocal seen_round, leaps"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
-    ("R2-expires", "update", "if marks == 0 then call('PERSIST', KEYS[1]) end", ""),
+    ("R2-expires", "update", "if owner.marks == 0 then call('PERSIST', hash) end", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
     // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
     ("R2-parked", "park", "owners.add(owner, 1, math.max(version, old_number or 0))", ""),
@@ -43,7 +43,12 @@ const BREAKS: &[Break] = &[
     ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
-    ("R7-raised-once", "update", "call('SET', KEYS[2], v)", "if marks == 0 then call('SET', KEYS[2], v) end"),
+    (
+        "R7-raised-once",
+        "update",
+        "call('MSET', unpack(markers))",
+        "for w = 1, #writes do if writes[w].owner.marks == 0 then call('SET', markers[2 * w - 1], markers[2 * w]) end end",
+    ),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
@@ -53,8 +58,8 @@ const BREAKS: &[Break] = &[
     (
         "R8-kept",
         "update",
-        "call('SET', KEYS[2], v)",
-        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], v) end",
+        "call('MSET', unpack(markers))",
+        "for w = 1, #markers, 2 do if string.sub(call('GET', markers[w]) or '', 1, 1) ~= '-' then call('SET', markers[w], markers[w + 1]) end end",
     ),
     (
         "R8-kept",
@@ -68,16 +73,16 @@ const BREAKS: &[Break] = &[
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
-    ("R11-ids", "update", "if before then return before end", ""),
+    ("R11-ids", "update", "given[id] or seen[u + 2] or earlier[u + 2]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
-    ("R11-ids-set", "update", "if before then return before end", ""),
+    ("R11-ids-set", "update", "given[id] or seen[u + 2] or earlier[u + 2]", "nil"),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
-    ("R11-leap", "update", "(tonumber(seen[3]) or 0) < 100 then", "false then"),
+    ("R11-leap", "update", "leaps < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
-    ("R11-window", "update", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
+    ("R11-window", "update", "seen[u + 2] or earlier[u + 2]", "seen[u + 2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
-    ("R11-deadline", "update", "if now >= deadline then return { 'expired' } end", ""),
+    ("R11-deadline", "update", "elseif now >= deadline then", "elseif false then"),
     ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),
     // The worker needs memory to free memory.
     ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
@@ -102,7 +107,6 @@ const BREAKS: &[Break] = &[
     ("R14-below", "fill", "if hash.stamps and load.newest >= hash.version then", "if false then"),
     ("R14-restamped", "fill", "if suspect and load.complete then out.drop(':u') end", ""),
     ("R14-stamped-ever", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return VERSION_MAX"),
-    // A loaded hash is read once it has its time to live, which a clock that is set back has ended.
     ("R14-early", "adopt", "last <= collected", "last <= source"),
     ("R14-uncompared", "adopt", "local suspect = forgotten or old[6]", "local suspect = forgotten"),
     ("R14-purged", "mutate", "if marks > 0 or r.unverified then", "if marks > 0 then"),
@@ -116,6 +120,9 @@ const BREAKS: &[Break] = &[
         "and not hash then return needs_load end",
         "and not hash and mark == '?' then return needs_load end",
     ),
+    // What is on its way while the server's data are replaced is applied to what they became.
+    ("R14-on-its-way", "update", "string.match(r[6] or '', '/(%x+)$') ~= history then", "false then"),
+    ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
     // A negative answer counts whatever happened since.
     ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),

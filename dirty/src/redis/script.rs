@@ -113,40 +113,60 @@ scripts! {
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// `update.lua` for a blind write, unless it may not take it; `mutate.lua` for any other.
-pub(crate) fn mutation(space: &Space, mutation: &Mutation, load: Option<&Load>, unverified: bool) -> Command {
-    const UPDATE_FIELDS_MAX: usize = 2_000; // values of one unpack
+/// The most fields of a write that `update.lua` takes: values of one unpack.
+const UPDATE_FIELDS_MAX: usize = 2_000;
+
+/// Whether `update.lua` takes the write.
+pub(crate) fn takes_update(mutation: &Mutation) -> bool {
+    mutation.is_blind() && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
+}
+
+/// `update.lua` for writes of one partition that it takes and that wait for nothing.
+pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
+    let mut keys = space.keys.of_writes(partition).to_vec();
+    let mut writes = Vec::new();
+    for mutation in mutations {
+        let part = key::owner_part(&mutation.owner);
+        keys.extend(space.keys.of_write(partition, &part));
+        writes.push((mutation, mark::append(part, mutation.changes.iter().map(|(field, _)| field))));
+    }
+    let mut cmd = SCRIPTS.update.call(&keys);
+    cmd.arg(micros(ID_WINDOW));
+    for (mutation, mark) in writes {
+        sent(&mut cmd, mutation).arg(mark).arg(mutation.changes.len());
+        for (field, change) in &mutation.changes {
+            if let Change::Set(value) = change {
+                cmd.arg(&*key::stored(field)).arg(&**value);
+            }
+        }
+    }
+    Command { needs_policy: true, ..SCRIPTS.update.write(space.slot(partition), cmd) }
+}
+
+/// `mutate.lua`.
+pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
     let partition = space.partition(&mutation.owner);
-    let keys = space.keys.of_write(partition, &mutation.owner);
-    let blind = !unverified && mutation.is_blind() && load.is_none() && mutation.changes.len() <= UPDATE_FIELDS_MAX;
-    let script = if blind { &SCRIPTS.update } else { &SCRIPTS.mutate };
-    let mut cmd = script.call(&keys);
+    let part = key::owner_part(&mutation.owner);
+    let [dirty, record, even, odd] = space.keys.of_writes(partition);
+    let [data, exist] = space.keys.of_write(partition, &part);
+    let mut cmd = SCRIPTS.mutate.call(&[data, exist, dirty, record, even, odd]);
+    sent(&mut cmd, mutation).arg(micros(ID_WINDOW)).arg(part);
+    mutate_args(&mut cmd, mutation, load);
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }
+}
+
+/// By what a copy of a mutation is known: its id, deadline and epoch.
+fn sent<'a>(cmd: &'a mut Cmd, mutation: &Mutation) -> &'a mut Cmd {
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
-    cmd.arg(&mutation.id.0).arg(mutation.deadline.0.min(Version::MAX.get())).arg(micros(ID_WINDOW));
+    cmd.arg(&mutation.id.0).arg(mutation.deadline.0.min(Version::MAX.get()));
     match mutation.epoch.filter(|_| !broken("R11-outlived")) {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
-    };
-    if blind {
-        update_args(&mut cmd, mutation);
-    } else {
-        mutate_args(&mut cmd, mutation, load);
-    }
-    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
-    Command { needs_policy: true, barrier, ..script.write(space.slot(partition), cmd) }
-}
-
-fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
-    cmd.arg(mark::encode(&mutation.owner, mutation.changes.iter().map(|(field, _)| field)));
-    for (field, change) in &mutation.changes {
-        if let Change::Set(value) = change {
-            cmd.arg(&*key::stored(field)).arg(&**value);
-        }
     }
 }
 
 fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
-    cmd.arg(key::owner_part(&mutation.owner));
     match mutation.condition {
         Condition::None => cmd.arg("none"),
         Condition::Absent => cmd.arg("absent"),

@@ -1,8 +1,11 @@
 //! Mutations.
 
-use redis::Value;
-use storage_model::{Applied, Field, Mutation};
+use std::collections::BTreeMap;
 
+use redis::Value;
+use storage_model::{Applied, Field, Mutation, Partition};
+
+use super::barrier::Barrier;
 use super::error::Failure;
 use super::transport::Answer;
 use super::{RedisStore, reply, script};
@@ -11,17 +14,23 @@ use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 impl RedisStore {
     pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
-        let call = |(mutation, load): &(Mutation, Option<Load>), unverified| {
-            // Another owner's load proves nothing about this one.
-            let load = load.as_ref().filter(|load| load.owner == mutation.owner);
-            script::mutation(&self.space, mutation, load, unverified)
-        };
-        let commands = mutations.iter().map(|mutation| call(mutation, false)).collect();
-        let mut answers = self.send_verified(commands, &partitions).await;
+        let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
+        let (shared, alone): (Vec<usize>, Vec<usize>) =
+            (0..mutations.len()).partition(|index| mutations.get(*index).is_some_and(goes_with_others));
+        let (together, each) = futures::join!(
+            self.mutate_together(mutations, &partitions, &shared),
+            self.mutate_alone(mutations, &partitions, &alone)
+        );
+        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)) {
+            if let Some(slot) = answers.get_mut(index) {
+                *slot = answer;
+            }
+        }
         let unverified: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_unverified)).collect();
         if !unverified.is_empty() {
             let some = unverified.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
-            let (again, partitions): (Vec<_>, Vec<_>) = some.map(|(mutation, at)| (call(mutation, true), at)).unzip();
+            let (again, partitions): (Vec<_>, Vec<_>) =
+                some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
             for (index, answer) in unverified.into_iter().zip(self.send_verified(again, &partitions).await) {
                 if let Some(slot) = answers.get_mut(index) {
                     *slot = answer;
@@ -39,6 +48,63 @@ impl RedisStore {
         });
         super::hot_errors("mutate", true, &partitions, decoded)
     }
+
+    /// Sends writes in turns, each partition's together; answers in any order.
+    async fn mutate_together(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<(usize, Answer)> {
+        let mut by_partition: BTreeMap<Partition, Vec<usize>> = BTreeMap::new();
+        for index in indices {
+            if let Some(partition) = partitions.get(*index) {
+                by_partition.entry(*partition).or_default().push(*index);
+            }
+        }
+        let (mut batches, mut waits) = (Vec::new(), Vec::with_capacity(indices.len()));
+        for (partition, indices) in by_partition {
+            let own = indices.iter().filter_map(|index| mutations.get(*index)).map(|(mutation, _)| mutation.clone());
+            let (answers, batch) = self.take_turn(partition, own);
+            waits.extend(indices.into_iter().zip(answers));
+            batches.extend(batch);
+        }
+        if !batches.is_empty() {
+            self.send_batches(batches).await;
+        }
+        let mut answers = Vec::with_capacity(waits.len());
+        for (index, answered) in waits {
+            answers.push((
+                index,
+                answered.await.unwrap_or_else(|_| Err(Failure::Lost("the call of several writes ended".to_owned()))),
+            ));
+        }
+        answers
+    }
+
+    /// Sends writes, each in a call of its own.
+    async fn mutate_alone(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        if indices.is_empty() {
+            return Vec::new();
+        }
+        let call = |(mutation, load): &(Mutation, Option<Load>)| {
+            // Another owner's load proves nothing about this one.
+            script::mutate(&self.space, mutation, load.as_ref().filter(|load| load.owner == mutation.owner))
+        };
+        let commands = indices.iter().filter_map(|index| mutations.get(*index)).map(call).collect();
+        let partitions: Vec<_> = indices.iter().filter_map(|index| partitions.get(*index).copied()).collect();
+        self.send_verified(commands, &partitions).await
+    }
+}
+
+/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own.
+fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
+    script::takes_update(mutation) && load.is_none() && !Barrier::is_of(mutation.durability)
 }
 
 /// Whether `update.lua` leaves a write to `mutate.lua`, since the partition is served unverified.
@@ -65,6 +131,7 @@ pub(super) fn decode(value: Value) -> Result<Mutated, Failure> {
         b"integer" => Refusal::NotInteger(field_of(&next()?)?),
         b"overflow" => Refusal::Overflow(field_of(&next()?)?),
         b"unlanded" => Refusal::NotLanded,
+        b"failed" => return Err(Failure::of_script(&next()?)),
         other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
     };
     Ok(Mutated::Refused(refusal))

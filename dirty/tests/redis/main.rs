@@ -15,5 +15,6 @@ mod refusals;
 mod sentinel;
 mod spoilt;
 mod support;
+mod turns;
 mod versions;
 mod writes;

@@ -133,6 +133,53 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     assert!(matches!(send(&writer, next).await, Ok(Mutated::Applied(_))));
 }
 
+/// Makes the server a replica, and a master again, while the next write is on its way.
+#[derive(Debug)]
+struct Meanwhile {
+    server: Arc<RedisServer>,
+    other: RedisServer,
+    armed: AtomicBool,
+}
+
+#[async_trait]
+impl Gate for Meanwhile {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.iter().any(|name| matches!(*name, "update" | "mutate")) && self.armed.swap(false, Ordering::SeqCst) {
+            self.server.follow(&self.other).await.unwrap();
+            self.server.promote().await.unwrap();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// R14: nor is a write applied that was sent before.
+#[tokio::test]
+async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_applied() {
+    let (server, other) = (Arc::new(server().await), server().await);
+    other.follow(&server).await.unwrap();
+    other.caught_up(&server).await.unwrap();
+    let gate = Arc::new(Meanwhile { server: server.clone(), other, armed: AtomicBool::new(false) });
+    let store = prepared(RedisOptions { gate: Some(gate.clone()), ..options(&server.url()) }).await;
+    let ann = owner("ann");
+    apply(&store, &ann, &[("gold", set("1"))]).await;
+    gate.other.caught_up(&server).await.unwrap();
+    gate.other.promote().await.unwrap();
+    for (epoch, change) in [(2, set("2")), (3, Change::Remove)] {
+        let next = mutation(&store, &ann, &[("gold", change)]).await;
+        gate.armed.store(true, Ordering::SeqCst);
+        let refused = send(&store, next.clone()).await.unwrap_err();
+        assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(ann.partition(4)), Outcome::NotApplied));
+        assert!(!gate.armed.load(Ordering::SeqCst));
+        adopt_all(&store, epoch).await;
+        assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+    }
+    apply(&store, &ann, &[("gold", set("3"))]).await;
+}
+
 /// A connection that broke while nobody used it costs no write its answer.
 #[tokio::test]
 async fn connections_that_the_server_closed_while_they_were_idle_are_opened_again_unnoticed() {

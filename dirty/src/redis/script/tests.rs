@@ -67,8 +67,8 @@ fn calls() -> Vec<Command> {
     let settling =
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     vec![
-        mutation(&space, &of(Change::Set(Bytes::new())), None, false),
-        mutation(&space, &of(Change::Incr(1)), Some(&load), false),
+        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
+        mutate(&space, &of(Change::Incr(1)), Some(&load)),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),

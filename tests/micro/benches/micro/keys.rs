@@ -9,7 +9,7 @@ use storage_model::Owner;
 use crate::shape;
 
 pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
-    const PARTITIONS: u32 = 256;
+    const PARTITIONS: u32 = 16;
     let plain = shape::owner("123456")?;
     let escaped = Owner::new("mygame", "eu-1", "player", "guild:50%")?;
     let (keys, partition) = (Keys::new("storage"), plain.partition(PARTITIONS));

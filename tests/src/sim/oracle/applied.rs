@@ -1,4 +1,4 @@
-//! A mutation as the script that applied it saw it.
+//! Mutations as the script that applied them saw them.
 
 use super::slot::Change;
 use crate::sim::redis::Executed;
@@ -20,30 +20,57 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Reads a script that ran; none if it changed nothing of an owner.
-    pub fn read(executed: &Executed<'_>) -> Option<Self> {
-        let Executed { name, keys, argv, writes, reply, .. } = executed;
-        let Reply::Bulk(reply) = reply else { return None };
-        if *writes == 0 || !matches!(*name, "update" | "mutate") {
-            return None;
+    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or another copy made before.
+    pub fn all(executed: &Executed<'_>) -> Vec<Self> {
+        match (executed.name, executed.reply) {
+            ("update", Reply::Array(replies)) => updates(executed, replies),
+            ("mutate", Reply::Bulk(reply)) => mutated(executed, reply).into_iter().collect(),
+            _ => Vec::new(),
         }
-        let mut answer = text(reply)?.split(' ');
-        let version = answer.next()?.parse().ok()?;
-        if answer.next()? == "0" {
-            return None; // only its id is remembered
-        }
-        let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
-        let owner = text(keys.first()?)?.split_once("}:")?.1.to_owned();
-        let changes = if *name == "update" { sets(argv)? } else { changes(argv, &counters)? };
-        let wanted = if *name == "mutate" { text(argv.get(5)?)?.parse().ok() } else { None };
-        Some(Self { id: argv.first()?.clone(), owner, version, wanted, changes })
     }
 }
 
 /// The changes of `update.lua`.
-fn sets(argv: &[Vec<u8>]) -> Option<Vec<(String, Change)>> {
+fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
+    let mut applied = Vec::new();
+    let mut rest = executed.argv.get(1..).unwrap_or_default();
+    for (reply, keys) in replies.iter().zip(executed.keys.get(4..).unwrap_or_default().chunks(2)) {
+        let Some(count) = rest.get(4).and_then(|count| text(count)?.parse::<usize>().ok()) else { break };
+        let Some((update, after)) = rest.split_at_checked(5 + 2 * count) else { break };
+        rest = after;
+        if let Reply::Bulk(reply) = reply {
+            applied.extend(updated(update, keys, reply));
+        }
+    }
+    applied
+}
+
+fn updated(update: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
     let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
-    argv.get(5..)?.chunks(2).map(set).collect()
+    Some(Applied {
+        id: update.first()?.clone(),
+        owner: owner(keys)?,
+        version: text(reply)?.split(' ').next()?.parse().ok()?,
+        wanted: None,
+        changes: update.get(5..)?.chunks(2).map(set).collect::<Option<_>>()?,
+    })
+}
+
+/// The change of `mutate.lua`.
+fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
+    let Executed { keys, argv, .. } = executed;
+    let mut answer = text(reply)?.split(' ');
+    let version = answer.next()?.parse().ok()?;
+    if answer.next()? == "0" {
+        return None; // only its id is remembered
+    }
+    let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let changes = changes(argv, &counters)?;
+    Some(Applied { id: argv.first()?.clone(), owner: owner(keys)?, version, wanted: text(argv.get(5)?)?.parse().ok(), changes })
+}
+
+fn owner(keys: &[Vec<u8>]) -> Option<String> {
+    Some(text(keys.first()?)?.split_once("}:")?.1.to_owned())
 }
 
 /// The changes of `mutate.lua`.

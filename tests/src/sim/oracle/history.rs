@@ -177,8 +177,11 @@ pub fn owner_of(part: &str) -> Option<Owner> {
 
 impl Watch for History {
     fn executed(&self, executed: &Executed<'_>) {
-        if let Some(applied) = Applied::read(executed) {
-            let Applied { owner, version, changes, .. } = &applied;
+        for applied in Applied::all(executed) {
+            let Applied { id, owner, version, changes, .. } = &applied;
+            if self.state().ids.get(id) == Some(version) {
+                continue; // a repeat
+            }
             self.note(owner, || format!("applied at version {version}: {}", words(changes)));
             self.state().apply(&applied);
             let purges = changes.iter().any(|(_, change)| *change == Change::Purge);

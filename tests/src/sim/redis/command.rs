@@ -38,6 +38,8 @@ pub enum Keys {
     First,
     /// All.
     All,
+    /// Every other one, from the first on.
+    Odd,
 }
 
 /// The kind of a command; none if the model has no such command.
@@ -53,6 +55,7 @@ pub fn kind(name: &str) -> Option<Kind> {
         "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => kind(true, false, Keys::First),
         "DEL" | "UNLINK" | "RENAME" => kind(true, false, Keys::All),
         "SET" | "HSET" | "HSETNX" | "ZADD" => kind(true, true, Keys::First),
+        "MSET" => kind(true, true, Keys::Odd),
         "FLUSHALL" => kind(true, false, Keys::None),
         _ => None,
     }
@@ -73,6 +76,15 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         "INFO" => Reply::Bulk(data.info().into_bytes()),
         "GET" => Reply::maybe(keys.text(arg(0)?)?.cloned()),
         "SET" => return set(data, args),
+        "MSET" => {
+            if args.is_empty() || !args.len().is_multiple_of(2) {
+                return Err(arity(name));
+            }
+            for pair in args.chunks_exact(2) {
+                set(data, pair)?;
+            }
+            Reply::ok()
+        }
         "DEL" | "UNLINK" => Reply::count(args.iter().filter(|key| keys.remove(key)).count()),
         "EXISTS" => Reply::count(args.iter().filter(|key| keys.get(key).is_some()).count()),
         "RENAME" if keys.rename(arg(0)?, arg(1)?) => Reply::ok(),

@@ -52,21 +52,11 @@ impl Script {
     }
 }
 
-/// What ran, and whether it changed anything.
-#[derive(Debug)]
-pub struct Ran {
-    /// Its answer.
-    pub reply: Reply,
-    /// How many writing commands it made.
-    pub writes: usize,
-}
-
 /// A script under way.
 struct Session {
     data: Data,
     keys: Vec<Vec<u8>>,
     read_only: bool,
-    writes: usize,
 }
 
 struct Vm {
@@ -81,17 +71,14 @@ thread_local! {
 }
 
 /// Runs a script.
-pub fn run(data: &mut Data, sha: &str, script: &Script, keys: &[Vec<u8>], argv: &[Vec<u8>]) -> Ran {
-    let session = Session { data: std::mem::take(data), keys: keys.to_vec(), read_only: script.read_only, writes: 0 };
+pub fn run(data: &mut Data, sha: &str, script: &Script, keys: &[Vec<u8>], argv: &[Vec<u8>]) -> Reply {
+    let session = Session { data: std::mem::take(data), keys: keys.to_vec(), read_only: script.read_only };
     SESSION.set(Some(session));
     let reply = VM.with_borrow_mut(|vm| in_lua(vm, sha, script, keys, argv));
-    let mut writes = 0;
     if let Some(session) = SESSION.take() {
         *data = session.data;
-        writes = session.writes;
     }
-    let reply = reply.unwrap_or_else(|error| Reply::Error(format!("ERR {}", one_line(&error.to_string()))));
-    Ran { reply, writes }
+    reply.unwrap_or_else(|error| Reply::Error(format!("ERR {}", one_line(&error.to_string()))))
 }
 
 fn in_lua(vm: &mut Option<Vm>, sha: &str, script: &Script, keys: &[Vec<u8>], argv: &[Vec<u8>]) -> mlua::Result<Reply> {
@@ -136,18 +123,18 @@ impl Session {
         };
         let name = String::from_utf8_lossy(&texts.remove(0)).to_ascii_uppercase();
         let Some(kind) = command::kind(&name) else { return error("ERR Unknown Redis command called from script") };
-        let used: &[Vec<u8>] = match kind.keys {
-            Keys::None => &[],
-            Keys::First => texts.get(..1).unwrap_or_default(),
-            Keys::All => &texts,
+        let (count, step) = match kind.keys {
+            Keys::None => (0, 1),
+            Keys::First => (1, 1),
+            Keys::All => (texts.len(), 1),
+            Keys::Odd => (texts.len(), 2),
         };
-        if used.iter().any(|key| !self.keys.contains(key)) {
+        if texts.iter().take(count).step_by(step).any(|key| !self.keys.contains(key)) {
             return error("ERR Script attempted to access a key that it did not declare");
         }
         if kind.writes && self.read_only {
             return error("ERR Write commands are not allowed from read-only scripts.");
         }
-        self.writes += usize::from(kind.writes);
         command::run(&mut self.data, &name, &texts).unwrap_or_else(|refused| Reply::Error(refused.0))
     }
 }

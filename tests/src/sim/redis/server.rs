@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::command;
 use super::data::Data;
 use super::reply::Reply;
-use super::script::{self, Ran, Script};
+use super::script::{self, Script};
 use crate::sim::point::script as script_name;
 use crate::sim::process::Process;
 
@@ -30,8 +30,6 @@ pub struct Executed<'a> {
     pub keys: &'a [Vec<u8>],
     /// Its other arguments.
     pub argv: &'a [Vec<u8>],
-    /// How many writing commands it made.
-    pub writes: usize,
     /// What it answered.
     pub reply: &'a Reply,
     /// What the server holds after it.
@@ -113,9 +111,9 @@ impl Server {
             let text = "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
             return Reply::Error(text.to_owned());
         }
-        let Ran { reply, writes } = script::run(&mut state.data, &sha, &script, keys, argv);
+        let reply = script::run(&mut state.data, &sha, &script, keys, argv);
         if let Some(watch) = &self.watch {
-            watch.executed(&Executed { name, keys, argv, writes, reply: &reply, data: &state.data });
+            watch.executed(&Executed { name, keys, argv, reply: &reply, data: &state.data });
         }
         reply
     }

@@ -1,0 +1,215 @@
+//! Blind writes of one partition that go together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::RedisServer;
+use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::support::*;
+
+/// Says when a call of `update.lua` is about to be sent, and holds it until it is let go.
+#[derive(Debug)]
+struct Door {
+    let_go: Semaphore,
+    came: mpsc::UnboundedSender<()>,
+}
+
+#[async_trait]
+impl Gate for Door {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.contains(&"update") {
+            self.came.send(()).unwrap();
+            self.let_go.acquire().await.unwrap().forget();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// A store of one partition whose first call is on its way, and stays there.
+struct Held {
+    server: RedisServer,
+    store: RedisStore,
+    door: Arc<Door>,
+    calls: Mutex<mpsc::UnboundedReceiver<()>>,
+    first: JoinHandle<Result<Mutated, HotError>>,
+}
+
+impl Held {
+    async fn new() -> Self {
+        let server = server().await;
+        let (came, calls) = mpsc::unbounded_channel();
+        let door = Arc::new(Door { let_go: Semaphore::new(0), came });
+        let gate: Arc<dyn Gate> = door.clone();
+        let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), ..options(&server.url()) }).await;
+        let first = spawned(&store, mutation(&store, &owner("first"), &[("gold", set("1"))]).await);
+        let held = Self { server, store, door, calls: Mutex::new(calls), first };
+        held.call_comes().await;
+        held
+    }
+
+    async fn call_comes(&self) {
+        let mut calls = self.calls.lock().await;
+        tokio::time::timeout(Duration::from_secs(30), calls.recv()).await.unwrap().unwrap();
+    }
+
+    /// Writes that wait for the first one.
+    async fn waiting(&self, mutations: Vec<Mutation>) -> Vec<JoinHandle<Result<Mutated, HotError>>> {
+        let tasks: Vec<_> = mutations.into_iter().map(|mutation| spawned(&self.store, mutation)).collect();
+        // This runtime has one thread: after this each of them has run as far as it can.
+        tokio::task::yield_now().await;
+        tasks
+    }
+
+    async fn set(&self, id: &str, value: &str) -> Mutation {
+        mutation(&self.store, &owner(id), &[("gold", set(value))]).await
+    }
+
+    fn let_go(&self, calls: usize) {
+        self.door.let_go.add_permits(calls);
+    }
+
+    fn calls_since(&self) -> usize {
+        let mut calls = self.calls.try_lock().unwrap();
+        std::iter::from_fn(|| calls.try_recv().ok()).count()
+    }
+}
+
+fn spawned(store: &RedisStore, mutation: Mutation) -> JoinHandle<Result<Mutated, HotError>> {
+    let store = store.clone();
+    tokio::spawn(async move { send(&store, mutation).await })
+}
+
+async fn version(task: JoinHandle<Result<Mutated, HotError>>) -> Version {
+    match task.await.unwrap().unwrap() {
+        Mutated::Applied(applied) => applied.version,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn writes_that_come_while_one_is_under_way_go_together_in_the_next_call() {
+    let held = Held::new().await;
+    let mut writes = Vec::new();
+    for number in 0..20 {
+        writes.push(held.set(&number.to_string(), "2").await);
+    }
+    let tasks = held.waiting(writes).await;
+    held.let_go(100);
+    let first = version(held.first).await;
+    let mut last = first;
+    for task in tasks {
+        let version = version(task).await;
+        assert!(version.get() >= last.get() + 2, "each has a version of its own");
+        last = version;
+    }
+    let mut calls = held.calls.into_inner();
+    assert_eq!(std::iter::from_fn(|| calls.try_recv().ok()).count(), 1);
+    for number in 0..20 {
+        let read = read(&held.store, &owner(&number.to_string())).await;
+        assert_eq!(read.header.unwrap().marks, 1);
+    }
+    assert_eq!(drain(&held.store).await, 21);
+}
+
+#[tokio::test]
+async fn writes_of_one_owner_that_go_together_happen_one_after_the_other() {
+    let held = Held::new().await;
+    let ann = owner("ann");
+    let one = held.set("ann", "1").await;
+    let repeat = one.clone();
+    let other = mutation(&held.store, &ann, &[("bag", set("full"))]).await;
+    let tasks = held.waiting(vec![one, other, repeat, held.set("ann", "2").await]).await;
+    held.let_go(100);
+    let mut versions = Vec::new();
+    for task in tasks {
+        versions.push(version(task).await);
+    }
+    assert_eq!(held.calls_since(), 1);
+    let [one, other, repeat, last] = versions.try_into().unwrap();
+    assert!(one < other && other < last);
+    assert_eq!(repeat, one, "a repeat is recognised in the call of its first copy");
+    let read = read(&held.store, &ann).await;
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.marks), (last, 2));
+    assert_eq!(value(&held.store, &ann, "gold").await.as_deref(), Some("2"));
+    assert_eq!(drain(&held.store).await, 3);
+    assert_eq!(self::read(&held.store, &ann).await.header.unwrap().marks, 0);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_one_write_does_not_touch_those_that_go_with_it() {
+    let held = Held::new().await;
+    let late = Mutation { deadline: Timestamp(1), ..held.set("late", "2").await };
+    let far = Mutation { deadline: late.deadline.plus(Duration::from_secs(1 << 40)), ..held.set("far", "2").await };
+    let moved = held.set("moved", "2").await.sent_in(Epoch(77));
+    let spoilt = held.set("spoilt", "2").await;
+    let key = "slug-data:{0}:game:eu:player:spoilt";
+    held.server.call(&["SET", key, "text"]).await.unwrap();
+    let tasks = held.waiting(vec![late, held.set("a", "2").await, far, moved, spoilt, held.set("b", "2").await]).await;
+    held.let_go(100);
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.unwrap());
+    }
+    assert_eq!(answers[0], Ok(Mutated::Refused(Refusal::Expired)));
+    assert_eq!(answers[2].as_ref().unwrap_err().kind, HotKind::Settings);
+    assert_eq!(answers[3], Ok(Mutated::Refused(Refusal::Moved { epoch: Epoch(1), generation: Epoch(1) })));
+    let error = answers[4].as_ref().unwrap_err();
+    assert_eq!((error.kind.clone(), error.outcome), (HotKind::Corrupt, Outcome::NotApplied));
+    for (at, id) in [(1, "a"), (5, "b")] {
+        assert!(matches!(answers[at], Ok(Mutated::Applied(_))), "{:?}", answers[at]);
+        assert_eq!(value(&held.store, &owner(id), "gold").await.as_deref(), Some("2"));
+    }
+    for id in ["late", "far", "moved"] {
+        assert_eq!(read(&held.store, &owner(id)).await.header, None);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_takes_no_other_with_it() {
+    let held = Held::new().await;
+    let tasks = held.waiting(vec![held.set("a", "2").await, held.set("b", "2").await, held.set("c", "2").await]).await;
+    let [gone, left, other] = tasks.try_into().unwrap();
+    // One that waits, and the one whose call the others wait for.
+    gone.abort();
+    held.first.abort();
+    held.call_comes().await;
+    // In the middle of the call that has both.
+    other.abort();
+    held.let_go(100);
+    version(left).await;
+    assert!(gone.await.unwrap_err().is_cancelled());
+    assert_eq!(read(&held.store, &owner("a")).await.header, None, "what nobody waits for any more is not sent");
+    let next = held.set("first", "3").await;
+    assert!(matches!(send(&held.store, next).await, Ok(Mutated::Applied(_))), "the turn is free again");
+}
+
+#[tokio::test]
+async fn a_call_takes_no_more_than_some_writes_and_bytes() {
+    let held = Held::new().await;
+    let large = "x".repeat(200 * 1024);
+    let mut writes = Vec::new();
+    for number in 0..4 {
+        writes.push(mutation(&held.store, &owner(&format!("large{number}")), &[("gold", set(&large))]).await);
+    }
+    for number in 0..200 {
+        writes.push(held.set(&number.to_string(), "2").await);
+    }
+    let tasks = held.waiting(writes).await;
+    held.let_go(100);
+    for task in tasks {
+        version(task).await;
+    }
+    // Two of the large ones reach the limit of bytes, so two calls have them; then 128 writes, and the other 72.
+    assert_eq!(held.calls_since(), 4);
+}
