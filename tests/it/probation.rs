@@ -118,9 +118,14 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     while let Some(counted) = writers.join_next().await {
         acknowledged.extend(counted??);
     }
+    // What the last crash might have taken is landed again, also if all of it was there. A worker that was killed between the commit of
+    // all it had and the settling leaves nothing on probation, and every mark where it was.
+    let on_probation = stack.storage.stats().await?.probation_marks;
     let worker = stack.worker();
-    // What the last crash might have taken is landed again, also if all of it was there.
-    until("what was on probation is live again", async || Ok(worker.counts().relived > 0)).await?;
+    let live = until("what was on probation is live again", async || Ok(on_probation == 0 || worker.counts().relived > 0));
+    if let Err(late) = live.await {
+        bail!("{late}: {on_probation} marks were, {:?}, {:?}", worker.counts(), stack.storage.stats().await?);
+    }
     let landed =
         until("all that was acknowledged is in the database", async || Ok(missing(&acknowledged, &stack).await?.is_empty()));
     if let Err(late) = landed.await {
