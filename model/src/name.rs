@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 /// The most bytes an app id, a region id or a logic type may have. The table's columns hold as many.
 pub const SCOPE_BYTES_MAX: usize = 64;
@@ -160,8 +160,13 @@ impl Owner {
     /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL, so the input is unambiguous.
     #[must_use]
     pub fn partition(&self, count: u32) -> Partition {
-        let text = [self.app(), "\0", self.region(), "\0", self.logic_type(), "\0", self.id()].concat();
-        let index = xxh3_64(text.as_bytes()) % u64::from(count.max(1));
+        let mut hash = Xxh3::new();
+        for part in [self.app(), self.region(), self.logic_type()] {
+            hash.update(part.as_bytes());
+            hash.update(&[0]);
+        }
+        hash.update(self.id().as_bytes());
+        let index = hash.digest() % u64::from(count.max(1));
         Partition(u32::try_from(index).unwrap_or_default())
     }
 }
