@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The most bytes an app id, a region id or a logic type may have. The table's columns hold as many.
 pub const SCOPE_BYTES_MAX: usize = 64;
@@ -45,7 +45,7 @@ pub enum NameError {
     },
 }
 
-fn check(part: &'static str, name: &str, limit: usize) -> Result<Arc<str>, NameError> {
+fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty { part, limit });
     }
@@ -53,10 +53,28 @@ fn check(part: &'static str, name: &str, limit: usize) -> Result<Arc<str>, NameE
     if name.len() > limit {
         return Err(NameError::TooLong { part, name: shown(), bytes: name.len(), limit });
     }
-    if let Some(character) = name.chars().find(|c| c.is_control()) {
-        return Err(NameError::Control { part, name: shown(), character });
+    // Almost all names are plain ASCII, which is quickly told.
+    if name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Ok(());
     }
-    Ok(Arc::from(name))
+    match name.chars().find(|c| c.is_control()) {
+        Some(character) => Err(NameError::Control { part, name: shown(), character }),
+        None => Ok(()),
+    }
+}
+
+/// Stands between the parts of a name. No part holds it, and it is before all that a part holds: so joined names are in the order of
+/// their parts, and no two are equal.
+const SEPARATOR: &str = "\0";
+
+/// How many bytes a part takes that was checked to have at most [`SCOPE_BYTES_MAX`].
+fn length(part: &str) -> u8 {
+    u8::try_from(part.len()).unwrap_or(u8::MAX)
+}
+
+/// The part of joined names between two places.
+fn part(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).unwrap_or_default()
 }
 
 /// An app and a region: the world that owners live in. Cheap to clone.
@@ -66,10 +84,11 @@ fn check(part: &'static str, name: &str, limit: usize) -> Result<Arc<str>, NameE
 /// assert_eq!(world.owner("player", "42")?.to_string(), "mygame/eu-1/player/42");
 /// # Ok::<(), storage_model::NameError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
-    app: Arc<str>,
-    region: Arc<str>,
+    /// App and region, joined.
+    text: Arc<str>,
+    app: u8,
 }
 
 impl Scope {
@@ -78,19 +97,21 @@ impl Scope {
     /// # Errors
     /// A name is empty, longer than [`SCOPE_BYTES_MAX`] bytes, or holds a control character.
     pub fn new(app: &str, region: &str) -> Result<Self, NameError> {
-        Ok(Self { app: check("app", app, SCOPE_BYTES_MAX)?, region: check("region", region, SCOPE_BYTES_MAX)? })
+        check("app", app, SCOPE_BYTES_MAX)?;
+        check("region", region, SCOPE_BYTES_MAX)?;
+        Ok(Self { text: [app, region].join(SEPARATOR).into(), app: length(app) })
     }
 
     /// The app id.
     #[must_use]
     pub fn app(&self) -> &str {
-        &self.app
+        part(&self.text, 0, self.app.into())
     }
 
     /// The region id.
     #[must_use]
     pub fn region(&self) -> &str {
-        &self.region
+        part(&self.text, usize::from(self.app) + 1, self.text.len())
     }
 
     /// An owner of this world.
@@ -98,22 +119,20 @@ impl Scope {
     /// # Errors
     /// The logic type or the id is empty, too long ([`SCOPE_BYTES_MAX`], [`ID_BYTES_MAX`] bytes), or holds a control character.
     pub fn owner(&self, logic_type: &str, id: &str) -> Result<Owner, NameError> {
-        Ok(Owner {
-            scope: self.clone(),
-            logic_type: check("logic type", logic_type, SCOPE_BYTES_MAX)?,
-            id: check("owner id", id, ID_BYTES_MAX)?,
-        })
+        Owner::new(self.app(), self.region(), logic_type, id)
     }
 }
 
 /// One entity: app, region, logic type and owner id. One hash in the hot tier, some adjacent rows in the cold tier.
 ///
 /// Owners are ordered as the table's primary key orders them: byte by byte, part by part. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    scope: Scope,
-    logic_type: Arc<str>,
-    id: Arc<str>,
+    /// All four names, joined: one allocation, compared and hashed in one go.
+    text: Arc<str>,
+    app: u8,
+    region: u8,
+    logic_type: u8,
 }
 
 impl Owner {
@@ -122,37 +141,53 @@ impl Owner {
     /// # Errors
     /// A name is empty, too long, or holds a control character.
     pub fn new(app: &str, region: &str, logic_type: &str, id: &str) -> Result<Self, NameError> {
-        Scope::new(app, region)?.owner(logic_type, id)
+        check("app", app, SCOPE_BYTES_MAX)?;
+        check("region", region, SCOPE_BYTES_MAX)?;
+        check("logic type", logic_type, SCOPE_BYTES_MAX)?;
+        check("owner id", id, ID_BYTES_MAX)?;
+        let text = [app, region, logic_type, id].join(SEPARATOR).into();
+        Ok(Self { text, app: length(app), region: length(region), logic_type: length(logic_type) })
+    }
+
+    /// Where the region, the logic type and the id begin.
+    fn starts(&self) -> [usize; 3] {
+        let region = usize::from(self.app) + 1;
+        let logic_type = region + usize::from(self.region) + 1;
+        [region, logic_type, logic_type + usize::from(self.logic_type) + 1]
     }
 
     /// The app and the region.
     #[must_use]
-    pub fn scope(&self) -> &Scope {
-        &self.scope
+    pub fn scope(&self) -> Scope {
+        let [_, logic_type, _] = self.starts();
+        Scope { text: part(&self.text, 0, logic_type - 1).into(), app: self.app }
     }
 
     /// The app id.
     #[must_use]
     pub fn app(&self) -> &str {
-        &self.scope.app
+        part(&self.text, 0, self.app.into())
     }
 
     /// The region id.
     #[must_use]
     pub fn region(&self) -> &str {
-        &self.scope.region
+        let [region, logic_type, _] = self.starts();
+        part(&self.text, region, logic_type - 1)
     }
 
     /// The kind of entity, such as "player".
     #[must_use]
     pub fn logic_type(&self) -> &str {
-        &self.logic_type
+        let [_, logic_type, id] = self.starts();
+        part(&self.text, logic_type, id - 1)
     }
 
     /// The entity's own id.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        let [_, _, id] = self.starts();
+        part(&self.text, id, self.text.len())
     }
 
     /// The partition of this owner among `count`: `xxh3_64(app \0 region \0 logic type \0 id) % count`.
@@ -160,20 +195,26 @@ impl Owner {
     /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL, so the input is unambiguous.
     #[must_use]
     pub fn partition(&self, count: u32) -> Partition {
-        let mut hash = Xxh3::new();
-        for part in [self.app(), self.region(), self.logic_type()] {
-            hash.update(part.as_bytes());
-            hash.update(&[0]);
-        }
-        hash.update(self.id().as_bytes());
-        let index = hash.digest() % u64::from(count.max(1));
+        let index = xxh3_64(self.text.as_bytes()) % u64::from(count.max(1));
         Partition(u32::try_from(index).unwrap_or_default())
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.app(), self.region(), self.logic_type, self.id)
+        write!(f, "{}/{}/{}/{}", self.app(), self.region(), self.logic_type(), self.id())
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("app", &self.app()).field("region", &self.region()).finish()
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({self})")
     }
 }
 
@@ -187,7 +228,8 @@ impl Field {
     /// # Errors
     /// The name is empty, longer than [`ID_BYTES_MAX`] bytes, or holds a control character.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        check("field", name, ID_BYTES_MAX).map(Self)
+        check("field", name, ID_BYTES_MAX)?;
+        Ok(Self(Arc::from(name)))
     }
 
     /// The name.
@@ -237,6 +279,26 @@ mod tests {
         let spread: std::collections::BTreeSet<_> =
             (0..2_000).map(|i| Owner::new("a", "b", "c", &i.to_string()).unwrap().partition(64)).collect();
         assert_eq!(spread.len(), 64);
+    }
+
+    #[test]
+    fn owners_are_in_the_order_of_their_parts_and_give_each_back() {
+        let names = ["a", "a b", "ab", "b", "é", "~"];
+        let mut owners = Vec::new();
+        for (at, logic_type) in names.into_iter().enumerate() {
+            let pairs = names
+                .into_iter()
+                .map(|id| (Owner::new("a", names[at], logic_type, id).unwrap(), ["a", names[at], logic_type, id]));
+            owners.extend(pairs);
+        }
+        for (owner, parts) in &owners {
+            assert_eq!([owner.app(), owner.region(), owner.logic_type(), owner.id()], *parts);
+            assert_eq!(owner.scope(), Scope::new(parts[0], parts[1]).unwrap());
+            assert_eq!(owner.scope().owner(parts[2], parts[3]).unwrap(), *owner);
+            for (other, others) in &owners {
+                assert_eq!(owner.cmp(other), parts.cmp(others), "{owner:?} and {other:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Pages of owners in key order.
 
+use std::cmp::Ordering;
+
 use storage_model::{Owner, Scope};
 
 use crate::Statement;
@@ -25,10 +27,10 @@ impl<'a> Page<'a> {
         after: Option<&'a Owner>,
         limit: usize,
     ) -> Option<Self> {
-        let start = match after {
-            // An owner of an earlier world is before all of this one, an owner of a later one after all.
-            Some(owner) if owner.scope() > scope => return None,
-            Some(owner) if owner.scope() == scope => (owner.logic_type(), owner.id()),
+        // An owner of an earlier world is before all of this one, an owner of a later one after all.
+        let start = match after.map(|owner| (owner.scope().cmp(scope), owner)) {
+            Some((Ordering::Greater, _)) => return None,
+            Some((Ordering::Equal, owner)) => (owner.logic_type(), owner.id()),
             _ => ("", ""),
         };
         let (statement, names) = match logic_type {

@@ -32,7 +32,7 @@ pub struct OwnerPages {
 impl OwnerPages {
     pub(crate) async fn open(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
         let wanted = |owner: &Owner| {
-            only.as_ref().is_none_or(|(scope, logic_type)| owner.scope() == scope && owner.logic_type() == logic_type)
+            only.as_ref().is_none_or(|(scope, logic_type)| owner.scope() == *scope && owner.logic_type() == logic_type)
         };
         let mut marked = BTreeSet::new();
         let hot = core.tiers.hot();
