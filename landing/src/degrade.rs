@@ -15,16 +15,19 @@ pub type Refused = (Row, RowFault);
 ///
 /// # Errors
 /// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is harmless.
-pub async fn land(cold: &dyn ColdStore, fences: &[Fence], rows: &[Row]) -> Result<Vec<Refused>, LandError> {
-    let mut sorted = rows.to_vec();
-    sorted.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
-    let mut fences = fences.to_vec();
+pub async fn land(cold: &dyn ColdStore, mut fences: Vec<Fence>, mut rows: Vec<Row>) -> Result<Vec<Refused>, LandError> {
+    rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     let mut refused = Vec::new();
-    let mut parts = vec![sorted];
-    while let Some(part) = parts.pop() {
-        match land_part(cold, &mut fences, part.clone()).await {
-            Ok(()) => {}
-            Err(LandError::Refused(fault)) => match halves(part) {
+    let mut parts = vec![rows];
+    while let Some(rows) = parts.pop() {
+        let batch = Batch { fences, rows };
+        let landed = cold.land(&batch).await;
+        let Batch { fences: before, rows } = batch;
+        fences = before;
+        match landed {
+            // The fences then expect what was committed.
+            Ok(()) => fences.iter_mut().for_each(|fence| fence.landed = fence.landed.max(fence.reaches)),
+            Err(LandError::Refused(fault)) => match halves(rows) {
                 Halves::Two(left, right) => parts.extend([right, left]),
                 Halves::One(row) => refused.push((row, fault)),
                 Halves::None => {}
@@ -33,15 +36,6 @@ pub async fn land(cold: &dyn ColdStore, fences: &[Fence], rows: &[Row]) -> Resul
         }
     }
     Ok(refused)
-}
-
-/// Lands one part under the fences of its partitions, which then expect what it committed.
-async fn land_part(cold: &dyn ColdStore, fences: &mut [Fence], rows: Vec<Row>) -> Result<(), LandError> {
-    cold.land(&Batch { fences: fences.to_vec(), rows }).await?;
-    for fence in fences {
-        fence.landed = fence.landed.max(fence.reaches);
-    }
-    Ok(())
 }
 
 enum Halves {

@@ -47,6 +47,7 @@ pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
             cell: Cell::Removed(Bytes::new()),
             version: part.entries.iter().map(|entry| entry.version).max().unwrap_or_default(),
         }));
+        rows.rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     }
     rows
 }

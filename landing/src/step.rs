@@ -1,13 +1,13 @@
 //! One step of landing: some marks, one transaction.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, Lock, Park, Settle};
-use storage_model::{Field, Owner, Partition, Row, Version};
+use storage_model::{Partition, Row, Version};
 use storage_sql::{Fence, LandError};
 
-use crate::batch::{self, Faults, Part, Rows, Verdict};
+use crate::batch::{self, Faults, Part, Proofs, Rows, Verdict};
 use crate::degrade;
 use crate::metrics::Metrics;
 use crate::{LandingOptions, TierError, Tiers, is_suspect};
@@ -61,10 +61,10 @@ pub(crate) async fn land(
         #[cfg(feature = "sabotage")]
         crate::sabotage::early(tiers, lock, parts).await;
         match commit(tiers, &ready).await {
-            Ok((landed, faults)) => {
+            Ok((proofs, faults)) => {
                 let size = Size::of(&ready);
                 metrics.landed(size.rows.saturating_sub(faults.len()));
-                finish(tiers, lock, options, metrics, ready, &landed, &faults).await?;
+                finish(tiers, lock, options, metrics, ready, &proofs, &faults).await?;
                 return Ok(size);
             }
             Err(LandError::Fenced(partitions)) => {
@@ -118,25 +118,23 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
     Err(TierError::Contended { what: format!("collect partition {}", part.partition), tries: TRIES_MAX })
 }
 
-type LandedRows = HashMap<(Owner, Field), Version>;
-
 /// Commits all rows, and looks up the rows of marked fields that the hot tier lacks (R6).
-async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(LandedRows, Faults), LandError> {
+async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(Proofs, Faults), LandError> {
     let rows: Vec<Row> = ready.iter().flat_map(|one| one.rows.rows.iter().cloned()).collect();
-    let mut landed: LandedRows = rows.iter().map(|row| ((row.owner.clone(), row.field.clone()), row.version)).collect();
     let mut faults = Faults::new();
     if !rows.is_empty() {
         let fences: Vec<Fence> = ready.iter().filter(|one| !one.rows.rows.is_empty()).map(fence).collect();
-        for (row, fault) in degrade::land(tiers.cold().as_ref(), &fences, &rows).await? {
+        for (row, fault) in degrade::land(tiers.cold().as_ref(), fences, rows).await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
     }
     let missing: Vec<_> = ready.iter().flat_map(|one| one.rows.missing.iter().cloned()).collect();
-    if !missing.is_empty() {
-        let versions = tiers.cold().versions(&missing).await?;
-        landed.extend(missing.into_iter().zip(versions).filter_map(|(key, version)| Some((key, version?))));
+    if missing.is_empty() {
+        return Ok((Proofs::new(), faults));
     }
-    Ok((landed, faults))
+    let versions = tiers.cold().versions(&missing).await?;
+    let proofs = missing.into_iter().zip(versions).filter_map(|(key, version)| Some((key, version?))).collect();
+    Ok((proofs, faults))
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
@@ -152,13 +150,13 @@ async fn finish(
     options: &LandingOptions,
     metrics: &Metrics,
     ready: Vec<Ready<'_>>,
-    landed: &LandedRows,
+    proofs: &Proofs,
     faults: &Faults,
 ) -> Result<(), TierError> {
     // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
-        let verdict = batch::judge(ready.part, landed, faults);
+        let verdict = batch::judge(ready.part, &ready.rows, proofs, faults);
         let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
         finish_part(tiers, lock, options, metrics, ready, reached, verdict).await
     };

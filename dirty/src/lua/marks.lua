@@ -33,6 +33,7 @@ local function counts(at)
   end
   -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
   function self.write(ttl)
+    local lasting = digits(ttl)
     for owner, marks in pairs(self.by) do
       local h, key = self.headers[owner], KEYS[at + owner - 1]
       if marks > 0 then
@@ -41,7 +42,7 @@ local function counts(at)
         call('UNLINK', key)
       else
         call('HSET', key, ':n', '0')
-        call('PEXPIRE', key, digits(ttl))
+        call('PEXPIRE', key, lasting)
       end
     end
   end

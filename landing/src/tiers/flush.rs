@@ -53,7 +53,7 @@ impl Tiers {
             }
             let Collected { epoch, landed, database, .. } = collected;
             let fence = Fence { partition, epoch, landed, reaches: version, database };
-            let outcome = match degrade::land(self.cold.as_ref(), &[fence], &rows).await {
+            let outcome = match degrade::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
                 Ok(outcome) => outcome,
                 Err(LandError::Fenced(_)) => {
                     self.prepare(&[partition]).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::memory::{landing, park, read};
 use storage_dirty::{Collected, Map, Park, Settle};
-use storage_landing::batch::{self, Faults};
+use storage_landing::batch::{self, Faults, Proofs, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
 
@@ -16,9 +16,9 @@ use crate::world::World;
 impl Working<'_, '_> {
     pub(super) fn settle(&mut self, landed: &Landed) {
         let Landed { batch: Batch { part, collected, .. }, versions, refused, reached } = landed;
-        let versions = versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
+        let proofs: Proofs = versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
         let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
-        let verdict = batch::judge(part, &versions, &faults);
+        let verdict = batch::judge(part, &Rows::default(), &proofs, &faults);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };

@@ -36,7 +36,7 @@ impl Stage {
         // Few partitions, and small batches, so that a snapshot takes several; locks that soon run out.
         let text = format!(
             "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
-             [landing]\nbatch_rows = 25\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
+             [landing]\nbatch_rows = 10\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
             redis.url(),
             database.url()
         );

@@ -4,14 +4,13 @@
 //! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs it with what was read, and `judge`
 //! settles all of it.
 
-use std::collections::HashMap;
 use std::hint::black_box;
 
 use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead};
-use storage_landing::batch::{self, Faults, Part};
+use storage_landing::batch::{self, Faults, Part, Proofs};
 use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition};
 
 use crate::shape::{self, ROWS};
@@ -21,11 +20,10 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let part = part(count)?;
         let wanted = part.wanted();
         let collected = collected(&wanted)?;
-        let rows = batch::rows(&wanted, &collected).rows;
-        let landed: HashMap<_, _> = rows.iter().map(|row| ((row.owner.clone(), row.field.clone()), row.version)).collect();
-        let none = Faults::new();
-        ensure!(rows.len() == ROWS && landed.len() == ROWS, "the batch has {} rows", rows.len());
-        ensure!(batch::judge(&part, &landed, &none).settle.len() == part.entries.len(), "not all is settled");
+        let rows = batch::rows(&wanted, &collected);
+        let (proofs, faults) = (Proofs::new(), Faults::new());
+        ensure!(rows.rows.len() == ROWS, "the batch has {} rows", rows.rows.len());
+        ensure!(batch::judge(&part, &rows, &proofs, &faults).settle.len() == part.entries.len(), "not all is settled");
 
         let mut group = criterion.benchmark_group("landing");
         group.throughput(Throughput::Elements(u64::try_from(ROWS)?));
@@ -35,7 +33,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
         group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
-        group.bench_function(id("judge"), |b| b.iter(|| batch::judge(black_box(&part), black_box(&landed), &none)));
+        group.bench_function(id("judge"), |b| b.iter(|| batch::judge(black_box(&part), black_box(&rows), &proofs, &faults)));
         group.finish();
     }
     Ok(())
