@@ -47,7 +47,7 @@ impl Barrier {
 /// The writes to one node that wait for one kind of thing.
 #[derive(Default)]
 pub(super) struct Waiting {
-    pub(super) lane: Lane,
+    pub(super) lane: Arc<Lane>,
     /// Written by callers, emptied by the group that goes next.
     queue: Mutex<Vec<Request>>,
     /// Held by the group under way.

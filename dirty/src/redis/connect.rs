@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use deadpool_redis::{Manager, Pool, Runtime};
@@ -27,12 +27,14 @@ const WAITING: usize = 2;
 
 /// One server.
 pub(crate) struct Node {
+    /// Itself, for tasks that outlive a call.
+    pub(super) me: Weak<Node>,
     pub(crate) info: ConnectionInfo,
     pub(crate) name: String,
     pub(super) common: Arc<Common>,
     pub(super) pool: Pool,
     /// What all calls share.
-    lanes: Vec<Lane>,
+    lanes: Vec<Arc<Lane>>,
     turn: AtomicUsize,
     /// Of writes that wait for replicas, and of those that wait for the disk.
     replicated: Waiting,
@@ -55,12 +57,13 @@ impl Node {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| Failure::Settings(error.to_string()))?;
-        Ok(Arc::new(Self {
+        Ok(Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             name: address::label(&info),
             info,
             common: common.clone(),
             pool,
-            lanes: (0..common.connections).map(|_| Lane::default()).collect(),
+            lanes: (0..common.connections).map(|_| Arc::default()).collect(),
             turn: AtomicUsize::new(0),
             replicated: Waiting::default(),
             fsynced: Waiting::default(),

@@ -9,14 +9,15 @@ use tokio::time::Instant;
 
 use super::common::locked;
 use super::error::Failure;
+use super::flight::Flight;
 
 /// A place for one connection.
 #[derive(Default)]
 pub(super) struct Lane {
     /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
     line: Mutex<Option<Line>>,
-    /// Held while a connection is opened, so that one is opened for all who wait; holds the last failure and its moment.
-    pub(super) opening: tokio::sync::Mutex<Option<(Instant, Failure)>>,
+    /// The opening under way, or the question whether the connection still leads to the same server.
+    pub(super) opening: Flight<Result<Ready, Failure>>,
 }
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.

@@ -12,6 +12,7 @@
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
 //! | `turns` | blind writes that go together |
+//! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
 //! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
@@ -24,6 +25,7 @@ mod common;
 mod connect;
 mod error;
 mod fill;
+mod flight;
 #[cfg(test)]
 mod fuzz;
 mod guard;

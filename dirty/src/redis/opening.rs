@@ -1,5 +1,6 @@
 //! The connections of a node: opened when a call needs one, and asked again who is behind them before they are used later.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,23 +25,20 @@ use super::transport::Dial;
 const BELIEVED: Duration = Duration::from_millis(250);
 
 impl Node {
-    /// The connection of a lane, opened or asked about if need be.
-    pub(super) async fn ready_in(&self, lane: &Lane) -> Result<Ready, Failure> {
+    /// The connection of a lane, opened or asked about if need be. Whoever comes while that is under way shares its failure: else a
+    /// thousand callers would try one after the other.
+    pub(super) async fn ready_in(&self, lane: &Arc<Lane>) -> Result<Ready, Failure> {
         if let Some(ready) = lane.ready().filter(is_believed) {
             return Ok(ready);
         }
-        let began = Instant::now();
-        let mut last = lane.opening.lock().await;
-        if let Some(ready) = lane.ready().filter(is_believed) {
-            return Ok(ready);
-        }
-        // Whoever waited for an attempt that failed shares its failure: else a thousand callers would try one after the other.
-        if let Some((_, failure)) = last.as_ref().filter(|(at, _)| *at >= began) {
-            return Err(failure.clone());
-        }
-        let ready = timeout(self.common.patience(), self.known_or_opened(lane)).await;
-        let ready = ready.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", self.name))));
-        ready.inspect_err(|failure| *last = Some((Instant::now(), failure.clone())))
+        let ended = || Failure::NoConnection(format!("{}: the opening of a connection ended", self.name));
+        let node = self.me.upgrade().ok_or_else(ended)?;
+        let opened = Arc::clone(lane);
+        let open = || async move {
+            let ready = timeout(node.common.patience(), node.known_or_opened(&opened)).await;
+            ready.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", node.name))))
+        };
+        lane.opening.join(open).await.unwrap_or_else(|| Err(ended()))
     }
 
     async fn known_or_opened(&self, lane: &Lane) -> Result<Ready, Failure> {

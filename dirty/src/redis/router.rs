@@ -19,6 +19,7 @@ use super::cluster;
 use super::common::Common;
 use super::connect::Node;
 use super::error::Failure;
+use super::flight::Flight;
 use super::sentinel::Sentinels;
 use super::topology::Topology;
 use super::transport::{Answer, Command};
@@ -39,11 +40,11 @@ enum Source {
 /// Where commands go.
 pub(crate) struct Router {
     pub(crate) common: Arc<Common>,
-    source: Source,
+    source: Arc<Source>,
     /// Read by every call, replaced whole by `refresh`.
-    topology: RwLock<Arc<Topology>>,
-    /// Held while the table is read anew, so that it is read once for all who wait.
-    refreshing: tokio::sync::Mutex<()>,
+    topology: Arc<RwLock<Arc<Topology>>>,
+    /// The reading of the table under way.
+    refreshing: Flight<Result<(), Failure>>,
 }
 
 /// A node, and the commands of a round that go there, with their places in the call.
@@ -69,8 +70,8 @@ impl Router {
                 (Source::Sentinel(Box::new(Sentinels::new(sentinels, master, server))), Topology::default())
             }
         };
-        let topology = RwLock::new(Arc::new(topology));
-        let router = Self { common, source, topology, refreshing: tokio::sync::Mutex::new(()) };
+        let topology = Arc::new(RwLock::new(Arc::new(topology)));
+        let router = Self { common, source: Arc::new(source), topology, refreshing: Flight::default() };
         router.refresh(0).await?;
         Ok(router)
     }
@@ -182,7 +183,7 @@ impl Router {
 
     /// Whether another node may take over.
     fn moves(&self) -> bool {
-        !matches!(self.source, Source::Server)
+        !matches!(*self.source, Source::Server)
     }
 
     /// The node that an ASK names: "slot host:port".
@@ -194,18 +195,22 @@ impl Router {
 
     /// Finds the nodes anew, unless somebody did since `generation`.
     async fn refresh(&self, generation: u64) -> Result<(), Failure> {
-        let _turn = self.refreshing.lock().await;
-        let known = self.topology();
-        if known.generation > generation {
-            return Ok(());
-        }
-        let found = match &self.source {
-            Source::Server => return Ok(()),
-            Source::Cluster(seeds) => cluster::look(seeds, &known, &self.common).await?,
-            Source::Sentinel(sentinels) => sentinels.look(&known, &self.common).await?,
+        let (source, common, topology) = (self.source.clone(), self.common.clone(), self.topology.clone());
+        let look = || async move {
+            let known = current(&topology);
+            if known.generation > generation {
+                return Ok(());
+            }
+            let found = match &*source {
+                Source::Server => return Ok(()),
+                Source::Cluster(seeds) => cluster::look(seeds, &known, &common).await?,
+                Source::Sentinel(sentinels) => sentinels.look(&known, &common).await?,
+            };
+            *topology.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
+            Ok(())
         };
-        *self.topology.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
-        Ok(())
+        let ended = || Err(Failure::NoConnection("the search for the nodes ended".to_owned()));
+        self.refreshing.join(look).await.unwrap_or_else(ended)
     }
 
     /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by itself when it no longer is; a
@@ -214,15 +219,19 @@ impl Router {
     /// # Errors
     /// They do not answer, or know no master; the one that was found before is used further on.
     pub(crate) async fn ask_again(&self) -> Result<(), Failure> {
-        match &self.source {
+        match &*self.source {
             Source::Sentinel(_) => self.refresh(self.topology().generation).await,
             Source::Server | Source::Cluster(_) => Ok(()),
         }
     }
 
     fn topology(&self) -> Arc<Topology> {
-        self.topology.read().unwrap_or_else(PoisonError::into_inner).clone()
+        current(&self.topology)
     }
+}
+
+fn current(topology: &RwLock<Arc<Topology>>) -> Arc<Topology> {
+    topology.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 impl fmt::Debug for Router {

@@ -1,15 +1,16 @@
 //! Blind writes take turns by partition: while one call of a partition is under way, what comes meanwhile waits and goes together in
-//! the next. Nobody waits for company: a write that finds nothing under way goes at once, alone.
+//! the next. Nobody waits for company: a write that finds nothing under way goes at once, alone, sent by its caller. Whoever waits is
+//! carried by a task, so nobody depends on how a caller's future is polled.
 //!
 //! What the writes of a call share (the time, the record, the ids, the marks) costs the server one command for all of them, so that the
 //! cost of a write falls as the load rises.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use storage_model::{Change, Mutation, Partition};
-use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 use super::RedisStore;
 use super::common::locked;
@@ -21,14 +22,27 @@ use super::transport::Answer;
 const WRITES_MAX: usize = 128;
 const BYTES_MAX: usize = 256 * 1024;
 
+/// The share of the response timeout after which those who wait go without the call before them. It takes so long only if its caller's
+/// future is not polled, as beside the branch of a `select!` that runs; and that branch may be what waits.
+const PATIENCE: u32 = 10;
+
 /// Whose turn it is, by partition.
 #[derive(Debug)]
-pub(super) struct Turns(Vec<Mutex<Turn>>);
+pub(super) struct Turns(Vec<Turn>);
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// Whether there is a [`Batch`]. Taken by the caller who makes it, given back when the last one ends.
+    state: Mutex<State>,
+    /// The call that the carrier waits for has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether a caller's [`Batch`] is under way.
     taken: bool,
+    /// Whether there is a [`Carrier`], who sends whatever waits.
+    carried: bool,
     waiting: VecDeque<Waiting>,
 }
 
@@ -39,34 +53,41 @@ struct Waiting {
     answer: oneshot::Sender<Answer>,
 }
 
-/// Writes of one partition that go in one call, and the turn for it. Dropped, it passes the turn on.
+/// Writes of one partition that go in one call.
 #[derive(Debug)]
 pub(super) struct Batch {
-    store: RedisStore,
     partition: Partition,
     members: Vec<Waiting>,
+    /// Given back when the batch is dropped. None in a carrier's batch.
+    _turn: Option<Taken>,
+}
+
+/// A turn that a caller has taken.
+#[derive(Debug)]
+struct Taken {
+    turns: Arc<Turns>,
+    partition: Partition,
+}
+
+/// Sends what waits in a partition, call by call, until nothing does.
+struct Carrier {
+    store: RedisStore,
+    partition: Partition,
+    /// Nothing waited any more, and the next one who waits has a carrier of its own.
+    ended: bool,
 }
 
 impl Turns {
     pub(super) fn new(partitions: u32) -> Self {
-        Self((0..partitions).map(|_| Mutex::default()).collect())
+        Self((0..partitions).map(|_| Turn::default()).collect())
     }
 
-    fn of(&self, partition: Partition) -> Option<&Mutex<Turn>> {
+    fn of(&self, partition: Partition) -> Option<&Turn> {
         self.0.get(usize::try_from(partition.0).ok()?)
-    }
-
-    /// What goes next in this partition, whose turn has ended.
-    fn next(&self, partition: Partition) -> Vec<Waiting> {
-        let Some(turn) = self.of(partition) else { return Vec::new() };
-        let mut turn = locked(turn);
-        let next = turn.group();
-        turn.taken = !next.is_empty();
-        next
     }
 }
 
-impl Turn {
+impl State {
     fn group(&mut self) -> Vec<Waiting> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
@@ -87,27 +108,34 @@ fn size(mutation: &Mutation) -> usize {
 
 impl RedisStore {
     /// Has blind writes of one partition sent: those that find its turn free by the caller, who gets them as a batch, the others by
-    /// whoever has the turn. Each is answered on its own, or by nobody if the runtime ends.
+    /// a carrier. Each is answered on its own, or by nobody if the runtime ends.
     pub(super) fn take_turn(
         &self,
         partition: Partition,
         mutations: impl IntoIterator<Item = Mutation>,
     ) -> (Vec<oneshot::Receiver<Answer>>, Option<Batch>) {
         let Some(turn) = self.turns.of(partition) else { return (Vec::new(), None) };
-        let mut turn = locked(turn);
+        let mut state = locked(&turn.state);
         let mut answers = Vec::new();
         for mutation in mutations {
             let (answer, answered) = oneshot::channel();
-            turn.waiting.push_back(Waiting { mutation, answer });
+            state.waiting.push_back(Waiting { mutation, answer });
             answers.push(answered);
         }
-        if turn.taken {
-            return (answers, None);
+        let mut batch = None;
+        if !state.taken && !state.carried {
+            state.taken = true;
+            let turn = Taken { turns: Arc::clone(&self.turns), partition };
+            batch = Some(Batch { partition, members: state.group(), _turn: Some(turn) });
         }
-        let members = turn.group();
-        turn.taken = !members.is_empty();
-        drop(turn);
-        let batch = (!members.is_empty()).then(|| Batch { store: self.clone(), partition, members });
+        let alone = !state.waiting.is_empty() && !state.carried;
+        state.carried |= alone;
+        // ORDER: before the task, which a runtime that ends drops at once.
+        drop(state);
+        if alone {
+            let carrier = Carrier { store: self.clone(), partition, ended: false };
+            tokio::spawn(carrier.carry());
+        }
         (answers, batch)
     }
 
@@ -122,7 +150,7 @@ impl RedisStore {
         };
         for (batch, answer) in batches.iter_mut().zip(answers) {
             let answers = match answer {
-                Err(failure) if failure.is_of_stored_data() && batch.members.len() > 1 => batch.each_alone().await,
+                Err(failure) if failure.is_of_stored_data() && batch.members.len() > 1 => self.each_alone(batch).await,
                 answer => shared(answer, batch.members.len()),
             };
             for (member, answer) in batch.members.drain(..).zip(answers) {
@@ -131,18 +159,18 @@ impl RedisStore {
             }
         }
     }
+
+    /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
+    async fn each_alone(&self, batch: &Batch) -> Vec<Answer> {
+        let commands = batch.mutations().map(|mutation| script::update(&self.space, batch.partition, [mutation])).collect();
+        let answers = self.send_verified(commands, &vec![batch.partition; batch.members.len()]).await;
+        answers.into_iter().flat_map(|answer| shared(answer, 1)).collect()
+    }
 }
 
 impl Batch {
     fn mutations(&self) -> impl Iterator<Item = &Mutation> {
         self.members.iter().map(|member| &member.mutation)
-    }
-
-    /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
-    async fn each_alone(&self) -> Vec<Answer> {
-        let commands = self.mutations().map(|mutation| script::update(&self.store.space, self.partition, [mutation])).collect();
-        let answers = self.store.send_verified(commands, &vec![self.partition; self.members.len()]).await;
-        answers.into_iter().flat_map(|answer| shared(answer, 1)).collect()
     }
 }
 
@@ -155,16 +183,48 @@ fn shared(answer: Answer, count: usize) -> Vec<Answer> {
     }
 }
 
-impl Drop for Batch {
-    fn drop(&mut self) {
-        let members = self.store.turns.next(self.partition);
-        if members.is_empty() {
-            return;
+impl Carrier {
+    async fn carry(mut self) {
+        let turns = Arc::clone(&self.store.turns);
+        let Some(turn) = turns.of(self.partition) else { return };
+        let patience = self.store.router.common.response_timeout / PATIENCE;
+        let taken = locked(&turn.state).taken;
+        if taken {
+            let _ = timeout(patience, turn.ended.notified()).await;
         }
-        let next = Self { store: self.store.clone(), partition: self.partition, members };
-        // In a task of its own, so that a caller who goes away takes nobody with it. Without a runtime nobody waits any more.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { next.store.clone().send_batches(vec![next]).await });
+        while let Some(members) = self.next(turn) {
+            self.store.send_batches(vec![Batch { partition: self.partition, members, _turn: None }]).await;
+        }
+    }
+
+    /// What goes next; none if nothing waits.
+    fn next(&mut self, turn: &Turn) -> Option<Vec<Waiting>> {
+        let mut state = locked(&turn.state);
+        let members = state.group();
+        self.ended = members.is_empty();
+        state.carried = !self.ended;
+        state.carried.then_some(members)
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        // It panicked, or its runtime ends: those who wait are told so by their channels.
+        if let Some(turn) = self.store.turns.of(self.partition).filter(|_| !self.ended) {
+            let mut state = locked(&turn.state);
+            state.carried = false;
+            state.waiting.clear();
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Some(turn) = self.turns.of(self.partition) else { return };
+        let mut state = locked(&turn.state);
+        state.taken = false;
+        if state.carried {
+            turn.ended.notify_one();
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::*;
 use storage_model::*;
@@ -50,7 +51,9 @@ impl Held {
         let (came, calls) = mpsc::unbounded_channel();
         let door = Arc::new(Door { let_go: Semaphore::new(0), came });
         let gate: Arc<dyn Gate> = door.clone();
-        let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), ..options(&server.url()) }).await;
+        // So long that nobody loses patience with the first call.
+        let response_timeout = Duration::from_secs(600);
+        let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), response_timeout, ..options(&server.url()) }).await;
         let first = spawned(&store, mutation(&store, &owner("first"), &[("gold", set("1"))]).await);
         let held = Self { server, store, door, calls: Mutex::new(calls), first };
         held.call_comes().await;
@@ -212,4 +215,29 @@ async fn a_call_takes_no_more_than_some_writes_and_bytes() {
     }
     // Two of the large ones reach the limit of bytes, so two calls have them; then 128 writes, and the other 72.
     assert_eq!(held.calls_since(), 4);
+}
+
+/// As beside the branch of a `select!` that runs, which may need the same.
+#[tokio::test]
+async fn a_caller_whose_future_is_not_polled_holds_up_nobody() {
+    const PATIENT: Duration = Duration::from_secs(30);
+    const LANES: usize = 64;
+    let server = server().await;
+    // More connections than have been used so far, so that calls open some.
+    let store = prepared(RedisOptions { partitions: 1, connections: LANES, ..options(&server.url()) }).await;
+    let [first, second] = ["first", "second"].map(owner);
+    let one = mutation(&store, &first, &[("gold", set("1"))]).await;
+    let two = mutation(&store, &second, &[("gold", set("2"))]).await;
+
+    let mut opening = Box::pin(read(&store, &first));
+    assert!(opening.as_mut().now_or_never().is_none());
+    for _ in 0..LANES {
+        tokio::time::timeout(PATIENT, read(&store, &second)).await.expect("what needs the same connection is held up");
+    }
+    let mut writing = Box::pin(send(&store, one));
+    assert!(writing.as_mut().now_or_never().is_none());
+    let answer = tokio::time::timeout(PATIENT, send(&store, two)).await.expect("what needs the same turn is held up");
+    assert!(matches!(answer, Ok(Mutated::Applied(_))), "{answer:?}");
+    assert!(matches!(writing.await, Ok(Mutated::Applied(_))));
+    opening.await;
 }
