@@ -11,7 +11,7 @@ pub struct LandingOptions {
     pub name: String,
     /// How long a worker without work waits before it looks again. Default: 500 ms.
     pub interval: Duration,
-    /// About how many marks one transaction lands. Default: 1,000, the knee of the curve on MariaDB.
+    /// About how many marks one transaction lands, half more at the most. Default: 1,000, the knee of the curve on MariaDB.
     pub batch_rows: usize,
     /// About how many bytes of values one transaction lands. Default: 1 MiB.
     pub batch_bytes: usize,
