@@ -54,7 +54,7 @@ impl Default for LandingSettings {
             lock_ttl: Duration::from_secs(10),
             worker_ttl: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
-            backoff_max: Duration::from_secs(10),
+            backoff_max: Duration::from_secs(2),
             error_retry_min: Duration::from_secs(10),
             error_retry_max: Duration::from_hours(1),
             probation: Duration::ZERO,

@@ -44,7 +44,7 @@ fn foreign() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(inputs(500))]
+    #![proptest_config(inputs(20_000))]
 
     /// Whatever comes back from its key is alone in having it.
     #[test]

@@ -42,7 +42,7 @@ impl Default for LandingOptions {
             lock_ttl: Duration::from_secs(10),
             worker_ttl: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
-            backoff_max: Duration::from_secs(10),
+            backoff_max: Duration::from_secs(2),
             retry_min: Duration::from_secs(10),
             retry_max: Duration::from_secs(3_600),
         }

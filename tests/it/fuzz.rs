@@ -116,7 +116,7 @@ fn empty() -> Player {
 }
 
 proptest! {
-    #![proptest_config(inputs(500))]
+    #![proptest_config(inputs(2_000))]
 
     #[test]
     fn any_file_is_settings_or_a_clear_error(text in file()) {

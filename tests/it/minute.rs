@@ -8,14 +8,17 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use storage_landing::Backlog;
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
+use storage_tests::footprint::{Footprint, Footprints};
 use storage_tests::game::Oracle;
-use storage_tests::{Stack, World, rows};
+use storage_tests::{Stack, World, rows, until};
 use tokio::process::{Child, Command};
 
 const TIME: &str = "60s";
 /// Of each of the two game servers.
-const WRITES_EACH: &str = "51000";
-const ACKNOWLEDGED_MIN: u64 = 100_000;
+const WRITES_EACH: &str = "68000";
+const ACKNOWLEDGED_MIN: u64 = 135_000;
+/// How often memory and sockets are looked at.
+const LOOK: Duration = Duration::from_millis(250);
 
 fn worker(config: &Path, name: &str) -> Result<Child> {
     Ok(Command::new(env!("CARGO_BIN_EXE_worker"))
@@ -69,6 +72,26 @@ async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Resu
     anyhow::bail!("no snapshot was ever seen half settled")
 }
 
+/// Connections to Redis and to the database.
+async fn connections(redis: &RedisServer, mariadb: &MariaDbServer) -> Result<[u64; 2]> {
+    let clients = redis.call(&["INFO", "clients"]).await?;
+    let clients = clients.text()?.lines().find_map(|line| line.strip_prefix("connected_clients:")).context("no clients")?.trim();
+    let threads = mariadb.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user <> 'system user'").await?;
+    Ok([clients.parse()?, threads.trim().parse()?])
+}
+
+/// Looks at the memory and sockets of game servers while they play, and of a worker.
+async fn watch(games: Vec<(String, Option<u32>)>, worker: Option<u32>) -> Footprints {
+    let mut footprints = Footprints::default();
+    let is_alive = |pid: &Option<u32>| pid.is_some_and(|pid| Footprint::of(pid).is_ok());
+    while games.iter().any(|(_, pid)| is_alive(pid)) {
+        games.iter().for_each(|(name, pid)| footprints.look(name, *pid));
+        footprints.look("worker", worker);
+        tokio::time::sleep(LOOK).await;
+    }
+    footprints
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_nothing() -> Result<()> {
     let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
@@ -80,12 +103,17 @@ async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_
     std::fs::write(&config, format!("{}\nbatch_rows = 50\n", world.text))?;
     let stack = Stack::with(world).await?;
 
+    stack.backlog().await?;
+    let base = connections(&redis, &mariadb).await?;
     let mut doomed = worker(&config, "doomed")?;
     let mut survivor = worker(&config, "survivor")?;
     let games = [game(&config, 1)?, game(&config, 2)?];
     let left = kill_half_settled(&stack, &mut doomed, "doomed").await?;
     ensure!(left > 0, "the kill hit no half settled snapshot");
 
+    let pids: Vec<(String, Option<u32>)> =
+        games.iter().enumerate().map(|(at, game)| (format!("game server {at}"), game.id())).collect();
+    let looks = tokio::spawn(watch(pids, survivor.id()));
     let mut oracle = Oracle::default();
     for game in games {
         let output = game.wait_with_output().await?;
@@ -99,8 +127,13 @@ async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_
 
     let drain = Command::new(env!("CARGO_BIN_EXE_worker")).args(["drain", "--config"]).arg(&config).status();
     ensure!(tokio::time::timeout(Duration::from_secs(120), drain).await??.success(), "drain left something");
+    let mut footprints = looks.await?;
+    footprints.look("worker", survivor.id());
+    footprints.assert_steady()?;
     signal(&survivor, rustix::process::Signal::TERM)?;
     ensure!(survivor.wait().await?.success(), "SIGTERM does not end a worker with 0");
+    let is_base = |now: [u64; 2]| now.iter().zip(base).all(|(now, base)| *now <= base);
+    until("all connections are closed", async || Ok(is_base(connections(&redis, &mariadb).await?))).await?;
 
     let stored: BTreeMap<String, Option<String>> = rows(&stack.database)
         .await?

@@ -59,4 +59,5 @@ fn no_seed_finds_anything_wrong_and_every_fault_hits() {
     });
     println!("{all}{}", all.rate(begun.elapsed()));
     assert_eq!(all.unhit(), [], "faults that never hit anything");
+    assert_eq!(all.unhit_cells(), Vec::<&str>::new(), "cells of fault and point that were never hit");
 }

@@ -4,28 +4,48 @@ use std::path::Path;
 
 use anyhow::Result;
 use storage_tests::torture::args::{Args, Topology};
+use storage_tests::torture::report::Report;
 use storage_tests::torture::run;
 
-async fn torture(topology: Topology, seed: u64, seconds: u64) -> Result<()> {
-    let args = Args { seed, seconds, faults: "all".to_owned(), topology, json: None, keep: None };
+/// What dies in the soak, each again and again.
+const KILLS: &str = "worker-kill,game-kill,redis-kill,db-kill";
+
+fn all(topology: Topology, seconds: u64) -> Args {
+    Args { seed: 1, seconds, faults: "all".to_owned(), seldom: false, topology, json: None, keep: None }
+}
+
+async fn torture(args: Args) -> Result<Report> {
     let report = run(&args, Path::new(env!("CARGO_BIN_EXE_torture"))).await?;
     println!("{report}");
     assert!(report.is_good(), "see above");
     assert!(report.operations.acknowledged > 0, "nothing was played");
-    Ok(())
+    Ok(report)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
-    torture(Topology::Single, 1, 25).await
+    let report = torture(all(Topology::Single, 25)).await?;
+    assert!(report.cells() >= 72, "only {} cells of fault and what was under way", report.cells());
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_a_cluster() -> Result<()> {
-    torture(Topology::Cluster, 1, 12).await
+    torture(all(Topology::Cluster, 12)).await?;
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_that_had_landed_in_the_embedded_mode() -> Result<()> {
-    torture(Topology::Embedded, 1, 8).await
+    torture(all(Topology::Embedded, 8)).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_are_killed_for_seventy_five_seconds_lose_nothing() -> Result<()> {
+    let report = torture(Args { faults: KILLS.to_owned(), seldom: true, ..all(Topology::Single, 75) }).await?;
+    assert!(report.kills() >= 48, "only {} kills", report.kills());
+    let acknowledged = report.operations.acknowledged;
+    assert!(acknowledged >= 15_000, "only {acknowledged} writes were acknowledged");
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod crash;
+pub mod footprint;
 pub mod game;
 pub mod proxy;
 pub mod reference;

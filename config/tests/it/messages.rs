@@ -108,7 +108,7 @@ fn a_missing_url_is_answered_with_both_ways_to_set_it() {
 fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
     assert_eq!(
         said("landing.backoff_min = \"20s\""),
-        "config/storage.toml:3: landing.backoff_min = \"20s\": expected at most landing.backoff_max, \"10s\""
+        "config/storage.toml:3: landing.backoff_min = \"20s\": expected at most landing.backoff_max, \"2s\""
     );
     assert_eq!(
         said("limits.value_bytes_max = 8388609"),

@@ -84,7 +84,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(inputs(800))]
+    #![proptest_config(inputs(10_000))]
 
     #[test]
     fn no_reply_makes_a_decoder_panic(value in value()) {

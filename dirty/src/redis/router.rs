@@ -25,7 +25,9 @@ use super::topology::Topology;
 use super::transport::{Answer, Command};
 
 /// How often a command is sent at most, redirections included.
-const TRIES: u32 = 8;
+const TRIES: u32 = 12;
+/// The longest pause before a node is asked again that could not do it just now.
+const PAUSE_MAX: Duration = Duration::from_millis(80);
 
 /// Who knows the nodes.
 enum Source {
@@ -110,8 +112,11 @@ impl Router {
             if again.is_empty() || attempt + 1 == TRIES || Instant::now() > until {
                 break;
             }
-            if redirected && attempt > 0 {
-                sleep(Duration::from_millis(5 << attempt)).await;
+            let waits = |(index, ask): &(usize, Option<Arc<Node>>)| {
+                ask.is_none() && commands.get(*index).is_some_and(|command| !self.moved(command.slot, &topology))
+            };
+            if attempt > 0 && again.iter().any(waits) {
+                sleep(Duration::from_millis(5 << attempt).min(PAUSE_MAX)).await;
             }
             pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
         }
@@ -178,6 +183,15 @@ impl Router {
                 _ => Next::Done,
             },
             _ => Next::Done,
+        }
+    }
+
+    /// Whether another node serves the slot now than in this table: one that has just taken over is asked at once.
+    fn moved(&self, slot: u16, before: &Topology) -> bool {
+        let home = |topology: &Topology| topology.node_of(slot).and_then(|at| topology.nodes.get(at)).cloned();
+        match (home(before), home(&self.topology())) {
+            (Some(before), Some(now)) => !Arc::ptr_eq(&before, &now),
+            (before, now) => before.is_none() && now.is_some(),
         }
     }
 

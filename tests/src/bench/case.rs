@@ -131,7 +131,7 @@ pub trait Rig: Send {
     /// An operation failed.
     async fn run(&mut self, side: Side) -> Result<Sample>;
 
-    /// The processes whose CPU time counts.
+    /// The processes whose CPU time counts. Asked before and after a repetition; one that may die in it is none of them.
     fn processes(&self, side: Side) -> Processes;
 }
 

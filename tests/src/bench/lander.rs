@@ -1,5 +1,6 @@
 //! Landing workers as processes that can be held and let go, so that landing is measured from a full dirty map to an empty one.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,10 +19,28 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How long landing may take at the most.
 const PATIENCE: Duration = Duration::from_mins(60);
 
+/// What a worker writes to its log each time that it waits because a tier is away.
+const AWAY: &str = "landing waits and tries again";
+
+/// Starts a worker of this name.
+///
+/// # Errors
+/// It can't be started.
+pub fn worker(place: &Place, name: &str) -> Result<Running> {
+    let config = place.config.display().to_string();
+    let args = ["worker", "run", "--config", &config].map(str::to_owned);
+    Running::start(&place.program, &args, &[("STORAGE__LANDING__WORKER_NAME", name)], &log(name))
+}
+
+fn log(name: &str) -> String {
+    format!("{name}.log")
+}
+
 /// Some workers of one place.
 #[derive(Debug)]
 pub struct Landers {
     workers: Vec<Running>,
+    logs: Vec<PathBuf>,
     maps: DirtyMaps,
     /// The pause of a worker that found nothing. A held one that is let go after it begins at once.
     interval: Duration,
@@ -34,21 +53,26 @@ impl Landers {
     /// # Errors
     /// One can't be started.
     pub async fn start(place: &Place, count: usize) -> Result<Self> {
-        let config = place.config.display().to_string();
-        let args = ["worker", "run", "--config", &config].map(str::to_owned);
-        let start = |number: usize| {
-            let name = format!("worker{number}");
-            Running::start(&place.program, &args, &[("STORAGE__LANDING__WORKER_NAME", &name)], &format!("{name}.log"))
-        };
-        let workers = (0..count).map(start).collect::<Result<_>>()?;
+        let names: Vec<String> = (0..count).map(|number| format!("worker{number}")).collect();
+        let workers = names.iter().map(|name| worker(place, name)).collect::<Result<_>>()?;
+        let logs = names.iter().map(|name| place.program.folder.join(log(name))).collect();
         let interval = place.settings.landing.interval;
-        Ok(Self { workers, maps: DirtyMaps::of(place).await?, interval, held: None })
+        Ok(Self { workers, logs, maps: DirtyMaps::of(place).await?, interval, held: None })
     }
 
     /// Their processes.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.workers.iter().filter_map(Running::pid).collect()
+    }
+
+    /// How often they have waited so far because a tier was away, by their logs.
+    ///
+    /// # Errors
+    /// A log can't be read.
+    pub fn waits(&self) -> Result<usize> {
+        let count = |log: &PathBuf| anyhow::Ok(std::fs::read_to_string(log)?.matches(AWAY).count());
+        self.logs.iter().map(count).sum()
     }
 
     /// Waits until everything has landed, then stops them where they are.

@@ -50,9 +50,17 @@ impl Arena {
     /// # Errors
     /// A server does not start, or the settings are wrong.
     pub async fn place_with(&self, more: &str) -> Result<Place> {
+        self.place_on(&self.mariadb, more).await
+    }
+
+    /// As [`Arena::place_with`], on another database server than the one that all cases share.
+    ///
+    /// # Errors
+    /// A server does not start, or the settings are wrong.
+    pub async fn place_on(&self, mariadb: &Arc<MariaDbServer>, more: &str) -> Result<Place> {
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let number = self.places.fetch_add(1, Ordering::Relaxed);
-        let database = self.mariadb.fresh_database(&format!("bench{number}")).await?;
+        let database = mariadb.fresh_database(&format!("bench{number}")).await?;
         let text = format!("[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n[sql]\nurl = {database:?}\n{more}", redis.url());
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("storage.toml");
@@ -60,7 +68,7 @@ impl Arena {
         let settings = Settings::from_toml(&text, "bench")?;
         let program = Program { path: self.exe.clone(), folder: folder.path().to_owned() };
         let storage = Storage::open(settings.clone()).await?;
-        Ok(Place { redis, database, settings, config, program, storage, mariadb: Arc::clone(&self.mariadb), _folder: folder })
+        Ok(Place { redis, database, settings, config, program, storage, mariadb: Arc::clone(mariadb), _folder: folder })
     }
 }
 

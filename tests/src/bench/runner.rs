@@ -68,9 +68,10 @@ fn repetitions(plan: &Plan, scale: Scale) -> usize {
 #[expect(clippy::cast_precision_loss, reason = "a few cores")]
 async fn repeat(rig: &mut dyn Rig, side: Side) -> Result<Repetition> {
     rig.prepare(side).await?;
-    let processes = rig.processes(side);
-    let (before, begun) = (Cpu::now(&processes)?, Instant::now());
+    let (before, begun) = (Cpu::now(&rig.processes(side))?, Instant::now());
     let sample = rig.run(side).await?;
-    let (cpu, cores) = (Cpu::now(&processes)?.since(&before), std::thread::available_parallelism()?.get());
+    // Asked anew, since a server may have been started meanwhile: all that it used is the case's own.
+    let cpu = Cpu::now(&rig.processes(side))?.since(&before);
+    let cores = std::thread::available_parallelism()?.get();
     Ok(Repetition { sample, cpu, capacity: begun.elapsed().as_secs_f64() * 1e6 * cores as f64 })
 }

@@ -34,6 +34,9 @@ struct Args {
     /// Print what all seeds did together as a part of a page in Markdown.
     #[arg(long)]
     markdown: bool,
+    /// Write which cells of fault and point were hit, and in how many schedules, to this file.
+    #[arg(long, value_name = "FILE")]
+    cells: Option<std::path::PathBuf>,
     /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. In a build with the feature `sabotage`.
     #[arg(long, value_name = "SWITCH", conflicts_with_all = ["markdown", "trace"])]
     broken: Option<String>,
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn play(args: &Args) -> ExitCode {
-    let Args { seed, seeds, count, jobs, trace, first, markdown, broken } = args.clone();
+    let Args { seed, seeds, count, jobs, trace, first, markdown, cells, broken } = args.clone();
     let first = first || broken.is_some();
     let seeds = seed.map(|seed| seed..seed + 1).or(seeds).unwrap_or(0..count);
     let begun = Instant::now();
@@ -101,6 +104,12 @@ fn play(args: &Args) -> ExitCode {
     if let Some(switch) = broken {
         return found(&switch, &all, panicked);
     }
+    if let Some(path) = cells
+        && let Err(error) = std::fs::write(&path, all.cells())
+    {
+        eprintln!("error: cannot write {}: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
     if markdown {
         print!("{}", all.markdown());
     } else {
@@ -118,7 +127,15 @@ fn play(args: &Args) -> ExitCode {
     if !unhit.is_empty() {
         println!("faults that never hit anything: {unhit:?}");
     }
-    if all.violations.is_empty() && unhit.is_empty() && !panicked { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let unhit_cells = all.unhit_cells();
+    if !unhit_cells.is_empty() {
+        println!("cells of fault and point that were never hit: {unhit_cells:?}");
+    }
+    if all.violations.is_empty() && unhit.is_empty() && unhit_cells.is_empty() && !panicked {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Whether a broken rule was found, and by what.

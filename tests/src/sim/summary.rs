@@ -12,6 +12,13 @@ use super::run::Report;
 /// From seed 0 on, so many plan each fault for certain three times over: with all of them played, a fault that never hit does not work.
 pub const SEEDS_FOR_ALL: u64 = 3 * Fault::ALL.len() as u64;
 
+/// Cells of fault × point, and in how many of 10,000 schedules each was hit. `simulate --count 10000 --cells FILE` writes it.
+const CELLS: &str = include_str!("../../fixtures/cells.txt");
+/// Of how many schedules the file tells.
+const CELLS_OF: u64 = 10_000;
+/// A cell that should have been hit by so many schedules and was by none does not work: chance fails to in one of 10⁸ runs.
+const EXPECTED: u64 = 20;
+
 /// What seeds did.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -20,6 +27,8 @@ pub struct Summary {
     events: u64,
     counts: Counts,
     hits: Hits,
+    /// How many schedules hit each cell.
+    schedules: Hits,
     /// What was wrong, by seed.
     pub violations: BTreeMap<u64, String>,
 }
@@ -32,6 +41,7 @@ impl Summary {
         self.counts.add(&report.counts);
         for (hit, count) in report.hits {
             *self.hits.entry(hit).or_default() += count;
+            *self.schedules.entry(hit).or_default() += 1;
         }
         if let Some(violation) = report.violation {
             self.violations.insert(report.seed, violation);
@@ -46,6 +56,9 @@ impl Summary {
         for (hit, count) in other.hits {
             *self.hits.entry(hit).or_default() += count;
         }
+        for (hit, count) in other.schedules {
+            *self.schedules.entry(hit).or_default() += count;
+        }
         self.violations.extend(other.violations);
     }
 
@@ -55,6 +68,24 @@ impl Summary {
         let hit: BTreeSet<Fault> = self.hits.keys().map(|(fault, _)| *fault).collect();
         let all = Fault::ALL.iter().copied().filter(|fault| !hit.contains(fault));
         if self.seeds < SEEDS_FOR_ALL { Vec::new() } else { all.collect() }
+    }
+
+    /// Cells of fault × point that were not hit, though there were enough schedules for each.
+    ///
+    /// # Panics
+    /// The list of cells can't be read.
+    #[must_use]
+    pub fn unhit_cells(&self) -> Vec<&'static str> {
+        let hit: BTreeSet<String> = self.schedules.keys().map(|(fault, point)| format!("{fault} {point}")).collect();
+        let required = required(CELLS, self.seeds);
+        required.into_iter().filter(|cell| !hit.contains(*cell)).collect()
+    }
+
+    /// The list of cells, as [`Summary::unhit_cells`] reads it.
+    #[must_use]
+    pub fn cells(&self) -> String {
+        let line = |((fault, point), count): (&(Fault, &str), &u64)| format!("{fault} {point} {count}\n");
+        self.schedules.iter().map(line).collect()
     }
 
     /// The same as a part of a page in Markdown.
@@ -92,6 +123,16 @@ impl Summary {
     }
 }
 
+/// The cells of a list that so many schedules must have hit.
+#[expect(clippy::panic, reason = "a list that can't be read requires nothing")]
+fn required(cells: &str, schedules: u64) -> Vec<&str> {
+    let cell = |line| match str::rsplit_once(line, ' ').map(|(cell, count)| (cell, count.parse::<u64>())) {
+        Some((cell, Ok(count))) => (count * schedules / CELLS_OF >= EXPECTED).then_some(cell),
+        _ => panic!("no cell: {line:?}"),
+    };
+    cells.lines().filter_map(cell).collect()
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Counts { applied, rows, acknowledged, denied, unknown, reads } = self.counts;
@@ -101,8 +142,29 @@ impl fmt::Display for Summary {
         for ((fault, point), count) in &self.hits {
             table.entry(*fault).or_default().push(format!("{point} {count}"));
         }
-        let cells: usize = table.values().map(Vec::len).sum();
-        writeln!(f, "{cells} cells of fault × point were hit:")?;
+        let (cells, required) = (self.schedules.len(), required(CELLS, self.seeds).len());
+        writeln!(f, "{cells} cells of fault × point were hit; {required} had to be:")?;
         table.iter().try_for_each(|(fault, points)| writeln!(f, "  {fault}: {}", points.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_must_be_hit_once_there_are_enough_schedules_for_it() {
+        let cells = "ReplyLost update 200\nReplyLost land 20\n";
+        assert_eq!(required(cells, 10), Vec::<&str>::new());
+        assert_eq!(required(cells, 1_000), ["ReplyLost update"]);
+        assert_eq!(required(cells, 10_000), ["ReplyLost update", "ReplyLost land"]);
+    }
+
+    #[test]
+    fn what_was_never_hit_is_named() {
+        let enough = Summary { seeds: CELLS_OF, ..Summary::default() };
+        assert_eq!(enough.unhit_cells(), required(CELLS, CELLS_OF));
+        assert!(enough.unhit_cells().len() > 500);
+        assert!(Summary { seeds: 1, ..Summary::default() }.unhit_cells().is_empty());
     }
 }

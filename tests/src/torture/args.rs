@@ -32,6 +32,9 @@ pub struct Args {
     /// `all`, or names of faults separated by commas; `none` for none
     #[arg(long, default_value = "all")]
     pub faults: String,
+    /// Break the tiers seldom, Redis every few seconds and the database half as often, so that most of the time is play
+    #[arg(long)]
+    pub seldom: bool,
     /// Where the tiers are
     #[arg(long, value_enum, default_value_t = Topology::Single)]
     pub topology: Topology,

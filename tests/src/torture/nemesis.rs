@@ -47,6 +47,9 @@ const LONGER: Duration = Duration::from_secs(90);
 /// The longest pause between two faults of a group, and the longest of every fourth: time in which something lands.
 const PAUSE_MAX_MS: u64 = 400;
 const REST_MAX_MS: u64 = 2_000;
+/// The longest pauses where faults of the tiers are to be seldom.
+const SELDOM_HOT_MS: u64 = 7_000;
+const SELDOM_COLD_MS: u64 = 14_000;
 
 /// What each group of faults is to do in this time.
 #[must_use]
@@ -86,8 +89,7 @@ pub async fn torment(
     let possible: Vec<Fault> = faults.iter().copied().filter(|fault| fault.group() == group).collect();
     let mut injections: Vec<Injection> = Vec::new();
     while !possible.is_empty() && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER)) {
-        let longest = if rng.random_range(0..4) == 0 { REST_MAX_MS } else { PAUSE_MAX_MS };
-        sleep(Duration::from_millis(rng.random_range(0..longest))).await;
+        sleep(pause(args.seldom, group, &mut rng)).await;
         let next = left.first().copied().unwrap_or_else(|| any(&possible, &mut rng));
         let at = now();
         let hit = inject(next, &mut rng).await;
@@ -106,6 +108,17 @@ pub async fn torment(
         }
     }
     Ok(injections)
+}
+
+fn pause(seldom: bool, group: Group, rng: &mut StdRng) -> Duration {
+    let longest = match (seldom, group) {
+        (true, Group::Process) => PAUSE_MAX_MS,
+        (true, Group::Hot) => SELDOM_HOT_MS,
+        (true, Group::Cold) => SELDOM_COLD_MS,
+        (false, _) if rng.random_range(0..4) == 0 => REST_MAX_MS,
+        (false, _) => PAUSE_MAX_MS,
+    };
+    Duration::from_millis(rng.random_range(0..longest))
 }
 
 fn any(possible: &[Fault], rng: &mut StdRng) -> Planned {

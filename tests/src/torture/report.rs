@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::args::Topology;
+use super::faults::Fault;
 use super::history::{Call, End, Operation};
 use super::moment::Micros;
 use super::nemesis::Coverage;
@@ -103,6 +104,20 @@ impl Report {
         self.flaws.is_empty() && self.missed.is_empty()
     }
 
+    /// How many cells of fault × what was under way were hit: writes, reads, and each phase of landing.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        let of = |line: &Coverage| line.phases.len() + usize::from(line.writes > 0) + usize::from(line.reads > 0);
+        self.faults.iter().map(of).sum()
+    }
+
+    /// How many processes were killed.
+    #[must_use]
+    pub fn kills(&self) -> usize {
+        let kills = |line: &&Coverage| Fault::named(line.fault).and_then(Fault::kills).is_some();
+        self.faults.iter().filter(kills).map(|line| line.times).sum()
+    }
+
     /// Takes over what the oracle says.
     pub fn judged(&mut self, judgement: Judgement) {
         self.fields = judgement.fields;
@@ -128,6 +143,7 @@ impl fmt::Display for Report {
             let phases: Vec<String> = line.phases.iter().map(|(phase, times)| format!("{phase:?} {times}")).collect();
             writeln!(f, "{:<16}{:>6}{:>9}{:>9}  {}", line.fault, line.times, line.writes, line.reads, phases.join(", "))?;
         }
+        writeln!(f, "{} cells of fault × what was under way, {} kills", self.cells(), self.kills())?;
         for missed in &self.missed {
             writeln!(f, "NOT COVERED: {missed}")?;
         }

@@ -16,6 +16,7 @@ mod object;
 mod ours;
 mod pair;
 mod read;
+mod recovery;
 mod scale;
 mod update;
 
@@ -30,9 +31,10 @@ pub fn all() -> Vec<Box<dyn Case>> {
     let writes = [update::cases(), bulk::cases(), condition::cases()];
     let reads = [read::cases(), object::cases()];
     let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
+    let recovery = [recovery::cases()];
     let cold = [hot_load::cases(), misses::cases()];
     let sizes = [memory::cases(), scale::cases(), backlog::cases()];
-    writes.into_iter().chain(reads).chain(landing).chain(cold).chain(sizes).flatten().collect()
+    writes.into_iter().chain(reads).chain(landing).chain(recovery).chain(cold).chain(sizes).flatten().collect()
 }
 
 const fn at_least(must: f64, aim: f64) -> Goal {
