@@ -208,6 +208,11 @@ end
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
+if not r.first then
+  -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.
+  call('HSET', KEYS[3], ':', string.rep(':', 65))
+  call('HDEL', KEYS[3], ':')
+end
 call('SET', KEYS[2], digits(new))
 out.put(':v', digits(new))
 out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's

@@ -112,12 +112,11 @@ impl Router {
             if again.is_empty() || attempt + 1 == TRIES || Instant::now() > until {
                 break;
             }
-            let waits = |(index, ask): &(usize, Option<Arc<Node>>)| {
-                ask.is_none() && commands.get(*index).is_some_and(|command| !self.moved(command.slot, &topology))
+            let now = self.topology();
+            let stays = |(index, ask): &(usize, Option<Arc<Node>>)| {
+                ask.is_none() && commands.get(*index).is_some_and(|command| now.serves_as(&topology, command.slot))
             };
-            if attempt > 0 && again.iter().any(waits) {
-                sleep(Duration::from_millis(5 << attempt).min(PAUSE_MAX)).await;
-            }
+            sleep(pause(attempt, again.iter().any(stays))).await;
             pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
         }
         answers
@@ -186,15 +185,6 @@ impl Router {
         }
     }
 
-    /// Whether another node serves the slot now than in this table: one that has just taken over is asked at once.
-    fn moved(&self, slot: u16, before: &Topology) -> bool {
-        let home = |topology: &Topology| topology.node_of(slot).and_then(|at| topology.nodes.get(at)).cloned();
-        match (home(before), home(&self.topology())) {
-            (Some(before), Some(now)) => !Arc::ptr_eq(&before, &now),
-            (before, now) => before.is_none() && now.is_some(),
-        }
-    }
-
     /// Whether another node may take over.
     fn moves(&self) -> bool {
         !matches!(*self.source, Source::Server)
@@ -244,6 +234,12 @@ impl Router {
     }
 }
 
+/// How long to wait before the next try. Not after the first, since a table that was old may have been the reason; nor if all commands
+/// go to other nodes now, as when one has just taken over.
+fn pause(attempt: u32, some_stay: bool) -> Duration {
+    if attempt == 0 || !some_stay { Duration::ZERO } else { Duration::from_millis(5 << attempt).min(PAUSE_MAX) }
+}
+
 fn current(topology: &RwLock<Arc<Topology>>) -> Arc<Topology> {
     topology.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -251,5 +247,17 @@ fn current(topology: &RwLock<Arc<Topology>>) -> Arc<Topology> {
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.topology().nodes).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_where_a_node_is_asked_again() {
+        let milliseconds = |attempt| pause(attempt, true).as_millis();
+        assert_eq!([0, 1, 2, 3, 4, TRIES].map(milliseconds), [0, 10, 20, 40, 80, 80]);
+        assert_eq!(pause(3, false), Duration::ZERO);
     }
 }

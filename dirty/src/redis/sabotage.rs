@@ -12,7 +12,7 @@ const BREAKS: &[Break] = &[
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "local seen_round, leaps", "call('HSET', KEYS[1], unpack(marks))\nlocal seen_round, leaps"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
-    ("R2-expires", "update", "if owner.marks == 0 then call('PERSIST', hash) end", ""),
+    ("R2-expires", "update", "if before == 0 then call('PERSIST', hash) end", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
     // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
     ("R2-parked", "park", "owners.add(owner, 1, math.max(version, old_number or 0))", ""),
@@ -47,13 +47,13 @@ const BREAKS: &[Break] = &[
         "R7-raised-once",
         "update",
         "call('MSET', unpack(markers))",
-        "for w = 1, #writes do if writes[w].owner.marks == 0 then call('SET', markers[2 * w - 1], markers[2 * w]) end end",
+        "for w = 1, writes do if outstanding[owner_of[w]] == 0 then call('SET', markers[2 * w - 1], markers[2 * w]) end end",
     ),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
-    ("R8-complete", "update", "marker == format('-%.0f', generation) and 'a' or 'p'", "'a'"),
+    ("R8-complete", "update", "marker == format('-%s', r[2]) and complete or trusted", "complete"),
     // A negative answer outlives a first write.
     (
         "R8-kept",
@@ -73,14 +73,14 @@ const BREAKS: &[Break] = &[
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
-    ("R11-ids", "update", "given[id] or seen[u + 2] or earlier[u + 2]", "nil"),
+    ("R11-ids", "update", "given[id] or seen[u + 2] or earlier[u]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
-    ("R11-ids-set", "update", "given[id] or seen[u + 2] or earlier[u + 2]", "nil"),
+    ("R11-ids-set", "update", "given[id] or seen[u + 2] or earlier[u]", "nil"),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "leaps < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
-    ("R11-window", "update", "seen[u + 2] or earlier[u + 2]", "seen[u + 2]"),
+    ("R11-window", "update", "seen[u + 2] or earlier[u]", "seen[u + 2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "elseif now >= deadline then", "elseif false then"),
     ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),
@@ -113,7 +113,7 @@ const BREAKS: &[Break] = &[
     ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
-    ("R14-suspect", "update", "if hash_generation < generation then", "if false then"),
+    ("R14-suspect", "update", "elseif hash_generation < generation then", "elseif false then"),
     (
         "R14-marker",
         "mutate",
@@ -128,7 +128,7 @@ const BREAKS: &[Break] = &[
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "mutate", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
-    ("R14-absent", "update", "format('-%.0f', generation)", "'-'"),
+    ("R14-absent", "update", "format('-%s', r[2])", "'-'"),
     // What the hash does not hold is taken as absent; what was read under another epoch is believed.
     ("R15-guess", "mutate", "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end", ""),
     ("R15-version", "mutate", "and not hash then return needs_load end", "and false then return needs_load end"),

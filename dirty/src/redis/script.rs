@@ -124,16 +124,21 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
 /// `update.lua` for writes of one partition that it takes and that wait for nothing.
 pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
     let mut keys = space.keys.of_writes(partition).to_vec();
-    let mut writes = Vec::new();
+    let (mut writes, mut marks) = (Vec::new(), Vec::new());
     for mutation in mutations {
         let part = key::owner_part(&mutation.owner);
         keys.extend(space.keys.of_write(partition, &part));
-        writes.push((mutation, mark::append(part, mutation.changes.iter().map(|(field, _)| field))));
+        marks.push(mark::append(part, mutation.changes.iter().map(|(field, _)| field)));
+        writes.push(mutation);
     }
     let mut cmd = SCRIPTS.update.call(&keys);
     cmd.arg(micros(ID_WINDOW));
-    for (mutation, mark) in writes {
-        sent(&mut cmd, mutation).arg(mark).arg(mutation.changes.len());
+    for mutation in &writes {
+        cmd.arg(&mutation.id.0);
+    }
+    cmd.arg(marks);
+    for mutation in writes {
+        until(&mut cmd, mutation).arg(mutation.changes.len());
         for (field, change) in &mutation.changes {
             if let Change::Set(value) = change {
                 cmd.arg(&*key::stored(field)).arg(&**value);
@@ -150,16 +155,16 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     let [dirty, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
     let mut cmd = SCRIPTS.mutate.call(&[data, exist, dirty, record, even, odd]);
-    sent(&mut cmd, mutation).arg(micros(ID_WINDOW)).arg(part);
+    until(cmd.arg(&mutation.id.0), mutation).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
     Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }
 }
 
-/// By what a copy of a mutation is known: its id, deadline and epoch.
-fn sent<'a>(cmd: &'a mut Cmd, mutation: &Mutation) -> &'a mut Cmd {
+/// Until when a copy of a mutation may be applied: its deadline and epoch.
+fn until<'a>(cmd: &'a mut Cmd, mutation: &Mutation) -> &'a mut Cmd {
     // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
-    cmd.arg(&mutation.id.0).arg(mutation.deadline.0.min(Version::MAX.get()));
+    cmd.arg(mutation.deadline.0.min(Version::MAX.get()));
     match mutation.epoch.filter(|_| !broken("R11-outlived")) {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
