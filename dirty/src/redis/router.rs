@@ -113,10 +113,9 @@ impl Router {
                 break;
             }
             let now = self.topology();
-            let stays = |(index, ask): &(usize, Option<Arc<Node>>)| {
-                ask.is_none() && commands.get(*index).is_some_and(|command| now.serves_as(&topology, command.slot))
-            };
-            sleep(pause(attempt, again.iter().any(stays))).await;
+            let mut anew = again.iter().filter(|(_, ask)| ask.is_none()).filter_map(|(index, _)| commands.get(*index));
+            let some_stay = anew.any(|command| now.serves_as(&topology, command.slot));
+            sleep(pause(attempt, some_stay)).await;
             pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
         }
         answers
