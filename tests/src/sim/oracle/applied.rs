@@ -30,29 +30,30 @@ impl Applied {
     }
 }
 
-/// The changes of `update.lua`.
+/// The changes of `update.lua`: its arguments are the window, an id and a mark for each update, and then the updates themselves.
 fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let mut rest = executed.argv.get(1..).unwrap_or_default();
-    for (reply, keys) in replies.iter().zip(executed.keys.get(4..).unwrap_or_default().chunks(2)) {
-        let Some(count) = rest.get(4).and_then(|count| text(count)?.parse::<usize>().ok()) else { break };
-        let Some((update, after)) = rest.split_at_checked(5 + 2 * count) else { break };
+    let (ids, owners) = (executed.argv.get(1..).unwrap_or_default(), executed.keys.get(4..).unwrap_or_default().chunks(2));
+    let mut rest = ids.get(2 * replies.len()..).unwrap_or_default();
+    for ((reply, id), keys) in replies.iter().zip(ids).zip(owners) {
+        let Some(count) = rest.get(2).and_then(|count| text(count)?.parse::<usize>().ok()) else { break };
+        let Some((update, after)) = rest.split_at_checked(3 + 2 * count) else { break };
         rest = after;
         if let Reply::Bulk(reply) = reply {
-            applied.extend(updated(update, keys, reply));
+            applied.extend(updated(id, update, keys, reply));
         }
     }
     applied
 }
 
-fn updated(update: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
+fn updated(id: &[u8], update: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
     let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
     Some(Applied {
-        id: update.first()?.clone(),
+        id: id.to_vec(),
         owner: owner(keys)?,
         version: text(reply)?.split(' ').next()?.parse().ok()?,
         wanted: None,
-        changes: update.get(5..)?.chunks(2).map(set).collect::<Option<_>>()?,
+        changes: update.get(3..)?.chunks(2).map(set).collect::<Option<_>>()?,
     })
 }
 
