@@ -81,7 +81,7 @@ async fn a_write_that_vanished_is_not_proved_by_an_older_row() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_lands_in_one_transaction_however_small_the_batches_are() -> Result<()> {
+async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<()> {
     let stack = Stack::open().await?;
     note_transactions(&stack.database).await?;
     // They are collected together, and a worker's first batch is of about 64 rows: of two of 50, the first would end within the second

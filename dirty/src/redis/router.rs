@@ -115,7 +115,9 @@ impl Router {
             let now = self.topology();
             let mut anew = again.iter().filter(|(_, ask)| ask.is_none()).filter_map(|(index, _)| commands.get(*index));
             let some_stay = anew.any(|command| now.serves_as(&topology, command.slot));
-            sleep(pause(attempt, some_stay)).await;
+            if let Some(pause) = pause(attempt, some_stay) {
+                sleep(pause).await;
+            }
             pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
         }
         answers
@@ -235,8 +237,8 @@ impl Router {
 
 /// How long to wait before the next try. Not after the first, since a table that was old may have been the reason; nor if all commands
 /// go to other nodes now, as when one has just taken over.
-fn pause(attempt: u32, some_stay: bool) -> Duration {
-    if attempt == 0 || !some_stay { Duration::ZERO } else { Duration::from_millis(5 << attempt).min(PAUSE_MAX) }
+fn pause(attempt: u32, some_stay: bool) -> Option<Duration> {
+    (attempt > 0 && some_stay).then(|| Duration::from_millis(5 << attempt).min(PAUSE_MAX))
 }
 
 fn current(topology: &RwLock<Arc<Topology>>) -> Arc<Topology> {
@@ -255,8 +257,9 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_a_limit_where_a_node_is_asked_again() {
-        let milliseconds = |attempt| pause(attempt, true).as_millis();
-        assert_eq!([0, 1, 2, 3, 4, TRIES].map(milliseconds), [0, 10, 20, 40, 80, 80]);
-        assert_eq!(pause(3, false), Duration::ZERO);
+        let milliseconds = |attempt| pause(attempt, true).map(|pause| pause.as_millis());
+        assert_eq!([0, 1, 2].map(milliseconds), [None, Some(10), Some(20)]);
+        assert_eq!([3, 4, TRIES].map(milliseconds), [Some(40), Some(80), Some(80)]);
+        assert_eq!(pause(3, false), None);
     }
 }
