@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::*;
 use storage_model::*;
+use storage_servers::Reply;
 
 use crate::support::*;
 
@@ -188,4 +189,19 @@ async fn large_calls_are_applied_whole() {
     let sums = apply(&store, &owner("many"), &incrs).await.counters;
     assert!(sums.len() == 9_000 && sums.iter().all(|sum| *sum == 2));
     assert_eq!(read(&store, &owner("many")).await.cells.len(), 9_000);
+}
+
+/// A map of up to 512 marks would be a list, in which each is searched one by one.
+#[tokio::test]
+async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
+    // One of each script that writes.
+    for change in [set("1"), Change::Incr(1)] {
+        let server = server().await;
+        let store = prepared(options(&server.url())).await;
+        let ann = owner("ann");
+        apply_new(&store, &ann, &[("gold", change.clone())]).await;
+        let map = format!("slug-dirty:{{{}}}", ann.partition(4));
+        assert_eq!(server.call(&["OBJECT", "ENCODING", &map]).await.unwrap().text().unwrap(), "hashtable", "{change:?}");
+        assert_eq!(server.call(&["HLEN", &map]).await.unwrap(), Reply::Integer(1), "{change:?}");
+    }
 }
