@@ -28,7 +28,6 @@ for i, name in ipairs(names) do
     owners.add(number(ARGV[4 + 3 * i], 'an owner'), -1, version)
   end
 end
-owners.validate()
 
 each_chunk('HDEL', KEYS[1], gone)
 owners.write(ttl)

@@ -11,34 +11,32 @@ local function error_version(text) return mark_version(string.match(text, '^%S*'
 
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
 -- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
+-- What has no count of its own, or is no hash, was broken by somebody else, and left as it is: without a time to live, it stays.
 local function counts(at)
-  local self = { by = {}, headers = {} }
-  function self.add(owner, by, version)
-    local key = owner > 0 and KEYS[at + owner - 1]
-    if owner > 0 and not key then expect(false) end
-    if not key then return end
-    if not self.headers[owner] then
-      local kind = call('TYPE', key).ok
-      self.headers[owner] = kind == 'hash' and call('HMGET', key, ':v', ':n', ':e', ':b') or {}
-    end
-    if version > (tonumber(self.headers[owner][4]) or 0) then self.by[owner] = (self.by[owner] or 0) + by end
+  local keys, marks, born, doomed, changed = KEYS, {}, {}, {}, {}
+  local self = {}
+  local function look(owner)
+    if not keys[at + owner - 1] then expect(false) end
+    local h = redis.pcall('HMGET', keys[at + owner - 1], ':n', ':e', ':b') -- a key of another type counts nothing
+    marks[owner], doomed[owner] = not h.err and h[1] and tonumber(string.match(h[1], '^%d+$')) or false, h[2]
+    born[owner] = tonumber(h[3] or '0') or 0
   end
-  function self.validate()
-    for owner, by in pairs(self.by) do
-      local h = self.headers[owner]
-      local marks = tonumber(string.match(h[2] or '', '^%d+$'))
-      -- A hash that somebody else broke is left as it is: without a time to live, nothing of it goes.
-      self.by[owner] = h[1] and marks and math.max(marks + by, 0) or nil
+  function self.add(owner, by, version)
+    if owner == 0 then return end
+    if marks[owner] == nil then look(owner) end
+    if marks[owner] and version > born[owner] then
+      marks[owner] = marks[owner] + by
+      changed[owner] = true
     end
   end
   -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
   function self.write(ttl)
     local lasting = digits(ttl)
-    for owner, marks in pairs(self.by) do
-      local h, key = self.headers[owner], KEYS[at + owner - 1]
-      if marks > 0 then
-        call('HSET', key, ':n', digits(marks))
-      elseif h[3] then
+    for owner in pairs(changed) do
+      local key, left = keys[at + owner - 1], marks[owner]
+      if left > 0 then
+        call('HSET', key, ':n', digits(left))
+      elseif doomed[owner] then
         call('UNLINK', key)
       else
         call('HSET', key, ':n', '0')

@@ -71,7 +71,6 @@ for _, entry in ipairs(entries) do
     end
   end
 end
-owners.validate()
 
 -- ORDER: onto probation and into the error map before out of the snapshot, so that a mark is always in one of them.
 kept.write()

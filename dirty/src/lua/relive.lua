@@ -30,7 +30,6 @@ for i, name in ipairs(names) do
     if leaving[i] then live.put(name, owner, mark_version(leaving[i])) end
   end
 end
-owners.validate()
 
 -- ORDER: into the dirty map before out of the others, so that a mark is always in one of them.
 if live.write() and not r.first then call('HSET', KEYS[4], 'first', digits(time())) end

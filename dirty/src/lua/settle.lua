@@ -25,25 +25,25 @@ if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 local owners = counts(6)
 local kept = keeper(KEYS[5], ARGV[5] == '1' and arguments(7), owners)
 local function chosen(map, from, to, version_of, wanted)
-  local names, found = {}, {}
-  for at = from, to, 3 do names[#names + 1] = ARGV[at] end
-  local stored = hmget(map, names)
-  local done = {}
+  local arguments, on_probation, names, found, done = ARGV, ARGV[5] == '1', {}, {}, {}
+  for at = from, to, 3 do names[#names + 1] = arguments[at] end
+  local stored, at = hmget(map, names), from
   for i, name in ipairs(names) do
-    local at = from + 3 * (i - 1)
-    local asked = number(ARGV[at + 1], 'a mark')
+    local there, told, owner = stored[i], arguments[at + 1], tonumber(arguments[at + 2])
+    local asked = tonumber(told)
+    if not asked or not owner then expect(false) end
     -- Mostly the two are the same text, and need no reading.
-    local version = stored[i] == ARGV[at + 1] and asked or stored[i] and version_of(stored[i])
+    local version = there and (there == told and asked or version_of(there))
     if version and not done[name] and wanted(version, asked) then
       done[name] = true
       found[#found + 1] = name
-      local owner = number(ARGV[at + 2], 'an owner')
-      if ARGV[5] == '1' then
+      if on_probation then
         kept.put(name, owner, version)
       else
         owners.add(owner, -1, version)
       end
     end
+    at = at + 3
   end
   return found
 end
@@ -53,7 +53,6 @@ local errors = {}
 if call('EXISTS', KEYS[2]) == 1 then
   errors = chosen(KEYS[2], last + 1, #ARGV, error_version, function(stored, version) return stored <= version end)
 end
-owners.validate()
 
 -- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
 kept.write()

@@ -47,13 +47,13 @@ const BREAKS: &[Break] = &[
         "R7-raised-once",
         "update",
         "call('MSET', unpack(markers))",
-        "for w = 1, writes do if outstanding[owner_of[w]] == 0 then call('SET', markers[2 * w - 1], markers[2 * w]) end end",
+        "for n = 1, applied do if outstanding[owner_of[n]] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
     ),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
-    ("R8-complete", "update", "marker == format('-%s', r[2]) and complete or trusted", "complete"),
+    ("R8-complete", "update", "marker == format('-%s', r[2]) and all_of or part_of", "all_of"),
     // A negative answer outlives a first write.
     (
         "R8-kept",
@@ -73,16 +73,16 @@ const BREAKS: &[Break] = &[
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
-    ("R11-ids", "update", "given[id] or seen[u + 2] or earlier[u]", "nil"),
+    ("R11-ids", "update", "seen[w + 2] or earlier[w] or given[ARGV[5 + w]]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
-    ("R11-ids-set", "update", "given[id] or seen[u + 2] or earlier[u]", "nil"),
+    ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given[ARGV[5 + w]]", "nil"),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "leaps < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
-    ("R11-window", "update", "seen[u + 2] or earlier[u]", "seen[u + 2]"),
+    ("R11-window", "update", "seen[w + 2] or earlier[w]", "seen[w + 2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
-    ("R11-deadline", "update", "elseif now >= deadline then", "elseif false then"),
+    ("R11-deadline", "update", "now >= tonumber(ARGV[2])", "false"),
     ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),
     // The worker needs memory to free memory.
     ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
@@ -121,7 +121,7 @@ const BREAKS: &[Break] = &[
         "and not hash and mark == '?' then return needs_load end",
     ),
     // What is on its way while the server's data are replaced is applied to what they became.
-    ("R14-on-its-way", "update", "string.match(r[6] or '', '/(%x+)$') ~= history then", "false then"),
+    ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
     // A negative answer counts whatever happened since.
     ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),

@@ -1,5 +1,7 @@
 //! All scripts, and for each a function that makes its call.
 
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -116,36 +118,60 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 /// The most fields of a write that `update.lua` takes: values of one unpack.
 const UPDATE_FIELDS_MAX: usize = 2_000;
 
-/// Whether `update.lua` takes the write.
+/// Whether `update.lua` takes the write: one that sets, or only adds.
 pub(crate) fn takes_update(mutation: &Mutation) -> bool {
-    mutation.is_blind() && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
+    let all = |kind: fn(&Change) -> bool| mutation.changes.iter().all(|(_, change)| kind(change));
+    let sets = all(|change| matches!(change, Change::Set(_)));
+    let fits = match mutation.condition {
+        Condition::None => sets || all(|change| matches!(change, Change::Incr(_))),
+        Condition::Version(_) => sets,
+        Condition::Absent => false,
+    };
+    fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua` for writes of one partition that it takes and that wait for nothing.
+/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together.
 pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
+    let mutations: Vec<_> = mutations.into_iter().collect();
+    let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
+    let apart = parts.len() == 1 || all_differ(&parts) && all_differ(mutations.iter().map(|mutation| mutation.id));
     let mut keys = space.keys.of_writes(partition).to_vec();
-    let (mut writes, mut marks) = (Vec::new(), Vec::new());
-    for mutation in mutations {
-        let part = key::owner_part(&mutation.owner);
-        keys.extend(space.keys.of_write(partition, &part));
-        marks.push(mark::append(part, mutation.changes.iter().map(|(field, _)| field)));
-        writes.push(mutation);
-    }
+    keys.extend(parts.iter().flat_map(|part| space.keys.of_write(partition, part)));
     let mut cmd = SCRIPTS.update.call(&keys);
-    cmd.arg(micros(ID_WINDOW));
-    for mutation in &writes {
+    let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
+    cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
+    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart));
+    for mutation in &mutations {
         cmd.arg(&mutation.id.0);
     }
-    cmd.arg(marks);
-    for mutation in writes {
-        until(&mut cmd, mutation).arg(mutation.changes.len());
-        for (field, change) in &mutation.changes {
-            if let Change::Set(value) = change {
-                cmd.arg(&*key::stored(field)).arg(&**value);
-            }
-        }
+    for (mutation, part) in mutations.iter().zip(parts) {
+        cmd.arg(mark::append(part, mutation.changes.iter().map(|(field, _)| field)));
+    }
+    for mutation in mutations {
+        update_args(&mut cmd, mutation);
     }
     Command { needs_policy: true, ..SCRIPTS.update.write(space.slot(partition), cmd) }
+}
+
+fn all_differ<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> bool {
+    let mut seen = HashSet::new();
+    items.into_iter().all(|item| seen.insert(item))
+}
+
+fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
+    let fields = mutation.changes.len();
+    match (mutation.condition, mutation.changes.first()) {
+        (Condition::Version(version), _) => cmd.arg(format!("{fields}={version}")),
+        (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
+        _ => cmd.arg(fields),
+    };
+    for (field, change) in &mutation.changes {
+        match change {
+            Change::Set(value) => cmd.arg(&*key::stored(field)).arg(&**value),
+            Change::Incr(step) => cmd.arg(&*key::stored(field)).arg(*step),
+            Change::Remove | Change::Restore | Change::Purge => continue,
+        };
+    }
 }
 
 /// `mutate.lua`.
@@ -155,17 +181,20 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     let [dirty, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
     let mut cmd = SCRIPTS.mutate.call(&[data, exist, dirty, record, even, odd]);
-    until(cmd.arg(&mutation.id.0), mutation).arg(micros(ID_WINDOW)).arg(part);
+    epoch(cmd.arg(&mutation.id.0).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
     Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }
 }
 
-/// Until when a copy of a mutation may be applied: its deadline and epoch.
-fn until<'a>(cmd: &'a mut Cmd, mutation: &Mutation) -> &'a mut Cmd {
-    // Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
-    cmd.arg(mutation.deadline.0.min(Version::MAX.get()));
-    match mutation.epoch.filter(|_| !broken("R11-outlived")) {
+/// Until when a copy of a mutation may be applied. Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+fn deadline(mutation: &Mutation) -> u64 {
+    mutation.deadline.0.min(Version::MAX.get())
+}
+
+/// The epoch in which a mutation may be applied.
+fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
+    match mutation.and_then(|mutation| mutation.epoch).filter(|_| !broken("R11-outlived")) {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
     }

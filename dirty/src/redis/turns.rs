@@ -91,7 +91,10 @@ impl State {
     fn group(&mut self) -> Vec<Waiting> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
-            let Some(next) = self.waiting.pop_front() else { break };
+            // What is sent in another epoch goes in another call.
+            let fits =
+                |next: &mut Waiting| group.first().is_none_or(|first: &Waiting| first.mutation.epoch == next.mutation.epoch);
+            let Some(next) = self.waiting.pop_front_if(fits) else { break };
             if !next.answer.is_closed() {
                 bytes += size(&next.mutation);
                 group.push(next);

@@ -26,19 +26,19 @@ impl RedisStore {
                 *slot = answer;
             }
         }
-        let unverified: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_unverified)).collect();
-        if !unverified.is_empty() {
-            let some = unverified.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let left: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_left)).collect();
+        if !left.is_empty() {
+            let some = left.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
             let (again, partitions): (Vec<_>, Vec<_>) =
                 some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
-            for (index, answer) in unverified.into_iter().zip(self.send_verified(again, &partitions).await) {
+            for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions).await) {
                 if let Some(slot) = answers.get_mut(index) {
                     *slot = answer;
                 }
             }
         }
-        let decoded = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
-            let mutated = answer.and_then(decode)?;
+        let decoded = answers.into_iter().zip(&partitions).zip(mutations).map(|((answer, partition), (mutation, _))| {
+            let mutated = decode(answer?, mutation.changes.len())?;
             match &mutated {
                 Mutated::Load(observed) => self.answered(*partition, observed.epoch),
                 Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(*partition, *epoch),
@@ -107,15 +107,15 @@ fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
     script::takes_update(mutation) && load.is_none() && !Barrier::is_of(mutation.durability)
 }
 
-/// Whether `update.lua` leaves a write to `mutate.lua`, since the partition is served unverified.
-fn is_unverified(answer: &Answer) -> bool {
-    matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"unverified".to_vec())))
+/// Whether `update.lua` left a write to `mutate.lua`.
+fn is_left(answer: &Answer) -> bool {
+    matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
 }
 
-/// The answer of `update.lua` and `mutate.lua`.
-pub(super) fn decode(value: Value) -> Result<Mutated, Failure> {
+/// The answer of `update.lua` and `mutate.lua` to a mutation of so many changes.
+pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
     if !matches!(value, Value::Array(_)) {
-        return applied(&reply::bytes(value)?).map(Mutated::Applied);
+        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
     }
     let mut values = reply::list(value)?.into_iter();
     let mut next = || reply::bytes(values.next().unwrap_or_default());
@@ -137,11 +137,11 @@ pub(super) fn decode(value: Value) -> Result<Mutated, Failure> {
     Ok(Mutated::Refused(refusal))
 }
 
-/// "version changed counters…", as it is remembered under the operation's id.
-fn applied(text: &[u8]) -> Result<Applied, Failure> {
+/// "version changed counters…", as it is remembered under the operation's id; of what only sets fields, "version" alone.
+fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
-    let mut next = || parts.next().ok_or_else(|| Failure::Nonsense("a reply without version or count".to_owned()));
-    let (version, changed) = (reply::version(next()?)?, reply::digits(next()?)?);
+    let version = reply::version(parts.next().unwrap_or_default())?;
+    let changed = parts.next().map_or_else(|| Ok(u32::try_from(changes).unwrap_or(u32::MAX)), reply::digits)?;
     let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
     Ok(Applied { version, changed, counters })
 }

@@ -1,4 +1,4 @@
-//! Blind writes of one partition that go together.
+//! Writes of one partition that go together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,6 +147,56 @@ async fn writes_of_one_owner_that_go_together_happen_one_after_the_other() {
     assert_eq!(value(&held.store, &ann, "gold").await.as_deref(), Some("2"));
     assert_eq!(drain(&held.store).await, 3);
     assert_eq!(self::read(&held.store, &ann).await.header.unwrap().marks, 0);
+}
+
+#[tokio::test]
+async fn conditions_and_counters_go_together_with_blind_writes() {
+    let held = Held::new().await;
+    let write = async |id: &str, changes: &[(&str, Change)]| mutation(&held.store, &owner(id), changes).await;
+    let when = async |id: &str, version: Version| Mutation { condition: Condition::Version(version), ..held.set(id, "2").await };
+    held.let_go(1);
+    let born = apply_new(&held.store, &owner("ann"), &[("gold", set("1"))]).await.version;
+    apply_new(&held.store, &owner("dan"), &[("gold", set("40")), ("wood", set("-5")), ("big", set("9007199254740993"))]).await;
+    let blocked = spawned(&held.store, held.set("block", "1").await);
+    held.call_comes().await;
+    let tasks = held
+        .waiting(vec![
+            when("ann", born).await,
+            when("ann", born).await,
+            when("nobody", born).await,
+            write("dan", &[("gold", Change::Incr(2)), ("wood", Change::Incr(-5))]).await,
+            write("dan", &[("wood", set("7"))]).await,
+            write("dan", &[("wood", Change::Incr(3))]).await,
+            write("dan", &[("big", Change::Incr(1))]).await,
+            write("new", &[("gold", Change::Incr(1))]).await,
+        ])
+        .await;
+    held.let_go(100);
+    version(blocked).await;
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await.unwrap().unwrap());
+    }
+    assert_eq!(held.calls_since(), 1, "what is left over goes another way");
+    let applied = |at: usize| match &answers[at] {
+        Mutated::Applied(applied) => (applied.version, applied.changed, applied.counters.clone()),
+        other => panic!("{at}: {other:?}"),
+    };
+    let (ann, changed, _) = applied(0);
+    assert_eq!((ann > born, changed), (true, 1));
+    assert_eq!(answers[1], Mutated::Refused(Refusal::Version(ann)), "the first of the two has raised it");
+    for unknown in [2, 7] {
+        assert!(matches!(answers[unknown], Mutated::Load(_)), "what is not in the hot tier is loaded first");
+    }
+    assert_eq!((applied(3).1, applied(3).2), (2, vec![42, -10]));
+    assert_eq!((applied(4).1, applied(4).2), (1, vec![]));
+    assert_eq!(applied(5).2, [10]);
+    assert_eq!(applied(6).2, [9_007_199_254_740_994], "what Lua's numbers do not hold is counted exactly");
+    assert!(applied(3).0 < applied(4).0 && applied(4).0 < applied(5).0);
+    let dan = owner("dan");
+    for (name, expected) in [("gold", "42"), ("wood", "10"), ("big", "9007199254740994")] {
+        assert_eq!(value(&held.store, &dan, name).await.as_deref(), Some(expected), "{name}");
+    }
 }
 
 #[tokio::test]

@@ -30,31 +30,43 @@ impl Applied {
     }
 }
 
-/// The changes of `update.lua`: its arguments are the window, an id and a mark for each update, and then the updates themselves.
+/// The changes of `update.lua`: five arguments, an id and a mark for each write, and then the writes themselves.
 fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let (ids, owners) = (executed.argv.get(1..).unwrap_or_default(), executed.keys.get(4..).unwrap_or_default().chunks(2));
+    let (ids, owners) = (executed.argv.get(5..).unwrap_or_default(), executed.keys.get(4..).unwrap_or_default().chunks(2));
     let mut rest = ids.get(2 * replies.len()..).unwrap_or_default();
     for ((reply, id), keys) in replies.iter().zip(ids).zip(owners) {
-        let Some(count) = rest.get(2).and_then(|count| text(count)?.parse::<usize>().ok()) else { break };
-        let Some((update, after)) = rest.split_at_checked(3 + 2 * count) else { break };
+        let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };
+        let Some((update, after)) = rest.split_at_checked(1 + 2 * count) else { break };
         rest = after;
         if let Reply::Bulk(reply) = reply {
-            applied.extend(updated(id, update, keys, reply));
+            applied.extend(updated(id, kind, update.get(1..).unwrap_or_default(), keys, reply));
         }
     }
     applied
 }
 
-fn updated(id: &[u8], update: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
-    let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
-    Some(Applied {
-        id: id.to_vec(),
-        owner: owner(keys)?,
-        version: text(reply)?.split(' ').next()?.parse().ok()?,
-        wanted: None,
-        changes: update.get(3..)?.chunks(2).map(set).collect::<Option<_>>()?,
-    })
+/// "N", "N=VERSION" or "N+": how many fields, and what is done to them under which condition.
+fn count_and_kind(head: &str) -> Option<(usize, &str)> {
+    let (count, kind) = head.split_at(head.find(['=', '+']).unwrap_or(head.len()));
+    Some((count.parse().ok()?, kind))
+}
+
+fn updated(id: &[u8], kind: &str, pairs: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
+    let mut answer = text(reply)?.split(' ');
+    let version = answer.next()?.parse().ok()?;
+    let mut counters = answer.skip(1);
+    let mut change = |pair: &[Vec<u8>]| {
+        let [field, argument] = pair else { return None };
+        let change = match kind {
+            "+" => Change::Incr(text(argument)?.parse().ok()?, counters.next()?.parse().ok()?),
+            _ => Change::Set(argument.clone()),
+        };
+        Some((text(field)?.to_owned(), change))
+    };
+    let changes = pairs.chunks(2).map(&mut change).collect::<Option<_>>()?;
+    let wanted = kind.strip_prefix('=').and_then(|version| version.parse().ok());
+    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, changes })
 }
 
 /// The change of `mutate.lua`.
@@ -62,7 +74,7 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     let Executed { keys, argv, .. } = executed;
     let mut answer = text(reply)?.split(' ');
     let version = answer.next()?.parse().ok()?;
-    if answer.next()? == "0" {
+    if answer.next() == Some("0") {
         return None; // only its id is remembered
     }
     let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
