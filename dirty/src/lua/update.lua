@@ -19,22 +19,9 @@
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'
-local first, special, at = {}, {}, 6 + 2 * writes
-for w = 1, writes do
-  local fields = tonumber(ARGV[at])
-  if not fields then
-    local count, kind, version = string.match(ARGV[at] or '', '^(%d+)([=+])(%d*)$')
-    fields, special[w] = tonumber(count), kind == '+' and kind or tonumber(version)
-    if not special[w] then break end
-  end
-  if not fields or fields < 1 or fields > 2000 then break end
-  first[w] = at
-  at = at + 1 + 2 * fields
-end
-if writes < 1 or #first ~= writes or at ~= #ARGV + 1 then
+if writes < 1 or #ARGV < 5 + 5 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
-first[writes + 1] = at
 local clock, replies = call('TIME'), {}
 local now, window = clock[1] * 1000000 + clock[2], tonumber(ARGV[1])
 local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'unv', 'inc')
@@ -55,145 +42,171 @@ local ids = KEYS[3 + round % 2]
 local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 6, writes + 5))
 local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 6, writes + 5))
 
--- What an owner is, by the number of its first write: its last version and count of marks, or why it can't be written.
-local last, outstanding, flags, complete, has_tombstones, refused = {}, {}, {}, {}, {}, {}
+-- What the owner of a write is: last version, count of marks, flags of a hash that is to be made, whether the hash holds all fields,
+-- whether it may hold tombstones; then why it can't be written.
 local part_of, all_of = format('%sp', r[2]), format('%sa', r[2])
-local function look(owner)
-  local h = call('HMGET', KEYS[3 + 2 * owner], ':v', ':n', ':g', ':t')
+local function look(w)
+  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':g', ':t')
   if not h[1] then
-    local marker = call('GET', KEYS[4 + 2 * owner])
-    flags[owner] = marker == format('-%s', r[2]) and all_of or part_of
-    last[owner], outstanding[owner] = tonumber(marker) or 0, 0
-    return
+    local marker = call('GET', KEYS[4 + 2 * w])
+    return tonumber(marker) or 0, 0, marker == format('-%s', r[2]) and all_of or part_of
   end
   local version, marks = tonumber(h[1]), tonumber(h[2])
   local hash_generation = generation
   if h[3] ~= part_of and h[3] ~= all_of then hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$')) end
+  local refused
   if not version or not marks or not hash_generation then
-    refused[owner] = { 'failed', 'CORRUPT the reserved fields of the owner hash' }
+    refused = { 'failed', 'CORRUPT the reserved fields of the owner hash' }
   elseif hash_generation < generation then
-    refused[owner] = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
+    refused = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
   end
-  last[owner], outstanding[owner], complete[owner], has_tombstones[owner] = version or 0, marks, h[3] == all_of, h[4]
+  return version, marks, nil, h[3] == all_of, h[4], refused
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
 local whole = format('%d', 9007199254740991) == '9007199254740991' and '%d' or '%.0f'
 
--- What the writes so far make of owners that more than one of them names: field -> value, by owner.
-local pending, sums = {}, {}
-local function small(text)
-  if #text > 15 or not (text == '0' or string.find(text, '^%-?[1-9][0-9]*$')) then return nil end
-  return tonumber(text)
-end
--- The fields and sums of a write that adds; nil if mutate.lua shall look at them.
-local function added_up(w, owner)
-  if flags[owner] then return nil end
-  local from, to, names, sum = first[w] + 1, first[w + 1] - 1, {}, {}
+-- The fields of a write that adds, and their sums; nil if mutate.lua shall look at them. `known` are fields as writes before it leave
+-- them.
+local function added_up(hash, from, to, known, complete)
+  local names, sums = {}, {}
   for i = from, to, 2 do names[#names + 1] = ARGV[i] end
-  local stored, known = call('HMGET', KEYS[3 + 2 * owner], unpack(names)), pending[owner] or {}
-  for i, name in ipairs(names) do
-    local old, step = known[name] or stored[i], small(ARGV[from + 2 * i - 1])
-    old = small(old or complete[owner] and '0' or '')
-    if not old or not step then return nil end
-    sum[2 * i - 1], sum[2 * i] = name, format(whole, old + step)
+  local stored = call('HMGET', hash, unpack(names))
+  local function small(text)
+    if #text > 15 or not (text == '0' or string.find(text, '^%-?[1-9][0-9]*$')) then return nil end
+    return tonumber(text)
   end
-  return sum
+  for i, name in ipairs(names) do
+    local old, step = small(known and known[name] or stored[i] or complete and '0' or ''), small(ARGV[from + 2 * i - 1])
+    if not old or not step then return nil end
+    sums[2 * i - 1], sums[2 * i] = name, format(whole, old + step)
+  end
+  return sums
 end
 
-local owners, marks, markers, remembered, names = {}, {}, {}, {}, {}
-local applied, written, owner_of, versions, given = 0, {}, {}, {}, {}
+-- The writes that are applied: seven values each. What there is once a call and not once a write is made only if it is needed, since
+-- in a call of one write tables are most of the cost.
+local plan, marks, markers, remembered = {}, {}, {}, {}
+local owners, given = not apart and {}, not apart and {}
+local applied, at, last_given = 0, 6 + 2 * writes, nil
 for w = 1, writes do
-  local before, owner, kind = seen[w + 2] or earlier[w] or given[ARGV[5 + w]], w, special[w]
-  if not apart then
-    owner = owners[KEYS[3 + 2 * w]] or w
-    owners[KEYS[3 + 2 * w]] = owner
+  local hash, id, from = KEYS[3 + 2 * w], ARGV[5 + w], at + 1
+  local fields, wanted, adds = tonumber(ARGV[at]), nil, false
+  if not fields then
+    local count, kind, version = string.match(ARGV[at] or '', '^(%d+)([=+])(%d*)$')
+    fields, adds, wanted = tonumber(count), kind == '+', tonumber(version)
+    if not adds and not wanted then fields = nil end
   end
-  if not before and not last[owner] then look(owner) end
+  if not fields or fields < 1 or fields > 2000 or at + 2 * fields > #ARGV then
+    return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
+  end
+  at = at + 1 + 2 * fields
+  local before = seen[w + 2] or earlier[w] or given and given[id]
   if before then
     replies[w] = before
   elseif ARGV[4] ~= r[3] and ARGV[4] ~= '' then
     -- Its id, and what was written after it, may have been forgotten since.
     replies[w] = { 'moved', r[3], r[2] }
-  elseif refused[owner] then
-    replies[w] = refused[owner]
   else
-    local version = math.max(source + 2, now, last[owner] + 2)
-    if kind == '+' then sums[w] = added_up(w, owner) end
-    if version > 9007199254740991 then
+    local last, outstanding, flags, complete, tombstones, refused, owner
+    if apart then
+      last, outstanding, flags, complete, tombstones, refused = look(w)
+    else
+      owner = owners[hash]
+      if not owner then
+        owner = {}
+        owner.last, owner.outstanding, owner.flags, owner.complete, owner.tombstones, owner.refused = look(w)
+        owner.fields, owners[hash] = {}, owner
+      end
+      last, outstanding, flags, complete = owner.last, owner.outstanding, owner.flags, owner.complete
+      tombstones, refused = owner.tombstones, owner.refused
+    end
+    local sums = adds and not flags and not refused and added_up(hash, from, at - 1, owner and owner.fields, complete)
+    local version = math.max(source + 2, now, (last or 0) + 2)
+    if refused then
+      replies[w] = refused
+    elseif version > 9007199254740991 then
       replies[w] = { 'failed', 'CORRUPT the version source has reached 2^53' }
-    elseif kind and not sums[w] and (kind == '+' or flags[owner]) then
+    elseif flags and wanted or adds and not sums then
       replies[w] = { 'alone' }
-    elseif kind and kind ~= '+' and kind ~= last[owner] then
-      replies[w] = { 'version', format(whole, last[owner]) }
+    elseif wanted and wanted ~= last then
+      replies[w] = { 'version', format(whole, last) }
     else
       local v = format(whole, version)
-      local mark, reply = ARGV[5 + writes + w], v
-      if sums[w] then
-        local parts = { v, format(whole, #sums[w] / 2) }
-        for i = 2, #sums[w], 2 do parts[#parts + 1] = sums[w][i] end
+      local reply = v
+      if sums then
+        local parts = { v, format(whole, fields) }
+        for i = 2, #sums, 2 do parts[#parts + 1] = sums[i] end
         reply = table.concat(parts, ' ')
       end
-      if not apart then
-        local now_holds, from, list = pending[owner] or {}, first[w] + 1, ARGV
-        if sums[w] then from, list = 1, sums[w] end
-        for i = from, sums[w] and #list or first[w + 1] - 1, 2 do now_holds[list[i]] = list[i + 1] end
-        pending[owner], given[ARGV[5 + w]] = now_holds, reply
+      if owner then
+        owner.last, given[id] = version, reply
+        local list, first = sums or ARGV, sums and 1 or from
+        for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
-      source, last[owner], applied = version, version, applied + 1
-      written[applied], owner_of[applied], versions[applied], names[applied] = w, owner, v, mark
-      local even = 2 * applied
-      marks[even - 1], marks[even] = mark, v
-      markers[even - 1], markers[even] = KEYS[4 + 2 * w], v
-      remembered[even - 1], remembered[even] = ARGV[5 + w], reply
-      replies[w] = reply
+      local p, even = 7 * applied, 2 * applied
+      plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
+      plan[p + 5], plan[p + 6], plan[p + 7] = owner or outstanding, flags or false, tombstones or false
+      marks[even + 1], marks[even + 2] = ARGV[5 + writes + w], v
+      markers[even + 1], markers[even + 2] = KEYS[4 + 2 * w], v
+      remembered[even + 1], remembered[even + 2] = id, reply
+      applied, source, replies[w], last_given = applied + 1, version, reply, v
     end
   end
+end
+if at ~= #ARGV + 1 then
+  return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
 if applied == 0 then return replies end
 
 -- ORDER: marks, then record and markers, then data, then ids: whatever fails between, no data is without a mark.
-local held = applied > 1 and call('HMGET', KEYS[1], unpack(names))
+local held
+if applied > 1 then
+  local names = {}
+  for n = 1, applied do names[n] = marks[2 * n - 1] end
+  held = call('HMGET', KEYS[1], unpack(names))
+end
 local added = call('HSET', KEYS[1], unpack(marks))
 if r[4] then
-  call('HSET', KEYS[2], 'src', versions[applied])
+  call('HSET', KEYS[2], 'src', last_given)
 else
-  call('HSET', KEYS[2], 'src', versions[applied], 'first', format('%.0f', now))
+  call('HSET', KEYS[2], 'src', last_given, 'first', format('%.0f', now))
   -- A new map. Small ones are lists, in which some hundred marks are searched one by one; a long value makes it a table.
   call('HSET', KEYS[1], ':', string.rep(':', 65))
   call('HDEL', KEYS[1], ':')
 end
 call('MSET', unpack(markers))
-local marked = {}
+local marked = not apart and {}
 for n = 1, applied do
-  local w, owner, v = written[n], owner_of[n], versions[n]
-  local hash, list, from, to, before = KEYS[3 + 2 * w], ARGV, first[w] + 1, first[w + 1] - 1, outstanding[owner]
-  if sums[w] then list, from, to = sums[w], 1, #sums[w] end
-  local new = added == 1
-  if held then
-    new = not held[n]
-    if not apart then
-      new = new and not marked[names[n]]
-      marked[names[n]] = true
-    end
+  local p = 7 * (n - 1)
+  local hash, list, from, v = KEYS[3 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
+  local to, before, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6], plan[p + 7]
+  if type(from) == 'table' then list, from = from, 1 end
+  to = from + to
+  local new, owner = added == 1, nil
+  if held then new = not held[n] end
+  if not apart then
+    owner, before = before, before.outstanding
+    flags, owner.flags = owner.flags, nil
+    -- Two writes of a call may have one mark.
+    if held then new, marked[marks[2 * n - 1]] = new and not marked[marks[2 * n - 1]], true end
   end
   -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
   local count = math.max(before + (new and 1 or 0), 1)
   if count == before then
     call('HSET', hash, ':v', v, unpack(list, from, to))
-  elseif flags[owner] then
-    call('HSET', hash, ':v', v, ':n', '1', ':g', flags[owner], ':b', format('%.0f', v - 1), unpack(list, from, to))
+  elseif flags then
+    call('HSET', hash, ':v', v, ':n', '1', ':g', flags, ':b', format('%.0f', v - 1), unpack(list, from, to))
   else
     call('HSET', hash, ':v', v, ':n', count == 1 and '1' or format('%.0f', count), unpack(list, from, to))
     if before == 0 then call('PERSIST', hash) end
   end
-  flags[owner] = nil
-  if has_tombstones[owner] then
-    local tombstones = {}
-    for i = from, to, 2 do tombstones[#tombstones + 1] = table.concat({ ':d:', list[i] }) end
-    call('HDEL', hash, unpack(tombstones))
+  if tombstones then
+    local names = {}
+    for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
+    call('HDEL', hash, unpack(names))
   end
-  outstanding[owner] = count
+  if owner then owner.outstanding = count end
 end
 
 local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0

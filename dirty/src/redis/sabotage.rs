@@ -47,7 +47,7 @@ const BREAKS: &[Break] = &[
         "R7-raised-once",
         "update",
         "call('MSET', unpack(markers))",
-        "for n = 1, applied do if outstanding[owner_of[n]] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
+        "for n = 1, applied do if plan[7 * n - 2] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
     ),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
@@ -73,10 +73,10 @@ const BREAKS: &[Break] = &[
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
-    ("R11-ids", "update", "seen[w + 2] or earlier[w] or given[ARGV[5 + w]]", "nil"),
+    ("R11-ids", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
-    ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given[ARGV[5 + w]]", "nil"),
+    ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "leaps < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
