@@ -44,6 +44,8 @@ pub struct Summary {
     pub p99_micros: Option<f64>,
     /// CPU time for each operation, in microseconds, over all repetitions.
     pub cpu_micros: Cpu,
+    /// The parts of all cores' time that this CPU time was, 0 to 1.
+    pub share: Cpu,
 }
 
 impl Summary {
@@ -57,6 +59,7 @@ impl Summary {
             p50_micros: micros(50),
             p99_micros: micros(99),
             cpu_micros: cpu.each(repetitions.iter().map(Repetition::operations).sum()),
+            share: cpu.each(repetitions.iter().map(|one| one.capacity).sum()),
         }
     }
 }
