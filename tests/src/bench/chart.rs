@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::axis::Axis;
-use super::report::figure;
 use super::sweep::Sweep;
 
 const WIDTH: f64 = 640.0;
@@ -83,7 +82,7 @@ impl<'a> Chart<'a> {
         for (number, value) in self.axis.ticks.clone().into_iter().enumerate() {
             let (y, class) = (self.up(value), if number == 0 { "axis" } else { "grid" });
             self.line(class, (left, y), (WIDTH - right, y));
-            self.text((left - 8.0, y + 4.0), "end", "soft", &figure(value));
+            self.text((left - 8.0, y + 4.0), "end", "soft", &tick(value));
         }
         for (at, point) in sweep.points.iter().enumerate() {
             self.text((self.across(at), HEIGHT - below + 18.0), "middle", "soft", &grouped(point.x));
@@ -114,6 +113,11 @@ impl<'a> Chart<'a> {
         }
         let _ = writeln!(self.svg, "<polyline class=\"line {class}\" points=\"{}\"/>", line.join(" "));
     }
+}
+
+/// A round figure, as short as can be.
+fn tick(value: f64) -> String {
+    if value >= 1_000.0 { format!("{}k", value / 1e3) } else { value.to_string() }
 }
 
 /// How far along the n-th of so many lies, 0 to 1.
@@ -162,6 +166,11 @@ mod tests {
         assert!(svg.contains("points=\"88.0,72.0 592.0,131.0\""), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 4);
         assert!(svg.contains("a &lt; b") && svg.contains("a &amp; b") && svg.ends_with("</svg>\n"), "{svg}");
+    }
+
+    #[test]
+    fn ticks_are_short() {
+        assert_eq!([0.0, 0.5, 200.0, 2_500.0, 250_000.0].map(tick), ["0", "0.5", "200", "2.5k", "250k"]);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use super::report::{Failed, Report, figure};
 use super::scaling;
 use super::sweep::Sweep;
 
+/// The part that is written by hand.
+const LIMITS: &str = include_str!("limits.md");
+
 /// Writes `benchmarks.md` and `benchmarks/*.svg` into a folder.
 ///
 /// # Errors
@@ -47,7 +50,7 @@ fn markdown(report: &Report) -> String {
     for sweep in others {
         let _ = write!(text, "\n{}", chart(sweep));
     }
-    text
+    text + "\n## What was tried, and where the limit is\n\n" + LIMITS
 }
 
 fn head(report: &Report) -> String {
@@ -55,7 +58,7 @@ fn head(report: &Report) -> String {
     let met = report.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
     let mut text = format!(
         "# Benchmarks\n\n\
-         Written by this command, and not by hand:\n\n```sh\n{command}\n```\n\n\
+         Written by this command; only the last part is by hand:\n\n```sh\n{command}\n```\n\n\
          On {machine}. Redis keeps nothing on disk; the database flushes its log at each commit and has {} GiB of buffers. Client, \
          servers and workers share the machine. The run took {:.0} minutes.\n\n\
          Each case runs ours and its baseline in turn (A B, B A, …). Figures are medians, a ratio is the median of the ratios of \

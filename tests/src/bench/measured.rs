@@ -109,7 +109,7 @@ pub struct Measured {
 }
 
 /// More of the machine than this, used by others, makes figures doubtful.
-const FOREIGN_MAX: f64 = 0.1;
+pub const FOREIGN_MAX: f64 = 0.1;
 /// A baseline's median this far below its best is not quiet.
 const STEADINESS_MIN: f64 = 0.7;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::chart::grouped;
 use super::cpu::Cpu;
-use super::measured::Summary;
+use super::measured::{FOREIGN_MAX, Summary};
 use super::report::{figure, ratio};
 use super::sweep::{Point, Sweep};
 
@@ -59,6 +59,10 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
         percent(redis / all),
         percent(client / all)
     );
+    let others = machine - client - redis - mariadb;
+    if others > FOREIGN_MAX {
+        return format!("others used {} of the machine, so nothing can be said of the limit; {parts}.", percent(others));
+    }
     if redis_core >= FULL {
         return format!("Redis is the limit, whose one thread keeps {} of a core busy; {parts}.", percent(redis_core));
     }
@@ -71,6 +75,7 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
     let who = match mariadb / all {
         most if most > 0.5 => "most of which the database uses",
         _ if mariadb >= redis.max(client) => "of which the database uses more than anyone else, but not most",
+        _ if mariadb < redis * 0.01 => "and the database has nothing to do",
         _ => "and not the database, which uses less of it than others",
     };
     format!("the machine is the limit, {who}: all cores are busy to {}; {parts}.", percent(machine))
@@ -93,6 +98,9 @@ mod tests {
         assert!(limit(0.2, 0.2, 0.6).contains("most of which the database uses: all cores are busy to 100 %"));
         assert!(limit(0.3, 0.3, 0.4).contains("but not most"));
         assert!(limit(0.4, 0.3, 0.3).contains("not the database"));
+        let mut disturbed = side(0.2, 0.2, 0.4);
+        disturbed.share.machine = 1.0;
+        assert!(super::limit(&disturbed, "workers", 2).starts_with("others used 20 % of the machine, so nothing"));
         let text = limit(0.1, 0.1, 0.2);
         assert!(text.starts_with("no processor is the limit") && text.contains("the database uses 50 %, Redis 25 %"), "{text}");
     }
