@@ -35,6 +35,22 @@ impl Args {
         if self.quick { Scale::Quick } else { Scale::Full }
     }
 
+    /// The command that asks for this.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let mut command = "cargo run --release -p storage-tests --bin bench --".to_owned();
+        if self.quick {
+            command.push_str(" --quick");
+        }
+        if let Some(only) = &self.only {
+            command.push_str(&format!(" --only {only}"));
+        }
+        if self.docs {
+            command.push_str(" --docs");
+        }
+        command
+    }
+
     /// The cases that were asked for.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::place::Arena;
+use super::scale::Scale;
 
 /// Which side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +56,38 @@ pub struct Goal {
 /// How often a case is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repetitions {
-    /// At least 7 times, for what varies.
+    /// At least 7 times, for what varies; in a full run again, if others disturbed it.
     Many,
     /// Three times in a full run, once in a quick one: what hardly varies, or takes long.
     Few,
+    /// Once in any run: what takes minutes and hardly varies.
+    Once,
+    /// As [`Repetitions::Few`], after a warm-up: a point of a chart.
+    Point,
+}
+
+impl Repetitions {
+    /// Repetitions of each side.
+    #[must_use]
+    pub fn count(self, scale: Scale) -> usize {
+        match self {
+            Self::Many => scale.pick(1, 7, 7),
+            Self::Few | Self::Point => scale.pick(1, 1, 3),
+            Self::Once => 1,
+        }
+    }
+
+    /// Whether each side runs once before it is measured.
+    #[must_use]
+    pub fn warms_up(self) -> bool {
+        matches!(self, Self::Many | Self::Point)
+    }
+
+    /// How often the case is measured until the machine is quiet.
+    #[must_use]
+    pub fn rounds_max(self, scale: Scale) -> usize {
+        if self == Self::Many { scale.pick(1, 1, 3) } else { 1 }
+    }
 }
 
 /// What a case measures.

@@ -6,40 +6,79 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::chart::svg;
+use super::commands::Cost;
 use super::measured::Verdict;
-use super::report::{Report, figure};
-use super::scale::Scale;
+use super::report::{Failed, Report, figure};
+use super::scaling;
 use super::sweep::Sweep;
 
-/// Writes `benchmarks.md` and `benchmarks/*.svg` into a folder that exists.
+/// The part that is written by hand.
+const LIMITS: &str = include_str!("limits.md");
+
+/// Writes `benchmarks.md` and `benchmarks/*.svg` into a folder.
 ///
 /// # Errors
 /// A file can't be written.
-pub fn write(report: &Report, sweeps: &[Sweep], folder: &Path) -> Result<()> {
+pub fn write(report: &Report, folder: &Path) -> Result<()> {
     let charts = folder.join("benchmarks");
     std::fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
-    for sweep in sweeps {
+    for sweep in &report.sweeps {
         std::fs::write(charts.join(format!("{}.svg", sweep.name)), svg(sweep))?;
     }
     let path = folder.join("benchmarks.md");
-    std::fs::write(&path, markdown(report, sweeps)).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, markdown(report)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn markdown(report: &Report, sweeps: &[Sweep]) -> String {
-    let quick = if report.scale == Scale::Quick { " --quick" } else { "" };
-    let command = format!("cargo run --release -p storage-tests --bin bench --{quick} --docs");
+fn markdown(report: &Report) -> String {
+    let mut text = head(report);
+    text.push_str(&cases(report));
+    text.push_str(&descriptions(report));
+    text.push_str(&commands(report));
+    let (scale, others): (Vec<&Sweep>, Vec<&Sweep>) = report.sweeps.iter().partition(|sweep| sweep.processes.is_some());
+    if !scale.is_empty() {
+        text.push_str(
+            "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate; \"busy\" is how much of all \
+             cores' time that is, \"all\" with whatever else the machine did.\n",
+        );
+    }
+    for sweep in scale {
+        let _ = write!(text, "\n{}\n{}", chart(sweep), scaling::markdown(sweep, report.machine.cores));
+    }
+    if !others.is_empty() {
+        text.push_str("\n## Charts\n\nThe upright lines are the least and the greatest of three repetitions.\n");
+    }
+    for sweep in others {
+        let _ = write!(text, "\n{}", chart(sweep));
+    }
+    text + "\n## What was tried, and where the limit is\n\n" + LIMITS
+}
+
+fn head(report: &Report) -> String {
+    let Report { command, machine, seconds, .. } = report;
+    let met = report.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
     let mut text = format!(
         "# Benchmarks\n\n\
-         Written by this command, and not by hand:\n\n```sh\n{command}\n```\n\n\
-         On {}. Redis keeps nothing on disk; the database flushes its log at each commit and has 1 GiB of buffers. Client, servers and \
-         workers share the machine.\n\n\
+         Written by this command; only the last part is by hand:\n\n```sh\n{command}\n```\n\n\
+         On {machine}. Redis keeps nothing on disk; the database flushes its log at each commit and has {} GiB of buffers. Client, \
+         servers and workers share the machine. The run took {:.0} minutes.\n\n\
          Each case runs ours and its baseline in turn (A B, B A, …). Figures are medians, a ratio is the median of the ratios of \
          neighbours, with its range. Time and CPU are for one operation, CPU of client, Redis and database. A case during which others \
-         used the machine is measured again, and if that does not help, says so.\n\n",
-        report.machine
+         used the machine is measured again, and if that does not help, says so.\n\n\
+         {met} of {} goals are met.\n\n",
+        machine.database_gib,
+        seconds / 60.0,
+        report.cases.len() + report.failed.len(),
     );
-    text.push_str("| case | ours | baseline | unit | ratio (range) | goal | | p50/p99 µs | CPU µs | baseline's |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for Failed { name, why } in &report.failed {
+        let _ = writeln!(text, "**`{name}` could not be measured**: {why}\n");
+    }
+    text
+}
+
+fn cases(report: &Report) -> String {
+    let mut text = "| case | ours | baseline | unit | ratio (range) | goal | | p50/p99 µs | baseline's | CPU µs | baseline's |\n\
+                    | --- | ---: | ---: | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
     for case in &report.cases {
         let (ours, baseline) = (&case.ours, &case.baseline);
         let verdict = if case.verdict == Verdict::NotMet { "**not met**" } else { case.verdict.text() };
@@ -52,19 +91,39 @@ fn markdown(report: &Report, sweeps: &[Sweep]) -> String {
             case.goal.text(case.unit),
             verdict.to_owned(),
             ours.latency(),
+            baseline.latency(),
             ours.cpu(),
             baseline.cpu(),
         ];
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
-    text.push_str("\n## What each case does\n\n| case | ours | baseline | repetitions | |\n| --- | --- | --- | --- | --- |\n");
+    text
+}
+
+fn descriptions(report: &Report) -> String {
+    let mut text =
+        "\n## What each case does\n\n| case | ours | baseline | repetitions | |\n| --- | --- | --- | ---: | --- |\n".to_owned();
     for case in &report.cases {
         let cells = [&case.name, &case.what_ours_does, &case.what_baseline_does, &case.repetitions.to_string(), &case.remark()];
         let _ = writeln!(text, "| {} |", cells.map(String::as_str).join(" | "));
     }
-    text.push_str("\n## Charts\n");
-    for sweep in sweeps {
-        let _ = write!(text, "\n![{}](benchmarks/{}.svg)\n", sweep.title, sweep.name);
+    text
+}
+
+fn commands(report: &Report) -> String {
+    if report.commands.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n## What single commands cost Redis\n\n\
+                    Without a script, in pipelines of 1,000 commands over one connection: what no layout of the same keys can go below.\n\n\
+                    | command | µs of Redis |\n| --- | ---: |\n"
+        .to_owned();
+    for Cost { command, micros } in &report.commands {
+        let _ = writeln!(text, "| {command} | {} |", figure(*micros));
     }
     text
+}
+
+fn chart(sweep: &Sweep) -> String {
+    format!("![{}](benchmarks/{}.svg)\n", sweep.title, sweep.name)
 }

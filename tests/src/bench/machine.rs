@@ -23,6 +23,8 @@ pub struct Machine {
     pub database: String,
     /// The kernel's version.
     pub kernel: String,
+    /// The database's buffers, in GiB.
+    pub database_gib: u32,
     /// Whether this program was built for speed.
     pub optimised: bool,
 }
@@ -32,7 +34,7 @@ impl Machine {
     ///
     /// # Errors
     /// A server does not answer.
-    pub async fn look(place: &Place) -> Result<Self> {
+    pub async fn look(place: &Place, database_gib: u32) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let find = |text: &str, name: &str| {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
@@ -47,6 +49,7 @@ impl Machine {
             redis: find(info.text()?, "redis_version"),
             database: place.sql("SELECT VERSION()").await?.trim().to_owned(),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            database_gib,
             optimised: !cfg!(debug_assertions),
         })
     }
@@ -54,7 +57,7 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, cores, memory_gib, redis, database, kernel, optimised } = self;
+        let Self { processor, cores, memory_gib, redis, database, kernel, database_gib: _, optimised } = self;
         write!(f, "{cores} cores of {processor}, {memory_gib:.0} GiB, Linux {kernel}, Redis {redis}, database {database}")?;
         if *optimised { Ok(()) } else { write!(f, "; NOT BUILT FOR SPEED") }
     }

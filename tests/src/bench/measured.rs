@@ -44,6 +44,8 @@ pub struct Summary {
     pub p99_micros: Option<f64>,
     /// CPU time for each operation, in microseconds, over all repetitions.
     pub cpu_micros: Cpu,
+    /// The parts of all cores' time that this CPU time was, 0 to 1.
+    pub share: Cpu,
 }
 
 impl Summary {
@@ -57,6 +59,7 @@ impl Summary {
             p50_micros: micros(50),
             p99_micros: micros(99),
             cpu_micros: cpu.each(repetitions.iter().map(Repetition::operations).sum()),
+            share: cpu.each(repetitions.iter().map(|one| one.capacity).sum()),
         }
     }
 }
@@ -106,7 +109,7 @@ pub struct Measured {
 }
 
 /// More of the machine than this, used by others, makes figures doubtful.
-const FOREIGN_MAX: f64 = 0.1;
+pub const FOREIGN_MAX: f64 = 0.1;
 /// A baseline's median this far below its best is not quiet.
 const STEADINESS_MIN: f64 = 0.7;
 

@@ -12,14 +12,19 @@
 //! | [`place`] | servers, and a fresh place on them for each case |
 //! | [`load`], [`fill`] | many tasks that do the same for some time; many owners |
 //! | [`plain`], [`straight`] | the plain Redis client; plain SQL |
-//! | [`lander`], [`reader`] | a landing worker and a game server as processes |
+//! | [`lander`], [`reader`], [`server`], [`talk`] | landing workers and game servers as processes |
 //! | [`report`] | the table |
-//! | [`sweep`], [`chart`], [`docs`] | a figure over another, as a chart, in docs/benchmarks.md |
+//! | [`sweep`], [`chart`], [`axis`] | a figure over another, as a chart |
+//! | [`scaling`] | what more processes bring, and who is the limit |
+//! | [`commands`] | what single commands cost Redis |
+//! | [`docs`] | docs/benchmarks.md |
 
 pub mod args;
+pub mod axis;
 pub mod case;
 pub mod cases;
 pub mod chart;
+pub mod commands;
 pub mod cpu;
 pub mod docs;
 pub mod fill;
@@ -34,9 +39,12 @@ pub mod report;
 pub mod run;
 pub mod runner;
 pub mod scale;
+pub mod scaling;
+pub mod server;
 pub mod stats;
 pub mod straight;
 pub mod sweep;
+pub mod talk;
 
 pub use args::Args;
 pub use run::{run, smoke};

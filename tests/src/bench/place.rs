@@ -1,12 +1,14 @@
 //! Where cases are measured: a database server for all, and for each a Redis of its own, a database and an open storage.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use redis::aio::MultiplexedConnection;
-use storage_config::Settings;
+use storage_config::{RedisSettings, Settings};
 use storage_sdk::{ByteOwner, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use tempfile::TempDir;
@@ -18,13 +20,19 @@ use crate::torture::children::Program;
 /// What all cases share.
 #[derive(Debug)]
 pub struct Arena {
-    /// The database server: its defaults, 1 GiB of buffers, and a log that is flushed at each commit.
+    /// The database server: its defaults, buffers for the largest world, and a log that is flushed at each commit.
     pub mariadb: Arc<MariaDbServer>,
     /// How large everything is.
     pub scale: Scale,
     exe: PathBuf,
     places: AtomicU32,
+    begun: Instant,
+    /// Milliseconds that went into measuring disturbed cases again.
+    repeated: AtomicU64,
 }
+
+/// How long a run may measure disturbed cases again, all of them together.
+const REPEATED_MAX: Duration = Duration::from_mins(3);
 
 impl Arena {
     /// Starts the database server. `exe` is the program whose hidden subcommands are workers and readers.
@@ -32,9 +40,33 @@ impl Arena {
     /// # Errors
     /// It does not start.
     pub async fn start(scale: Scale, exe: &Path) -> Result<Self> {
-        let args = ["--innodb-buffer-pool-size=1G", "--innodb-log-file-size=512M"].map(str::to_owned).to_vec();
+        let gib = scale.database_gib();
+        let args = vec![format!("--innodb-buffer-pool-size={gib}G"), "--innodb-log-file-size=512M".to_owned()];
         let mariadb = MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await?;
-        Ok(Self { mariadb: Arc::new(mariadb), scale, exe: exe.to_owned(), places: AtomicU32::new(0) })
+        let (places, repeated) = (AtomicU32::new(0), AtomicU64::new(0));
+        Ok(Self { mariadb: Arc::new(mariadb), scale, exe: exe.to_owned(), places, begun: Instant::now(), repeated })
+    }
+
+    /// Tells how far the run is, with the time since its start.
+    pub fn say(&self, what: impl Display) {
+        eprintln!("{:7.1} s  {what}", self.begun.elapsed().as_secs_f64());
+    }
+
+    /// How long the run has taken so far.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether there is time left for measuring a disturbed case again.
+    #[must_use]
+    pub fn may_repeat(&self) -> bool {
+        u128::from(self.repeated.load(Ordering::Relaxed)) < REPEATED_MAX.as_millis()
+    }
+
+    /// So much of that time was used.
+    pub fn repeated(&self, time: Duration) {
+        self.repeated.fetch_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// A fresh place with the default settings.
@@ -114,8 +146,7 @@ impl Place {
     /// # Errors
     /// The ids are impossible.
     pub fn owners(&self, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
-        let world = self.storage.scope("game", "eu")?.bytes();
-        (0..count).map(|number| Ok(world.owner("player", owner_id(series, number))?)).collect()
+        owners_of(&self.storage, series, count)
     }
 
     /// The plain client: one multiplexed connection, its settings those of the storage.
@@ -123,26 +154,13 @@ impl Place {
     /// # Errors
     /// Redis does not answer.
     pub async fn plain(&self) -> Result<MultiplexedConnection> {
-        let settings = &self.settings.redis;
-        let config = redis::AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(settings.connect_timeout))
-            .set_response_timeout(Some(settings.response_timeout));
-        let info: redis::ConnectionInfo = self.redis.url().parse()?;
-        let tcp = info.tcp_settings().clone().set_nodelay(settings.tcp_nodelay);
-        let client = redis::Client::open(info.set_tcp_settings(tcp))?;
-        Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
+        connect(&self.redis.url(), &self.settings.redis).await
     }
 
     /// Keys for the plain client, as long as the storage's own keys of the same owners.
     #[must_use]
     pub fn plain_keys(&self, series: &str, count: usize) -> Arc<[String]> {
-        let parts = u64::from(self.settings.redis.partitions).max(1);
-        let key = |number: usize| {
-            let id = owner_id(series, number);
-            let part = xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % parts;
-            format!("{PREFIX}-hash:{{{part}}}:game:eu:player:{id}")
-        };
-        (0..count).map(key).collect()
+        plain_keys(self.settings.redis.partitions, series, count)
     }
 
     /// The keys of all dirty maps and snapshots: none of them exists once everything has landed.
@@ -161,6 +179,41 @@ impl Place {
         let line = info.text()?.lines().find_map(|line| line.strip_prefix("used_memory:")).context("no used_memory")?;
         Ok(line.trim().parse()?)
     }
+}
+
+/// The plain client of a Redis, as [`Place::plain`].
+///
+/// # Errors
+/// Redis does not answer.
+pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedConnection> {
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(settings.connect_timeout))
+        .set_response_timeout(Some(settings.response_timeout));
+    let info: redis::ConnectionInfo = url.parse()?;
+    let tcp = info.tcp_settings().clone().set_nodelay(settings.tcp_nodelay);
+    let client = redis::Client::open(info.set_tcp_settings(tcp))?;
+    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
+}
+
+/// Owners of a storage, as [`Place::owners`].
+///
+/// # Errors
+/// The ids are impossible.
+pub fn owners_of(storage: &Storage, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
+    let world = storage.scope("game", "eu")?.bytes();
+    (0..count).map(|number| Ok(world.owner("player", owner_id(series, number))?)).collect()
+}
+
+/// Keys for so many partitions, as [`Place::plain_keys`].
+#[must_use]
+pub fn plain_keys(partitions: u32, series: &str, count: usize) -> Arc<[String]> {
+    let parts = u64::from(partitions).max(1);
+    let key = |number: usize| {
+        let id = owner_id(series, number);
+        let part = xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % parts;
+        format!("{PREFIX}-hash:{{{part}}}:game:eu:player:{id}")
+    };
+    (0..count).map(key).collect()
 }
 
 /// An id: a series, and a number that is mixed so that ids of a series lie scattered among each other.

@@ -54,7 +54,13 @@ impl Plain {
     /// # Errors
     /// Redis does not answer.
     pub async fn of_series(place: &Place, command: Command, series: &str, owners: usize, fields: Fields) -> Result<Self> {
-        Ok(Self { connection: place.plain().await?, keys: place.plain_keys(series, owners), fields, command })
+        Ok(Self::over(place.plain().await?, place.plain_keys(series, owners), command, fields))
+    }
+
+    /// The command on these keys over a connection.
+    #[must_use]
+    pub fn over(connection: MultiplexedConnection, keys: Arc<[String]>, command: Command, fields: Fields) -> Self {
+        Self { connection, keys, fields, command }
     }
 
     /// The same keys and connection for another command.

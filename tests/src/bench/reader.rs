@@ -1,17 +1,14 @@
 //! Game servers as processes that all read the same owner at once.
 
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use storage_config::Settings;
 use storage_sdk::Storage;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
 
 use super::place::Place;
+use super::talk::{Talk, lines};
 
 /// Arguments of a reader.
 #[derive(Debug, clap::Args)]
@@ -30,8 +27,7 @@ pub async fn read(args: ReaderArgs) -> Result<()> {
     let storage = Storage::open(Settings::load(&args.config)?).await?;
     let bytes = storage.scope("game", "eu")?.bytes();
     println!("ready");
-    let (send, mut lines) = mpsc::unbounded_channel();
-    std::thread::spawn(move || std::io::stdin().lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    let mut lines = lines();
     while let Some(line) = lines.recv().await {
         let (id, times) = line.split_once(' ').context("an id and a number")?;
         let owner = bytes.owner("player", id)?;
@@ -45,11 +41,7 @@ pub async fn read(args: ReaderArgs) -> Result<()> {
 
 /// A reader's process.
 #[derive(Debug)]
-pub struct Reader {
-    child: Child,
-    stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+pub struct Reader(Talk);
 
 impl Reader {
     /// Starts one, and waits until its storage is open.
@@ -57,23 +49,13 @@ impl Reader {
     /// # Errors
     /// It does not start.
     pub async fn start(place: &Place) -> Result<Self> {
-        let mut child = Command::new(&place.program.path)
-            .args(["reader", "--config"])
-            .arg(&place.config)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let (stdin, stdout) = (child.stdin.take().context("a pipe")?, child.stdout.take().context("a pipe")?);
-        let mut reader = Self { child, stdin, lines: BufReader::new(stdout).lines() };
-        reader.answer().await?;
-        Ok(reader)
+        Talk::start(place, "reader", &[]).await.map(Self)
     }
 
     /// Its process.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.child.id()
+        self.0.pid()
     }
 
     /// Lets it read an owner so many times at once; answers how often it asked the database.
@@ -81,11 +63,6 @@ impl Reader {
     /// # Errors
     /// A read failed.
     pub async fn read(&mut self, id: &str, times: usize) -> Result<f64> {
-        self.stdin.write_all(format!("{id} {times}\n").as_bytes()).await?;
-        Ok(self.answer().await?.parse()?)
-    }
-
-    async fn answer(&mut self) -> Result<String> {
-        self.lines.next_line().await?.context("a reader has ended")
+        Ok(self.0.ask(&format!("{id} {times}")).await?.parse()?)
     }
 }

@@ -5,21 +5,40 @@ use std::fmt;
 use serde::Serialize;
 
 use super::case::{Goal, Judged};
+use super::commands::Cost;
 use super::machine::Machine;
 use super::measured::{Measured, Summary, Verdict};
 use super::scale::Scale;
+use super::sweep::Sweep;
 
 /// What a run measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
+    /// The command that made it.
+    pub command: String,
     /// How large everything was.
     pub scale: Scale,
     /// On what.
     pub machine: Machine,
     /// The cases, in their order.
     pub cases: Vec<Measured>,
+    /// What could not be measured.
+    pub failed: Vec<Failed>,
+    /// Charts, if they were asked for.
+    pub sweeps: Vec<Sweep>,
+    /// What single commands cost Redis, if it was asked for with the charts.
+    pub commands: Vec<Cost>,
     /// How long the run took.
     pub seconds: f64,
+}
+
+/// A case or a chart that could not be measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failed {
+    /// Its name.
+    pub name: String,
+    /// Why, with the causes.
+    pub why: String,
 }
 
 /// A figure with as many digits as matter.
@@ -124,9 +143,12 @@ impl fmt::Display for Report {
         for case in &self.cases {
             writeln!(f, "{case}")?;
         }
+        for Failed { name, why } in &self.failed {
+            writeln!(f, "{name:<22} FAILED: {why}")?;
+        }
         let met = self.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
         let disturbed = self.cases.iter().filter(|case| case.disturbed().is_some()).count();
-        let (all, seconds) = (self.cases.len(), self.seconds);
+        let (all, seconds) = (self.cases.len() + self.failed.len(), self.seconds);
         write!(f, "{met} of {all} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s")
     }
 }

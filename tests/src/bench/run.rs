@@ -1,54 +1,119 @@
 //! One run: all cases that were asked for.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Error, Result};
+use tokio::time::timeout;
 
 use super::args::Args;
 use super::case::Case;
+use super::commands;
 use super::docs;
 use super::machine::Machine;
+use super::measured::Measured;
 use super::place::Arena;
-use super::report::Report;
+use super::report::{Failed, Report};
 use super::runner::measure;
 use super::scale::Scale;
-use super::sweep;
+use super::sweep::{self, Sweep};
 
-/// Measures what was asked for, and writes what was asked for. `exe` is this program, or one with its hidden subcommands.
+/// A case that takes longer than this hangs. Writing and landing 10,000,000 owners is the longest.
+const PATIENCE: Duration = Duration::from_mins(20);
+
+/// Measures what was asked for, and writes what was asked for. What fails is told in the report, and keeps nothing else from being
+/// measured and written. `exe` is this program, or one with its hidden subcommands.
 ///
 /// # Errors
-/// A server does not start, an operation failed, or a file can't be written.
+/// The database server does not start, or a file can't be written.
 pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let cases = args.cases()?;
     let arena = Arena::start(args.scale(), exe).await?;
-    let report = report(&cases, &arena).await?;
-    if let Some(path) = &args.json {
-        std::fs::write(path, serde_json::to_vec_pretty(&report)?).with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    let mut report = Report { command: args.command(), ..report(cases, &arena).await? };
+    write(args, &report)?;
     if args.docs {
-        docs::write(&report, &sweep::all(&arena).await?, Path::new("docs"))?;
+        more(&mut report, &arena).await;
+        write(args, &report)?;
     }
     Ok(report)
 }
 
-/// Measures these cases as small as possible: whether each of them runs.
-///
-/// # Errors
-/// One of them does not.
-pub async fn smoke(exe: &Path) -> Result<Report> {
-    let arena = Arena::start(Scale::Smoke, exe).await?;
-    report(&Args::default().cases()?, &arena).await
+fn write(args: &Args, report: &Report) -> Result<()> {
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_vec_pretty(report)?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if args.docs { docs::write(report, Path::new("docs")) } else { Ok(()) }
 }
 
-async fn report(cases: &[Box<dyn Case>], arena: &Arena) -> Result<Report> {
-    let begun = Instant::now();
-    let machine = Machine::look(&arena.place().await?).await?;
-    let mut measured = Vec::new();
-    for case in cases {
-        let one = measure(case.as_ref(), arena).await?;
-        eprintln!("{:6.1} s  {}: {} {}", begun.elapsed().as_secs_f64(), one.name, one.ratio_text(), one.verdict.text());
-        measured.push(one);
+/// Measures all cases and charts as small as possible: whether each of them runs. The charts and their text go into a folder.
+///
+/// # Errors
+/// The database server does not start, or a file can't be written.
+pub async fn smoke(exe: &Path, folder: &Path) -> Result<Report> {
+    let arena = Arena::start(Scale::Smoke, exe).await?;
+    let args = Args { docs: true, ..Args::default() };
+    let mut report = Report { command: args.command(), ..report(args.cases()?, &arena).await? };
+    more(&mut report, &arena).await;
+    docs::write(&report, folder)?;
+    Ok(report)
+}
+
+/// Each case is dropped when it is measured, and with the last of those that share something this as well.
+async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
+    let machine = Machine::look(&arena.place().await?, arena.scale.database_gib()).await?;
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
+    let all = cases.len();
+    for (number, case) in cases.into_iter().enumerate() {
+        let (name, begun) = (case.plan().name, arena.elapsed());
+        arena.say(format_args!("{} of {all}: {name}", number + 1));
+        match timeout(PATIENCE, measure(case.as_ref(), arena)).await.map_err(Error::from).flatten() {
+            Ok(one) => {
+                let seconds = (arena.elapsed() - begun).as_secs_f64();
+                arena.say(format_args!("{name}: {} {} ({seconds:.1} s)", one.ratio_text(), one.verdict.text()));
+                measured.push(one);
+            }
+            Err(error) => failed.push(failure(arena, &name, &error)),
+        }
     }
-    Ok(Report { scale: arena.scale, machine, cases: measured, seconds: begun.elapsed().as_secs_f64() })
+    let (scale, seconds) = (arena.scale, arena.elapsed().as_secs_f64());
+    Ok(Report {
+        command: String::new(),
+        scale,
+        machine,
+        cases: measured,
+        failed,
+        sweeps: Vec::new(),
+        commands: Vec::new(),
+        seconds,
+    })
+}
+
+/// Measures what only the document shows: single commands, and all charts. Of one that fails the points before that are kept.
+async fn more(report: &mut Report, arena: &Arena) {
+    match timeout(PATIENCE, commands::measure(arena)).await.map_err(Error::from).flatten() {
+        Ok(costs) => report.commands = costs,
+        Err(error) => report.failed.push(failure(arena, "commands", &error)),
+    }
+    arena.say("single commands");
+    for chart in sweep::all() {
+        let mut sweep: Sweep = chart.sweep;
+        for x in sweep.values(arena.scale) {
+            let case = (chart.case)(x);
+            match timeout(PATIENCE, measure(case.as_ref(), arena)).await.map_err(Error::from).flatten() {
+                Ok(Measured { ours, baseline, .. }) => sweep.push(x, ours, baseline),
+                Err(error) => {
+                    report.failed.push(failure(arena, sweep.name, &error));
+                    break;
+                }
+            }
+            arena.say(format_args!("chart {}: {x} {}", sweep.name, sweep.x));
+        }
+        report.sweeps.push(sweep);
+    }
+    report.seconds = arena.elapsed().as_secs_f64();
+}
+
+fn failure(arena: &Arena, name: &str, error: &Error) -> Failed {
+    arena.say(format_args!("{name}: FAILED: {error:#}"));
+    Failed { name: name.to_owned(), why: format!("{error:#}") }
 }

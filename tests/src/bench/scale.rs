@@ -31,4 +31,10 @@ impl Scale {
     pub fn slice(self) -> Duration {
         Duration::from_millis(self.pick(10, 150, 600))
     }
+
+    /// The database's buffers, in GiB: the largest world's rows fit in.
+    #[must_use]
+    pub fn database_gib(self) -> u32 {
+        self.pick(1, 1, 4)
+    }
 }

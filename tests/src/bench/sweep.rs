@@ -1,14 +1,14 @@
 //! A rate over something that varies, for the charts.
 
-use anyhow::Result;
+use serde::Serialize;
 
 use super::case::Case;
-use super::cases::{Landing, Update};
-use super::place::Arena;
-use super::runner::measure;
+use super::cases::{Landing, Servers, Update};
+use super::measured::Summary;
+use super::scale::Scale;
 
 /// One chart's worth of measurements.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Sweep {
     /// The chart's file, without ending.
     pub name: &'static str,
@@ -20,55 +20,94 @@ pub struct Sweep {
     pub y: &'static str,
     /// What ours and the baseline are called.
     pub series: [&'static str; 2],
+    /// What the client's CPU time is called, where processes are added to see how it scales.
+    pub processes: Option<&'static str>,
     /// In the order of x.
     pub points: Vec<Point>,
+    #[serde(skip)]
+    values: &'static [usize],
 }
 
 /// One value of what varies.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Point {
     /// The value.
     pub x: usize,
-    /// Medians of ours and of the baseline.
-    pub y: [f64; 2],
+    /// Ours.
+    pub ours: Summary,
+    /// The baseline.
+    pub baseline: Summary,
 }
 
-/// All charts.
-///
-/// # Errors
-/// A server does not start, or an operation failed.
-pub async fn all(arena: &Arena) -> Result<Vec<Sweep>> {
-    let update = |name, title, x| Sweep { name, title, x, y: "updates/s", series: ["update", "plain HSET"], points: Vec::new() };
-    let landing = |name, title, x| {
-        let series = ["landing", "single upserts, 16 connections"];
-        Sweep { name, title, x, y: "rows/s", series, points: Vec::new() }
-    };
-    let tasks = update("tasks", "Updates of 1 field of 64 B, by tasks", "tasks");
-    let bytes = update("bytes", "Updates of 1 field, 64 tasks, by the size of the value", "bytes");
-    let fields = update("fields", "Updates of fields of 64 B, 64 tasks, by the number of fields", "fields");
-    let owners = update("owners", "Updates of 1 field of 64 B, 64 tasks, by the number of owners", "owners");
-    let rows = landing("batch-rows", "Landing of known rows of 64 B, 1 worker, by the rows of a batch", "rows in a batch");
-    let workers = landing("workers", "Landing of known rows of 64 B, by workers", "workers");
-    Ok(vec![
-        tasks.measured(arena, &[1, 4, 16, 64, 256], |x| Box::new(Update::point(x, 1, 64, OWNERS))).await?,
-        bytes.measured(arena, &[16, 64, 256, 1_024, 4_096, 16_384], |x| Box::new(Update::point(64, 1, x, OWNERS))).await?,
-        fields.measured(arena, &[1, 2, 4, 8, 16, 32], |x| Box::new(Update::point(64, x, 64, OWNERS))).await?,
-        owners.measured(arena, &[64, 1_024, 16_384, 262_144], |x| Box::new(Update::point(64, 1, 64, x))).await?,
-        rows.measured(arena, &[50, 100, 200, 500, 1_000, 2_000, 5_000], |x| Box::new(Landing::point(1, x))).await?,
-        workers.measured(arena, &[1, 2, 4], |x| Box::new(Landing::point(x, 1_000))).await?,
-    ])
+impl Point {
+    /// Both sides in the order of the series.
+    #[must_use]
+    pub fn sides(&self) -> [&Summary; 2] {
+        [&self.ours, &self.baseline]
+    }
+}
+
+impl Sweep {
+    /// Without points yet.
+    #[must_use]
+    pub fn new(name: &'static str, title: &'static str, axes: [&'static str; 2], series: [&'static str; 2]) -> Self {
+        let [x, y] = axes;
+        Self { name, title, x, y, series, processes: None, points: Vec::new(), values: &[] }
+    }
+
+    fn over(self, values: &'static [usize]) -> Self {
+        Self { values, ..self }
+    }
+
+    fn of_processes(self, processes: &'static str) -> Self {
+        Self { processes: Some(processes), ..self }
+    }
+
+    /// The values that are measured: the ends alone where speed does not matter.
+    #[must_use]
+    pub fn values(&self, scale: Scale) -> Vec<usize> {
+        match (scale, self.values) {
+            (Scale::Smoke, [first, .., last]) => vec![*first, *last],
+            (_, values) => values.to_vec(),
+        }
+    }
+
+    /// Adds what was measured of a value.
+    pub fn push(&mut self, x: usize, ours: Summary, baseline: Summary) {
+        self.points.push(Point { x, ours, baseline });
+    }
+}
+
+/// A sweep and what is measured for each of its values.
+pub struct Chart {
+    /// The sweep, without points yet.
+    pub sweep: Sweep,
+    /// The case of a value.
+    pub case: fn(usize) -> Box<dyn Case>,
 }
 
 /// Owners of a chart that does not vary them.
 const OWNERS: usize = 4_096;
 
-impl Sweep {
-    async fn measured(mut self, arena: &Arena, values: &[usize], case: impl Fn(usize) -> Box<dyn Case>) -> Result<Self> {
-        for &x in values {
-            let measured = measure(case(x).as_ref(), arena).await?;
-            eprintln!("chart {}: {} {x}", self.name, self.x);
-            self.points.push(Point { x, y: [measured.ours.figure.median, measured.baseline.figure.median] });
-        }
-        Ok(self)
-    }
+/// All charts.
+#[must_use]
+pub fn all() -> Vec<Chart> {
+    let update = |name, title, x| Sweep::new(name, title, [x, "updates/s"], ["update", "plain HSET"]);
+    let landing = |name, title, x| Sweep::new(name, title, [x, "rows/s"], ["landing", "single upserts, 16 connections"]);
+    let tasks = update("tasks", "Updates of 1 field of 64 B, by tasks", "tasks").over(&[1, 4, 16, 64, 256]);
+    let bytes = update("bytes", "Updates of 1 field, 64 tasks, by the size of the value", "bytes of the value");
+    let fields = update("fields", "Updates of fields of 64 B, 64 tasks, by the number of fields", "fields");
+    let owners = update("owners", "Updates of 1 field of 64 B, 64 tasks, by the number of owners", "owners");
+    let rows = landing("batch-rows", "Landing of known rows of 64 B, 1 worker, by the rows of a batch", "rows in a batch");
+    let workers = landing("workers", "Landing of known rows of 64 B, by workers", "workers").of_processes("workers");
+    let servers = update("servers", "Updates of 1 field of 64 B, 64 tasks in each game server, by game servers", "game servers");
+    vec![
+        Chart { sweep: tasks, case: |x| Box::new(Update::point(x, 1, 64, OWNERS)) },
+        Chart { sweep: bytes.over(&[16, 64, 256, 1_024, 4_096, 16_384]), case: |x| Box::new(Update::point(64, 1, x, OWNERS)) },
+        Chart { sweep: fields.over(&[1, 2, 4, 8, 16, 32]), case: |x| Box::new(Update::point(64, x, 64, OWNERS)) },
+        Chart { sweep: owners.over(&[64, 1_024, 16_384, 262_144]), case: |x| Box::new(Update::point(64, 1, 64, x)) },
+        Chart { sweep: rows.over(&[50, 100, 200, 500, 1_000, 2_000, 5_000]), case: |x| Box::new(Landing::point(1, x)) },
+        Chart { sweep: workers.over(&[1, 2, 4]), case: |x| Box::new(Landing::point(x, 1_000)) },
+        Chart { sweep: servers.of_processes("game servers").over(&[1, 2, 4, 8]), case: |x| Box::new(Servers::point(x)) },
+    ]
 }

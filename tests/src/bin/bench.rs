@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use storage_tests::bench::reader::{ReaderArgs, read};
+use storage_tests::bench::server::{ServerArgs, serve};
 use storage_tests::bench::{Args, run};
 
 #[derive(Debug, Parser)]
@@ -25,12 +26,15 @@ enum Role {
     },
     #[command(hide = true)]
     Reader(ReaderArgs),
+    #[command(hide = true)]
+    Server(ServerArgs),
 }
 
 fn main() -> ExitCode {
     match Cli::parse() {
         Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
         Cli { role: Some(Role::Reader(args)), .. } => outcome(block_on(read(args))),
+        Cli { role: Some(Role::Server(args)), .. } => outcome(block_on(serve(args))),
         Cli { args, .. } => outcome(block_on(measure(args))),
     }
 }
@@ -43,7 +47,9 @@ async fn measure(args: Args) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    println!("{}", run(&args, &std::env::current_exe()?).await?);
+    let report = run(&args, &std::env::current_exe()?).await?;
+    println!("{report}");
+    anyhow::ensure!(report.failed.is_empty(), "{} could not be measured", report.failed.len());
     Ok(())
 }
 

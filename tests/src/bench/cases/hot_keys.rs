@@ -47,7 +47,7 @@ impl Case for HotKeys {
             figure: Figure::Counted,
             unit: "rows",
             goal: at_most(0.01, 0.001),
-            repetitions: Repetitions::Few,
+            repetitions: Repetitions::Once,
         }
     }
 

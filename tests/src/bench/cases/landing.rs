@@ -25,6 +25,7 @@ pub struct Landing {
     /// More settings, such as the size of a batch.
     settings: String,
     goal: Goal,
+    repetitions: Repetitions,
 }
 
 /// What one would do without a hot tier.
@@ -42,11 +43,13 @@ impl Landing {
     pub fn point(workers: usize, batch_rows: usize) -> Self {
         let name = format!("landing-{workers}x{batch_rows}");
         let settings = format!("batch_rows = {batch_rows}\n");
-        Self { workers, settings, ..Self::new(&name, 64, false, Without::Single, at_least(0.0, 1.0)) }
+        let landing = Self::new(&name, 64, false, Without::Single, at_least(0.0, 1.0));
+        Self { workers, settings, repetitions: Repetitions::Point, ..landing }
     }
 
     fn new(name: &str, bytes: usize, inserts: bool, without: Without, goal: Goal) -> Self {
-        Self { name: name.to_owned(), bytes, inserts, without, workers: 1, settings: String::new(), goal }
+        let (name, settings, repetitions) = (name.to_owned(), String::new(), Repetitions::Many);
+        Self { name, bytes, inserts, without, workers: 1, settings, goal, repetitions }
     }
 }
 
@@ -72,7 +75,7 @@ struct LandingRig {
 #[async_trait]
 impl Case for Landing {
     fn plan(&self) -> Plan {
-        let Self { name, bytes, inserts, without, workers, settings, goal } = self;
+        let Self { name, bytes, inserts, without, workers, settings, goal, repetitions } = self;
         let kind = if *inserts { "new rows" } else { "known rows" };
         let baseline = match without {
             Without::Single => "prepared upserts of one row each, flushed at each commit, as they come, 16 connections",
@@ -88,7 +91,7 @@ impl Case for Landing {
             figure: Figure::Rate,
             unit: "rows/s",
             goal: *goal,
-            repetitions: Repetitions::Many,
+            repetitions: *repetitions,
         }
     }
 
@@ -99,7 +102,7 @@ impl Case for Landing {
             Without::Single => Straight::open(&place, 16, 1).await?,
             Without::Batches => Straight::open(&place, 2, 1_000).await?,
         };
-        let owners = arena.scale.pick(200, 6_000, 50_000);
+        let owners = arena.scale.pick(200, 6_000, 30_000);
         Ok(Box::new(LandingRig { place, landers, straight, landing: self.clone(), owners, round: 0, rows: Arc::default() }))
     }
 }

@@ -50,7 +50,7 @@ impl Case for RedisOfLanding {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place_with(HELD).await?;
-        let marks = arena.scale.pick(200, 20_000, 100_000);
+        let marks = arena.scale.pick(200, 20_000, 50_000);
         let plain = Plain::new(&place, Command::Hset, marks, fields(1, 64, 0)).await?;
         count(&plain, 64, marks).await?;
         let (landers, connection) = (Landers::start(&place, 1).await?, place.plain().await?);

@@ -56,8 +56,8 @@ impl Case for Memory {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place_with(HELD).await?;
         let owners = match self {
-            Self::Mark => arena.scale.pick(2_000, 50_000, 1_000_000),
-            Self::Owner => arena.scale.pick(2_000, 20_000, 500_000),
+            Self::Mark => arena.scale.pick(2_000, 50_000, 500_000),
+            Self::Owner => arena.scale.pick(2_000, 20_000, 100_000),
         };
         let connection = place.plain().await?;
         Ok(match self {

@@ -18,9 +18,13 @@ mod pair;
 mod read;
 mod recovery;
 mod scale;
+mod servers;
 mod update;
+mod world;
 
 pub use landing::Landing;
+pub(super) use ours::{Call, Ours};
+pub use servers::Servers;
 pub use update::Update;
 
 use super::case::{Case, Goal, Judged};
@@ -33,7 +37,9 @@ pub fn all() -> Vec<Box<dyn Case>> {
     let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
     let recovery = [recovery::cases()];
     let cold = [hot_load::cases(), misses::cases()];
-    let sizes = [memory::cases(), scale::cases(), backlog::cases()];
+    let worlds = world::Shared::default();
+    // The backlog is what made the large world, so this case comes first.
+    let sizes = [memory::cases(), backlog::cases(&worlds), scale::cases(&worlds)];
     writes.into_iter().chain(reads).chain(landing).chain(recovery).chain(cold).chain(sizes).flatten().collect()
 }
 

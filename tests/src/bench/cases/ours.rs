@@ -11,14 +11,14 @@ use crate::bench::plain::Fields;
 
 /// The same call for another owner in each turn.
 #[derive(Debug, Clone)]
-pub(super) struct Ours {
+pub(in crate::bench) struct Ours {
     owners: Arc<[ByteOwner]>,
     fields: Arc<[(String, Bytes)]>,
     call: Call,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Call {
+pub(in crate::bench) enum Call {
     Update,
     /// Of the same fields.
     Get,
@@ -27,7 +27,7 @@ pub(super) enum Call {
 }
 
 impl Ours {
-    pub(super) fn new(owners: Vec<ByteOwner>, fields: &Fields, call: Call) -> Self {
+    pub(in crate::bench) fn new(owners: Vec<ByteOwner>, fields: &Fields, call: Call) -> Self {
         let fields = fields.iter().map(|(field, value)| (field.clone(), Bytes::from(value.clone()))).collect();
         Self { owners: owners.into(), fields, call }
     }

@@ -7,17 +7,23 @@ use anyhow::Result;
 use async_trait::async_trait;
 
 use super::at_most;
+use super::world::{Held, Shared, World};
 use crate::bench::case::{Case, Figure, Plan, Processes, Repetitions, Rig, Sample, Side};
-use crate::bench::fill::{Fill, fill};
-use crate::bench::lander::{HELD, Landers};
+use crate::bench::fill::Fill;
 use crate::bench::load::{Operation, drive};
-use crate::bench::place::{Arena, Place};
+use crate::bench::place::Arena;
 use crate::bench::plain::fields;
 
 const TASKS: usize = 64;
 
-pub(super) fn cases() -> Vec<Box<dyn Case>> {
-    vec![Box::new(Work::Update), Box::new(Work::Landing), Box::new(Work::Idle)]
+pub(super) fn cases(worlds: &Shared) -> Vec<Box<dyn Case>> {
+    let case = |work| -> Box<dyn Case> { Box::new(AmongOwners { work, worlds: worlds.clone() }) };
+    vec![case(Work::Update), case(Work::Landing), case(Work::Idle)]
+}
+
+struct AmongOwners {
+    work: Work,
+    worlds: Shared,
 }
 
 /// What is done among few and among many owners.
@@ -26,25 +32,6 @@ enum Work {
     Update,
     Landing,
     Idle,
-}
-
-/// A place with so many owners, all of them landed and still in Redis.
-struct World {
-    place: Place,
-    landers: Landers,
-    owners: usize,
-    written: usize,
-    round: u64,
-}
-
-impl World {
-    async fn open(arena: &Arena, owners: usize) -> Result<Self> {
-        let place = arena.place_with(HELD).await?;
-        let mut landers = Landers::start(&place, 1).await?;
-        fill(&place, "o", owners, &fields(1, 64, 0)).await?;
-        landers.landed().await?;
-        Ok(Self { place, landers, owners, written: 0, round: 0 })
-    }
 }
 
 /// An update of another owner each time, all over the world.
@@ -63,19 +50,18 @@ impl Operation for Scattered {
 
 struct ScaleRig {
     work: Work,
-    few: World,
-    many: World,
+    worlds: Held,
     time: Duration,
     rows: usize,
 }
 
 #[async_trait]
-impl Case for Work {
+impl Case for AmongOwners {
     fn plan(&self) -> Plan {
-        let (name, what, unit) = match self {
-            Self::Update => ("owners-update", "CPU of client, Redis and database for an update of 64 B, 64 tasks", "µs/update"),
-            Self::Landing => ("owners-landing", "CPU of worker, Redis and database for a landed row of 64 B", "µs/row"),
-            Self::Idle => ("owners-idle", "CPU of an idle worker (interval 50 ms) and Redis", "µs/ms"),
+        let (name, what, unit) = match self.work {
+            Work::Update => ("owners-update", "CPU of client, Redis and database for an update of 64 B, 64 tasks", "µs/update"),
+            Work::Landing => ("owners-landing", "CPU of worker, Redis and database for a landed row of 64 B", "µs/row"),
+            Work::Idle => ("owners-idle", "CPU of an idle worker (interval 50 ms) and Redis", "µs/ms"),
         };
         Plan {
             name: name.to_owned(),
@@ -89,19 +75,24 @@ impl Case for Work {
     }
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
-        let few = World::open(arena, arena.scale.pick(200, 10_000, 10_000)).await?;
-        let many = World::open(arena, arena.scale.pick(600, 100_000, 10_000_000)).await?;
-        let time = match self {
-            Self::Idle => Duration::from_millis(arena.scale.pick(120, 500, 5_000)),
-            Self::Update | Self::Landing => arena.scale.slice(),
+        let mut worlds = self.worlds.open(arena).await?;
+        worlds.many.landers().await?.landed().await?;
+        arena.say(format_args!("{} owners are landed", worlds.many.owners));
+        let time = match self.work {
+            Work::Idle => Duration::from_millis(arena.scale.pick(120, 500, 3_000)),
+            Work::Update | Work::Landing => arena.scale.slice(),
         };
-        Ok(Box::new(ScaleRig { work: *self, few, many, time, rows: arena.scale.pick(100, 5_000, 10_000) }))
+        Ok(Box::new(ScaleRig { work: self.work, worlds, time, rows: arena.scale.pick(100, 5_000, 10_000) }))
     }
 }
 
 impl ScaleRig {
     fn world(&self, side: Side) -> &World {
-        if side == Side::Ours { &self.many } else { &self.few }
+        if side == Side::Ours { &self.worlds.many } else { &self.worlds.few }
+    }
+
+    fn world_mut(&mut self, side: Side) -> &mut World {
+        if side == Side::Ours { &mut self.worlds.many } else { &mut self.worlds.few }
     }
 }
 
@@ -109,10 +100,10 @@ impl ScaleRig {
 impl Rig for ScaleRig {
     async fn prepare(&mut self, side: Side) -> Result<()> {
         // The other world's worker would only be in the way.
-        self.few.landers.hold().await?;
-        self.many.landers.hold().await?;
+        self.worlds.few.running()?.hold().await?;
+        self.worlds.many.running()?.hold().await?;
         let (work, rows) = (self.work, self.rows);
-        let world = if side == Side::Ours { &mut self.many } else { &mut self.few };
+        let world = self.world_mut(side);
         world.round += 1;
         match work {
             Work::Update => {}
@@ -122,16 +113,16 @@ impl Rig for ScaleRig {
                     fill.write((number..number + 100).map(|number| number % world.owners)).await?;
                 }
                 world.written += rows;
-                world.landers.rested().await;
+                world.running()?.rested().await;
             }
-            Work::Idle => world.landers.let_go()?,
+            Work::Idle => world.running()?.let_go()?,
         }
         Ok(())
     }
 
     async fn run(&mut self, side: Side) -> Result<Sample> {
         let (work, time, rows) = (self.work, self.time, self.rows);
-        let world = if side == Side::Ours { &mut self.many } else { &mut self.few };
+        let world = self.world_mut(side);
         match work {
             Work::Update => {
                 let fill = Fill::new(&world.place, "o", world.owners, &fields(1, 64, world.round))?;
@@ -139,13 +130,14 @@ impl Rig for ScaleRig {
                 let sample = drive(&operation, TASKS, time).await?;
                 world.written += usize::try_from(sample.operations)?;
                 // What was written here must not wait in the next repetition.
-                world.landers.let_go()?;
+                world.running()?.let_go()?;
                 Ok(sample)
             }
             Work::Landing => {
                 let begun = Instant::now();
-                world.landers.let_go()?;
-                world.landers.landed().await?;
+                let landers = world.running()?;
+                landers.let_go()?;
+                landers.landed().await?;
                 let seconds = begun.elapsed().as_secs_f64();
                 Ok(Sample { operations: u64::try_from(rows)?, seconds, ..Sample::default() })
             }
@@ -159,6 +151,6 @@ impl Rig for ScaleRig {
 
     fn processes(&self, side: Side) -> Processes {
         let world = self.world(side);
-        Processes { children: world.landers.pids(), ..world.place.processes() }
+        Processes { children: world.pids(), ..world.place.processes() }
     }
 }

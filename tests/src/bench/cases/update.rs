@@ -20,6 +20,7 @@ pub struct Update {
     owners: usize,
     figure: Figure,
     goal: Goal,
+    repetitions: Repetitions,
 }
 
 impl Update {
@@ -27,11 +28,12 @@ impl Update {
     #[must_use]
     pub fn point(tasks: usize, fields: usize, bytes: usize, owners: usize) -> Self {
         let name = format!("update-{tasks}x{fields}x{bytes}");
-        Self { owners, ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0)) }
+        Self { owners, repetitions: Repetitions::Point, ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0)) }
     }
 
     fn new(name: &str, tasks: usize, fields: usize, bytes: usize, goal: Goal) -> Self {
-        Self { name: name.to_owned(), tasks, fields, bytes, owners: OWNERS, figure: Figure::Rate, goal }
+        let (name, repetitions) = (name.to_owned(), Repetitions::Many);
+        Self { name, tasks, fields, bytes, owners: OWNERS, figure: Figure::Rate, goal, repetitions }
     }
 }
 
@@ -61,7 +63,7 @@ impl Case for Update {
             figure: *figure,
             unit: if rate { "updates/s" } else { "µs of Redis" },
             goal: self.goal,
-            repetitions: Repetitions::Many,
+            repetitions: self.repetitions,
         }
     }
 

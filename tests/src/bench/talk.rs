@@ -1,0 +1,66 @@
+//! A process of this program that is told things line by line, and answers each with a line.
+
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::place::Place;
+
+/// The lines of the standard input. The process ends with it, and so with whoever started it.
+#[must_use]
+pub fn lines() -> UnboundedReceiver<String> {
+    let (send, lines) = unbounded_channel();
+    std::thread::spawn(move || std::io::stdin().lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    lines
+}
+
+/// The process, seen from the one that started it.
+#[derive(Debug)]
+pub struct Talk {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    /// Starts the program under a subcommand with the place's settings, and waits for its first line.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn start(place: &Place, role: &str, args: &[String]) -> Result<Self> {
+        let mut child = Command::new(&place.program.path)
+            .args([role, "--config"])
+            .arg(&place.config)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (stdin, stdout) = (child.stdin.take().context("a pipe")?, child.stdout.take().context("a pipe")?);
+        let mut talk = Self { child, stdin, lines: BufReader::new(stdout).lines() };
+        talk.answer().await?;
+        Ok(talk)
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// What it answers to a line.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub async fn ask(&mut self, line: &str) -> Result<String> {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> Result<String> {
+        self.lines.next_line().await?.context("a process has ended")
+    }
+}
