@@ -5,7 +5,8 @@
 //! | [`tiers`] | [`Tiers`]: prepare partitions, load cold owners, flush one owner. The SDK uses it too |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
-//! | `pass` | one pass over a worker's partitions, in lanes |
+//! | `pass` | one pass over a worker's partitions |
+//! | `lane` | its lanes: reading, landing and settling beside each other |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
@@ -19,6 +20,7 @@ mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;
+mod lane;
 pub mod metrics;
 pub mod options;
 mod pass;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use storage_dirty::Lock;
 use storage_model::Ids;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::backoff::Backoff;
@@ -40,9 +40,11 @@ impl LandingWorker {
         }
         let lock = Lock { holder: options.name.clone(), token };
         let rows_at_once = AtomicUsize::new(FIRST_ROWS.min(options.batch_rows.max(1)));
+        let transactions = Semaphore::new(options.connections.clamp(1, Semaphore::MAX_PERMITS));
         let worker = Worker {
             tiers,
             options,
+            transactions,
             claims: Claims::new(lock),
             metrics: Metrics::default(),
             rows_at_once,
