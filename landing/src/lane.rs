@@ -5,7 +5,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use storage_dirty::{Map, Snapshot};
 use tokio::task::JoinSet;
@@ -14,8 +13,7 @@ use crate::batch::{self, Part};
 use crate::caught::caught;
 use crate::claim::Busy;
 use crate::pass::{Round, Worker};
-use crate::step::{self, Size};
-use crate::{LandingOptions, TierError};
+use crate::{LandingOptions, TierError, step};
 
 /// A partition that has work, and how far its snapshot was read.
 struct Open<'a> {
@@ -60,7 +58,7 @@ impl Worker {
             if parts.is_empty() && next.is_empty() {
                 return Ok(());
             }
-            for parts in batch::cut(parts, self.rows_at_once.load(Ordering::Relaxed)) {
+            for parts in batch::cut(parts, self.turns.pace(|pace| pace.rows())) {
                 if self.claims.is_closed() {
                     return Ok(());
                 }
@@ -89,11 +87,10 @@ impl Worker {
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
         let landed = caught(step::land(self, parts)).await;
-        match landed {
-            Ok(size) => self.learn(size),
-            // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.
-            Err(_) => self.resize(|rows| rows / 2),
-        }
+        self.turns.pace(|pace| match landed {
+            Ok(size) => pace.read(size),
+            Err(_) => pace.failed(),
+        });
         landed.map(drop)
     }
 
@@ -137,19 +134,6 @@ impl Worker {
                 Some(Snapshot::Taken | Snapshot::Leftover) => return Ok(Some(Open { busy, cursor: 0 })),
             }
         }
-    }
-
-    /// Sizes the next batches by the bytes of this one.
-    fn learn(&self, size: Size) {
-        match size.bytes.checked_div(size.rows) {
-            Some(average) => self.resize(|_| self.options.batch_bytes.checked_div(average).unwrap_or(usize::MAX)),
-            None => self.resize(|rows| rows.saturating_mul(2)),
-        }
-    }
-
-    fn resize(&self, size: impl Fn(usize) -> usize) {
-        let fitting = |rows| Some(size(rows).clamp(1, self.options.batch_rows.max(1)));
-        let _ = self.rows_at_once.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitting);
     }
 }
 

@@ -8,6 +8,8 @@
 //! | `pass` | one pass over a worker's partitions |
 //! | `lane` | its lanes: reading, landing and settling beside each other |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
+//! | [`pace`] | [`Pace`]: how much is asked of the database at once |
+//! | `turn` | who may be at the database |
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
@@ -23,6 +25,7 @@ pub mod drain;
 mod lane;
 pub mod metrics;
 pub mod options;
+pub mod pace;
 mod pass;
 pub mod pressure;
 mod probation;
@@ -31,10 +34,12 @@ pub mod run;
 mod sabotage;
 mod step;
 pub mod tiers;
+mod turn;
 
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
+pub use pace::Pace;
 pub use pressure::Pressure;
 pub use run::LandingWorker;
 pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

@@ -11,11 +11,13 @@ pub struct LandingOptions {
     pub name: String,
     /// How long a worker without work waits before it looks again. Default: 500 ms.
     pub interval: Duration,
-    /// About how many marks one transaction lands, half more at the most. Default: 1,000, the knee of the curve on MariaDB.
+    /// About how many marks one transaction lands, half more at the most; fewer while the database is slow. Default: 1,000, the knee of
+    /// the curve on MariaDB.
     pub batch_rows: usize,
     /// About how many bytes of values one transaction lands. Default: 1 MiB.
     pub batch_bytes: usize,
-    /// Transactions under way at once; each holds a database connection. Up to twice as many batches are read and settled. Default: 2.
+    /// The most transactions under way at once, fewer while the database is slow; each holds a connection. Up to twice as many batches
+    /// are read and settled. Default: 2.
     pub connections: usize,
     /// How long a lock outlives a worker that died. Default: 10 s.
     pub lock_ttl: Duration,

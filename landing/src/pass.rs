@@ -1,18 +1,17 @@
 //! One pass over a worker's partitions: what has work, the lanes that land it, and what is done beside.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek};
 use storage_model::{OpId, Partition, Timestamp};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
 use crate::claim::Claims;
 use crate::metrics::Metrics;
 use crate::probation::Leaving;
+use crate::turn::Turns;
 use crate::{LandingOptions, TierError, Tiers, step};
 
 /// What is common to the lanes of one worker.
@@ -22,10 +21,8 @@ pub(crate) struct Worker {
     pub(crate) options: LandingOptions,
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
-    /// One permit for each transaction that may be under way.
-    pub(crate) transactions: Semaphore,
-    /// How many rows make `batch_bytes`, as far as is known from the rows landed so far.
-    pub(crate) rows_at_once: AtomicUsize,
+    /// Who may be at the database, and how many rows go there at once.
+    pub(crate) turns: Turns,
     /// When error maps were last looked through. Only the pass under way touches it.
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
@@ -156,7 +153,7 @@ impl Worker {
                 continue;
             }
             let part = Part { partition, entries, replay: true };
-            for parts in batch::cut(vec![part], self.rows_at_once.load(Ordering::Relaxed)) {
+            for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
                 self.land(&parts).await?;
             }
         }

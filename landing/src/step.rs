@@ -6,8 +6,10 @@ use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, Park, Settle};
 use storage_model::{Partition, Row, Version};
 use storage_sql::{Fence, LandError};
+use tokio::time::Instant;
 
 use crate::batch::{self, Faults, Part, Proofs, Rows, Verdict};
+use crate::pace::Size;
 use crate::pass::Worker;
 use crate::{TierError, Tiers, degrade, is_suspect};
 
@@ -24,17 +26,10 @@ struct Ready<'a> {
 }
 
 /// How much one step took from the hot tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Size {
-    pub(crate) rows: usize,
-    pub(crate) bytes: usize,
-}
-
-impl Size {
-    fn of(ready: &[Ready<'_>]) -> Self {
-        let rows = || ready.iter().flat_map(|one| &one.rows.rows);
-        Self { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum() }
-    }
+fn size_of(ready: &[Ready<'_>]) -> Size {
+    let rows = || ready.iter().flat_map(|one| &one.rows.rows);
+    let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
+    Size { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum(), fences }
 }
 
 /// Lands parts, each of another partition, in one transaction; settles and parks their marks.
@@ -49,17 +44,22 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
     let mut ready = collect_all(tiers, parts).await?;
     let tries = if parts.len() > 1 { TOGETHER_MAX } else { TRIES_MAX };
     // Held over all tries: one that waited again after each would lose against whoever moves the fence meanwhile.
-    let turn = worker.transactions.acquire().await;
+    let turn = worker.turns.begin().await;
     for _ in 0..tries {
         if ready.is_empty() {
             return Ok(Size::default());
         }
         #[cfg(feature = "sabotage")]
         crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
+        let begun = Instant::now();
         match commit(tiers, &ready).await {
             Ok((proofs, faults)) => {
+                let (size, time) = (size_of(&ready), begun.elapsed());
+                // A batch that was cut because of its faults took more than one transaction.
+                if size.rows > 0 && faults.is_empty() {
+                    worker.turns.pace(|pace| pace.took(size, time));
+                }
                 drop(turn);
-                let size = Size::of(&ready);
                 metrics.landed(size.rows.saturating_sub(faults.len()));
                 finish(worker, ready, &proofs, &faults).await?;
                 return Ok(size);

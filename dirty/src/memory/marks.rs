@@ -100,7 +100,7 @@ impl Marks {
 
     /// Whether anything is parked.
     pub(super) fn has_errors(&self) -> bool {
-        self.errors.len() > 0
+        !self.errors.is_empty()
     }
 
     pub(super) fn set_error(&mut self, target: (Owner, Field), error: ErrorMark) {
