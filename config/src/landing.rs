@@ -13,12 +13,13 @@ pub struct LandingSettings {
     /// How long a worker that found nothing pauses. 10 ms to 1 h. Default: 500 ms. Longer lands more writes of a field as
     /// one row, and leaves more to a crash of Redis.
     pub interval: Duration,
-    /// The most marks of one batch. 1 to 10,000. Default: 1,000.
+    /// The most marks of one batch. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
     pub batch_rows: u32,
     /// The most bytes of values in one statement. 1 KiB to 64 MiB. Default: 1 MiB. Half of the database's
     /// `max_allowed_packet` is the limit if that is less (H37). A larger value lands alone.
     pub batch_bytes: usize,
-    /// How many batches land side by side, each on a database connection of its own. 1 to 64. Default: 2.
+    /// The most batches that land side by side, each on a database connection of its own. 1 to 64. Default: 2. Fewer while the
+    /// database is slow.
     pub connections: u32,
     /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. Shorter takes over sooner; it is only
     /// about work done twice, never about data (R3).

@@ -4,6 +4,7 @@
 //! names are escaped, so that no two owners share a key and every key can be split into its parts again (R9).
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
@@ -21,17 +22,25 @@ impl Keys {
 
     /// The owner's hash.
     pub(crate) fn data(&self, partition: Partition, owner: &Owner) -> String {
-        format!("{}-data:{{{partition}}}:{}", self.prefix, owner_part(owner))
+        self.of_owner("data", partition, owner)
     }
 
     /// The owner's exist marker.
     pub(crate) fn exist(&self, partition: Partition, owner: &Owner) -> String {
-        format!("{}-exist:{{{partition}}}:{}", self.prefix, owner_part(owner))
+        self.of_owner("exist", partition, owner)
     }
 
     /// The right to load the owner.
     pub(crate) fn lease(&self, partition: Partition, owner: &Owner) -> String {
-        format!("{}-lease:{{{partition}}}:{}", self.prefix, owner_part(owner))
+        self.of_owner("lease", partition, owner)
+    }
+
+    fn of_owner(&self, kind: &str, partition: Partition, owner: &Owner) -> String {
+        // Made whole at once: each row that lands needs two.
+        let mut key = String::with_capacity(self.prefix.len() + kind.len() + 16 + OWNER_PART);
+        let _ = write!(key, "{}-{kind}:{{{partition}}}:", self.prefix);
+        push_owner(&mut key, owner);
+        key
     }
 
     /// The keys of a write that are its partition's, as `update.lua` and `mutate.lua` name them.
@@ -102,8 +111,19 @@ impl Keys {
 
 /// The owner's names as they stand in keys and marks: escaped, with ':' between them.
 pub(crate) fn owner_part(owner: &Owner) -> String {
-    let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
-    parts.map(escape).join(":")
+    let mut part = String::with_capacity(OWNER_PART);
+    push_owner(&mut part, owner);
+    part
+}
+
+/// What most owners' parts have room in.
+const OWNER_PART: usize = 64;
+
+fn push_owner(text: &mut String, owner: &Owner) {
+    for (at, name) in [owner.app(), owner.region(), owner.logic_type(), owner.id()].into_iter().enumerate() {
+        text.push_str(if at > 0 { ":" } else { "" });
+        text.push_str(&escape(name));
+    }
 }
 
 /// The owner of a part that [`owner_part`] made; none for any other text.
@@ -114,7 +134,8 @@ pub(crate) fn owner_of(part: &str) -> Option<Owner> {
         return None;
     }
     let owner = Owner::new(&app, &region, &logic_type, &id).ok()?;
-    (owner_part(&owner) == part).then_some(owner)
+    // Without a '%' nothing was escaped.
+    (!part.contains('%') || owner_part(&owner) == part).then_some(owner)
 }
 
 fn escape(part: &str) -> Cow<'_, str> {

@@ -63,6 +63,8 @@ pub struct Collected {
     pub landed: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
+    /// Whether the error map has entries; mostly it has none, and then nothing that lands has one. Only who holds the lock adds any.
+    pub has_errors: bool,
     /// One read for each owner asked, in order; value and version of one owner belong together (R3).
     pub reads: Vec<HotRead>,
 }
@@ -80,7 +82,8 @@ pub struct Settle {
     pub landed: Version,
     /// Snapshot entries and the versions they had when they were read. One that has another version by now stays (R5).
     pub marks: Vec<(Entry, Version)>,
-    /// The rows that were committed. Error marks of these fields at or below these versions are cleared.
+    /// The rows that were committed. Error marks of these fields at or below these versions are cleared. A worker that collected
+    /// while the error map was empty needs to name none.
     pub rows: Vec<(Owner, Field, Version)>,
     /// Whether what is cleared goes on probation, and keeps its owner until that ends.
     pub probation: bool,

@@ -147,9 +147,9 @@ pub type Proofs = HashMap<(Owner, Field), Version>;
 pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults) -> Verdict {
     let mut verdict = Verdict::default();
     for entry in &part.entries {
-        let source = (!part.replay).then(|| entry.clone());
+        let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
-            verdict.park.push(Parked { source, owner: None, faults: vec![] });
+            verdict.park.push(Parked { source: source(), owner: None, faults: vec![] });
             continue;
         };
         let mut found = Vec::new();
@@ -171,7 +171,7 @@ pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults) -> Verd
             }
         }
         if !found.is_empty() {
-            verdict.park.push(Parked { source, owner: Some(mark.owner.clone()), faults: found });
+            verdict.park.push(Parked { source: source(), owner: Some(mark.owner.clone()), faults: found });
         } else if !part.replay {
             verdict.settle.push((entry.clone(), entry.version));
         }

@@ -5,8 +5,11 @@
 //! | [`tiers`] | [`Tiers`]: prepare partitions, load cold owners, flush one owner. The SDK uses it too |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
-//! | `pass` | one pass over a worker's partitions, in lanes |
+//! | `pass` | one pass over a worker's partitions |
+//! | `lane` | its lanes: reading, landing and settling beside each other |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
+//! | [`pace`] | [`Pace`]: how much is asked of the database at once |
+//! | `turn` | who may be at the database |
 //! | `step` | one transaction: collect, land, settle, park |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
@@ -19,8 +22,10 @@ mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;
+mod lane;
 pub mod metrics;
 pub mod options;
+pub mod pace;
 mod pass;
 pub mod pressure;
 mod probation;
@@ -29,10 +34,12 @@ pub mod run;
 mod sabotage;
 mod step;
 pub mod tiers;
+mod turn;
 
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
+pub use pace::Pace;
 pub use pressure::Pressure;
 pub use run::LandingWorker;
 pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};

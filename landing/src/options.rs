@@ -11,12 +11,14 @@ pub struct LandingOptions {
     pub name: String,
     /// How long a worker without work waits before it looks again. Default: 500 ms.
     pub interval: Duration,
-    /// About how many marks one transaction lands, half more at the most. Default: 1,000, the knee of the curve on MariaDB.
+    /// About how many marks one transaction lands, half more at the most; fewer while the database is slow. Default: 1,000, the knee of
+    /// the curve on MariaDB.
     pub batch_rows: usize,
     /// About how many bytes of values one transaction lands. Default: 1 MiB.
     pub batch_bytes: usize,
-    /// Transactions under way at once; each holds a database connection. Default: 2.
-    pub lanes: usize,
+    /// The most transactions under way at once, fewer while the database is slow; each holds a connection. Up to twice as many batches
+    /// are read and settled. Default: 2.
+    pub connections: usize,
     /// How long a lock outlives a worker that died. Default: 10 s.
     pub lock_ttl: Duration,
     /// How long an announcement outlives a worker that died. Default: 10 s.
@@ -38,7 +40,7 @@ impl Default for LandingOptions {
             interval: Duration::from_millis(500),
             batch_rows: 1_000,
             batch_bytes: 1 << 20,
-            lanes: 2,
+            connections: 2,
             lock_ttl: Duration::from_secs(10),
             worker_ttl: Duration::from_secs(10),
             backoff_min: Duration::from_millis(100),
@@ -57,7 +59,7 @@ impl From<&LandingSettings> for LandingOptions {
             interval: settings.interval,
             batch_rows: size(settings.batch_rows),
             batch_bytes: settings.batch_bytes,
-            lanes: size(settings.connections),
+            connections: size(settings.connections),
             lock_ttl: settings.lock_ttl,
             worker_ttl: settings.worker_ttl,
             backoff_min: settings.backoff_min,

@@ -1,21 +1,18 @@
-//! One pass over a worker's partitions: lanes take what waits, in batches, until nothing waits.
+//! One pass over a worker's partitions: what has work, the lanes that land it, and what is done beside.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::future::join_all;
-use storage_dirty::{Entry, ErrorEntry, Map, Mark, PartitionPeek, Snapshot};
+use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek};
 use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::batch::{self, Part};
-use crate::caught::caught;
-use crate::claim::{Busy, Claims};
+use crate::claim::Claims;
 use crate::metrics::Metrics;
 use crate::probation::Leaving;
-use crate::step::{self, Size};
-use crate::{LandingOptions, TierError, Tiers};
+use crate::turn::Turns;
+use crate::{LandingOptions, TierError, Tiers, step};
 
 /// What is common to the lanes of one worker.
 #[derive(Debug)]
@@ -24,8 +21,8 @@ pub(crate) struct Worker {
     pub(crate) options: LandingOptions,
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
-    /// How many rows make `batch_bytes`, as far as is known from the rows landed so far.
-    pub(crate) rows_at_once: AtomicUsize,
+    /// Who may be at the database, and how many rows go there at once.
+    pub(crate) turns: Turns,
     /// When error maps were last looked through. Only the pass under way touches it.
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
@@ -36,15 +33,11 @@ pub(crate) struct Worker {
     pub(crate) jitter: OpId,
 }
 
-/// A partition that has work, and how far its snapshot was read.
-struct Open<'a> {
-    busy: Busy<'a>,
-    cursor: u64,
-}
-
 /// The partitions that have something to be done.
 #[derive(Default)]
 struct Work {
+    /// How many marks wait.
+    marks: u64,
     /// Marks to be landed, or that are to become live again.
     marked: VecDeque<Partition>,
     /// Error marks.
@@ -57,6 +50,7 @@ struct Work {
 
 impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
+        self.marks += peek.live + peek.snapshot;
         self.marked.extend((peek.live + peek.snapshot > 0 || peek.relive).then_some(partition));
         self.parked.extend((peek.errors > 0).then_some(partition));
         self.on_probation.extend((peek.probation > 0).then_some(partition));
@@ -74,7 +68,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    fn next(&self) -> Option<Partition> {
+    pub(crate) fn next(&self) -> Option<Partition> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
@@ -89,8 +83,8 @@ impl Round {
         }
     }
 
-    fn end(self) -> Result<(), TierError> {
-        self.failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    fn end(&self) -> Result<(), TierError> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 }
 
@@ -99,7 +93,7 @@ impl Worker {
     ///
     /// # Errors
     /// The first failure. One that concerns single partitions keeps no other from being landed.
-    pub(crate) async fn pass(&self) -> Result<bool, TierError> {
+    pub(crate) async fn pass(self: &Arc<Self>) -> Result<bool, TierError> {
         let before = self.metrics.counts();
         let held = self.claims.held();
         let (mut work, mut away) = (Work::default(), None);
@@ -109,12 +103,11 @@ impl Worker {
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
-        let round = Round { queue: Mutex::new(work.marked), ..Round::default() };
+        let round = Arc::new(Round { queue: Mutex::new(work.marked), ..Round::default() });
         for partition in work.lost {
             round.pass_over(self.relive(partition).await)?;
         }
-        let lanes = (0..self.options.lanes.max(1)).map(|_| self.lane(&round));
-        join_all(lanes).await.into_iter().collect::<Result<(), TierError>>()?;
+        self.run_lanes(&round, work.marks).await?;
         if self.replay_is_due() {
             self.replay(&round, work.parked).await?;
         }
@@ -125,105 +118,6 @@ impl Worker {
         away.map_or(Ok(()), Err)?;
         let after = self.metrics.counts();
         Ok((after.marks, after.parked) != (before.marks, before.parked))
-    }
-
-    async fn lane(&self, round: &Round) -> Result<(), TierError> {
-        let mut open: Vec<Open<'_>> = Vec::new();
-        loop {
-            let (parts, next) = self.gather(round, open).await?;
-            if parts.is_empty() && next.is_empty() {
-                return Ok(());
-            }
-            for parts in batch::cut(parts, self.rows_at_once.load(Ordering::Relaxed)) {
-                if self.claims.is_closed() {
-                    return Ok(());
-                }
-                round.pass_over(self.land(&parts).await)?;
-            }
-            open = next.into_iter().filter_map(|(open, more)| more.then_some(open)).collect();
-        }
-    }
-
-    /// Lands one batch; if it fails for one of its partitions, each of them by itself.
-    async fn land(&self, parts: &[Part]) -> Result<(), TierError> {
-        match self.land_together(parts).await {
-            Err(error) if parts.len() > 1 && step::is_confined(&error) => {}
-            other => return other,
-        }
-        let mut result = Ok(());
-        for part in parts {
-            match self.land_together(std::slice::from_ref(part)).await {
-                Err(error) if !step::is_confined(&error) => return Err(error),
-                Err(error) => result = Err(error),
-                Ok(()) => {}
-            }
-        }
-        result
-    }
-
-    async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = caught(step::land(&self.tiers, self.claims.lock(), &self.options, &self.metrics, parts)).await;
-        match landed {
-            Ok(size) => self.learn(size),
-            // It may have been too large for the time that an answer may take; the next ones are smaller, down to one row.
-            Err(_) => self.resize(|rows| rows / 2),
-        }
-        landed.map(drop)
-    }
-
-    /// Reads marks until there are enough for a batch, from partitions already open and then from the queue. Answers the marks,
-    /// and the partitions they came from with whether there is more to read.
-    async fn gather<'a>(&'a self, round: &Round, open: Vec<Open<'a>>) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
-        let mut waiting: VecDeque<_> = open.into();
-        let mut parts = Vec::new();
-        let mut read = Vec::new();
-        let mut marks = 0;
-        while marks < self.options.batch_rows {
-            let Some(mut one) = (match waiting.pop_front() {
-                Some(open) => Some(open),
-                None => self.open(round).await?,
-            }) else {
-                break;
-            };
-            let page =
-                self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await;
-            let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else { continue };
-            marks += page.entries.len();
-            parts.push(Part { partition: one.busy.partition, entries: page.entries, replay: false });
-            one.cursor = page.next.unwrap_or_default();
-            read.push((one, page.next.is_some()));
-        }
-        read.extend(waiting.into_iter().map(|open| (open, true)));
-        Ok((parts, read))
-    }
-
-    /// Takes the next partition from the queue that has a snapshot, left over or new.
-    async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
-        loop {
-            let Some(partition) = round.next() else { return Ok(None) };
-            let Some(busy) = self.claims.begin(partition) else { continue };
-            let snapshot = match self.tiers.hot().snapshot(partition, self.claims.lock()).await {
-                Err(error) if step::is_lost(&error) => self.tiers.prepare(&[partition]).await.map(|()| Snapshot::Empty),
-                other => other.map_err(TierError::from),
-            };
-            match round.pass_over(snapshot.map(Some))? {
-                None | Some(Snapshot::Empty) => {}
-                Some(Snapshot::Taken | Snapshot::Leftover) => return Ok(Some(Open { busy, cursor: 0 })),
-            }
-        }
-    }
-
-    /// Sizes the next batches by the bytes of this one.
-    fn learn(&self, size: Size) {
-        match size.bytes.checked_div(size.rows) {
-            Some(average) => self.resize(|_| self.options.batch_bytes.checked_div(average).unwrap_or(usize::MAX)),
-            None => self.resize(|rows| rows.saturating_mul(2)),
-        }
-    }
-
-    fn resize(&self, size: impl Fn(usize) -> usize) {
-        let fitting = |rows| Some(size(rows).clamp(1, self.options.batch_rows.max(1)));
-        let _ = self.rows_at_once.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitting);
     }
 
     /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.
@@ -259,7 +153,7 @@ impl Worker {
                 continue;
             }
             let part = Part { partition, entries, replay: true };
-            for parts in batch::cut(vec![part], self.rows_at_once.load(Ordering::Relaxed)) {
+            for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
                 self.land(&parts).await?;
             }
         }

@@ -1,7 +1,6 @@
 //! The landing worker's loop: when to look, when to wait, when to stop.
 
 use std::future::Future;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,12 +13,11 @@ use crate::backoff::Backoff;
 use crate::caught::caught;
 use crate::claim::Claims;
 use crate::metrics::{Counts, Metrics};
+use crate::pace::{Limits, Pace};
 use crate::pass::Worker;
 use crate::probation::Leaving;
+use crate::turn::Turns;
 use crate::{LandingOptions, TierError, Tiers};
-
-/// Rows of a worker's first batch, before it knows how large rows are: at the default limit of a value 64 MiB at the most.
-const FIRST_ROWS: usize = 64;
 
 /// A landing worker. Any number of them may run at once, in one process or in many.
 ///
@@ -39,13 +37,13 @@ impl LandingWorker {
             options.name = format!("worker-{token}");
         }
         let lock = Lock { holder: options.name.clone(), token };
-        let rows_at_once = AtomicUsize::new(FIRST_ROWS.min(options.batch_rows.max(1)));
+        let limits = Limits { rows: options.batch_rows, bytes: options.batch_bytes, transactions: options.connections };
         let worker = Worker {
             tiers,
             options,
+            turns: Turns::new(limits),
             claims: Claims::new(lock),
             metrics: Metrics::default(),
-            rows_at_once,
             replayed: Mutex::default(),
             looked: Mutex::default(),
             leaving: Leaving::default(),
@@ -58,6 +56,12 @@ impl LandingWorker {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.worker.metrics.counts()
+    }
+
+    /// How much it asks of the database at once, as it finds the database now.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.worker.turns.pace(|pace| pace.clone())
     }
 
     /// The tiers it works on.

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotKind, Lock, Park, Settle};
+use storage_dirty::{Collected, HotError, HotKind, Park, Settle};
 use storage_model::{Partition, Row, Version};
 use storage_sql::{Fence, LandError};
+use tokio::time::Instant;
 
 use crate::batch::{self, Faults, Part, Proofs, Rows, Verdict};
-use crate::degrade;
-use crate::metrics::Metrics;
-use crate::{LandingOptions, TierError, Tiers, is_suspect};
+use crate::pace::Size;
+use crate::pass::Worker;
+use crate::{TierError, Tiers, degrade, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
@@ -25,17 +26,10 @@ struct Ready<'a> {
 }
 
 /// How much one step took from the hot tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Size {
-    pub(crate) rows: usize,
-    pub(crate) bytes: usize,
-}
-
-impl Size {
-    fn of(ready: &[Ready<'_>]) -> Self {
-        let rows = || ready.iter().flat_map(|one| &one.rows.rows);
-        Self { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum() }
-    }
+fn size_of(ready: &[Ready<'_>]) -> Size {
+    let rows = || ready.iter().flat_map(|one| &one.rows.rows);
+    let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
+    Size { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum(), fences }
 }
 
 /// Lands parts, each of another partition, in one transaction; settles and parks their marks.
@@ -45,26 +39,29 @@ impl Size {
 ///
 /// # Errors
 /// A tier is away; nothing of a part is settled unless it was committed.
-pub(crate) async fn land(
-    tiers: &Tiers,
-    lock: &Lock,
-    options: &LandingOptions,
-    metrics: &Metrics,
-    parts: &[Part],
-) -> Result<Size, TierError> {
+pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
+    let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
     let tries = if parts.len() > 1 { TOGETHER_MAX } else { TRIES_MAX };
+    // Held over all tries: one that waited again after each would lose against whoever moves the fence meanwhile.
+    let turn = worker.turns.begin().await;
     for _ in 0..tries {
         if ready.is_empty() {
             return Ok(Size::default());
         }
         #[cfg(feature = "sabotage")]
-        crate::sabotage::early(tiers, lock, parts).await;
+        crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
+        let begun = Instant::now();
         match commit(tiers, &ready).await {
             Ok((proofs, faults)) => {
-                let size = Size::of(&ready);
+                let (size, time) = (size_of(&ready), begun.elapsed());
+                // A batch that was cut because of its faults took more than one transaction.
+                if size.rows > 0 && faults.is_empty() {
+                    worker.turns.pace(|pace| pace.took(size, time));
+                }
+                drop(turn);
                 metrics.landed(size.rows.saturating_sub(faults.len()));
-                finish(tiers, lock, options, metrics, ready, &proofs, &faults).await?;
+                finish(worker, ready, &proofs, &faults).await?;
                 return Ok(size);
             }
             Err(LandError::Fenced(partitions)) => {
@@ -144,21 +141,13 @@ fn fence(ready: &Ready<'_>) -> Fence {
 }
 
 /// Clears what landed and parks what was refused.
-async fn finish(
-    tiers: &Tiers,
-    lock: &Lock,
-    options: &LandingOptions,
-    metrics: &Metrics,
-    ready: Vec<Ready<'_>>,
-    proofs: &Proofs,
-    faults: &Faults,
-) -> Result<(), TierError> {
+async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, proofs: &Proofs, faults: &Faults) -> Result<(), TierError> {
     // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, &ready.rows, proofs, faults);
         let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
-        finish_part(tiers, lock, options, metrics, ready, reached, verdict).await
+        finish_part(worker, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {
         match result {
@@ -170,15 +159,9 @@ async fn finish(
     Ok(())
 }
 
-async fn finish_part(
-    tiers: &Tiers,
-    lock: &Lock,
-    options: &LandingOptions,
-    metrics: &Metrics,
-    ready: &Ready<'_>,
-    reached: Version,
-    verdict: Verdict,
-) -> Result<(), HotError> {
+async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdict: Verdict) -> Result<(), HotError> {
+    let Worker { tiers, metrics, options, .. } = worker;
+    let lock = worker.claims.lock();
     let partition = ready.part.partition;
     let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
@@ -189,7 +172,7 @@ async fn finish_part(
             epoch,
             landed: reached,
             marks: verdict.settle,
-            rows: verdict.rows,
+            rows: if ready.collected.has_errors { verdict.rows } else { Vec::new() },
             probation: tiers.has_probation(),
         };
         let settled = tiers.hot().settle(&settle).await?;

@@ -19,6 +19,7 @@ mod model_of_database;
 mod model_of_redis;
 mod objects;
 mod one_bad_partition;
+mod pace;
 mod probation;
 mod programs;
 mod properties;

@@ -183,6 +183,12 @@ impl Worker {
         self.worker.counts()
     }
 
+    /// How much it asks of the database at once.
+    #[must_use]
+    pub fn pace(&self) -> storage_landing::Pace {
+        self.worker.pace()
+    }
+
     /// Stops it in an orderly way.
     ///
     /// # Errors

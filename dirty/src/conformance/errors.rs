@@ -112,6 +112,8 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     assert_eq!(h.marks(&ann).await, Some(2), "each field is a mark of its own");
+    let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
+    assert!(has_errors().await, "who collects is told to name what lands");
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
         let settle = Settle {
@@ -132,6 +134,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     h.assert_lasting(&ann).await;
     assert_eq!(settle("bag", above(entry.version, 1)).await, 1);
     assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    assert!(!has_errors().await);
     h.assert_ends(&ann).await;
 }
 

@@ -42,7 +42,8 @@ pub fn collect(state: &PartState, partition: Partition, wanted: &[(Owner, Vec<Fi
     let record = current(state, partition, "collect")?;
     let cells = |fields: &Vec<Field>| if fields.is_empty() { Fields::All } else { Fields::Cells(fields.clone()) };
     let reads = wanted.iter().map(|(owner, fields)| read(state, owner, &cells(fields))).collect();
-    Ok(Collected { epoch: record.epoch, landed: record.landed, database: record.database, reads })
+    let has_errors = state.marks.has_errors();
+    Ok(Collected { epoch: record.epoch, landed: record.landed, database: record.database, has_errors, reads })
 }
 
 /// Clears marks whose rows were committed (R5).

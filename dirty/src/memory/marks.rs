@@ -98,6 +98,11 @@ impl Marks {
         self.errors.get(target)
     }
 
+    /// Whether anything is parked.
+    pub(super) fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
     pub(super) fn set_error(&mut self, target: (Owner, Field), error: ErrorMark) {
         let owner = target.0.clone();
         if self.errors.insert(target, error) && !broken("R2-parked") {

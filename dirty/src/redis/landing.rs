@@ -81,12 +81,13 @@ impl RedisStore {
         let fields: Vec<Fields> = wanted.iter().map(|(_, fields)| which(fields)).collect();
         let reads = wanted.iter().zip(&fields).map(|((owner, _), fields)| self.read_command(partition, owner, fields));
         // ORDER: the check goes last, on the same connection: then the values before it were this incarnation's too.
-        let commands: Vec<_> = reads.chain([script::check_part(&self.space, partition)]).collect();
+        let commands: Vec<_> = reads.chain([self.has_errors(partition), script::check_part(&self.space, partition)]).collect();
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
             let [epoch, landed, generation, database] = reply::array(check)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
+            let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
             let reads = answers.map(|(((owner, _), fields), answer)| {
                 let read = readable(owner, answer.and_then(|value| read::decode(fields, value)))?;
@@ -96,6 +97,7 @@ impl RedisStore {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,
                 database: reply::database(database)?,
+                has_errors,
                 reads: reads.collect::<Result<_, Failure>>()?,
             })
         };
@@ -108,10 +110,7 @@ impl RedisStore {
         // Without the lock marks are left to the worker.
         let marks = if settle.lock.is_some() || broken("R5-flush") { settle.marks.as_slice() } else { &[] };
         let marks: Vec<MarkRef<'_>> = marks.iter().map(|(entry, version)| of_entry(entry, *version)).collect();
-        let errors: Vec<MarkRef<'_>> = match self.has_errors(settle.partition).await? {
-            true => settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect(),
-            false => Vec::new(),
-        };
+        let errors: Vec<_> = settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect();
         // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
         let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
         let calls = marks.len().max(errors.len()).max(1);
@@ -127,11 +126,11 @@ impl RedisStore {
         Ok(total)
     }
 
-    /// Whether the error map has entries: mostly it has none, and then the committed rows need not be sent.
-    async fn has_errors(&self, partition: Partition) -> Result<bool, HotError> {
+    /// Whether the error map has entries.
+    fn has_errors(&self, partition: Partition) -> Command {
         let mut cmd = redis::cmd("EXISTS");
         cmd.arg(self.space.keys.error(partition));
-        self.one("settle", Some(partition), Command::read("settle", self.space.slot(partition), cmd), reply::yes).await
+        Command::read("collect", self.space.slot(partition), cmd)
     }
 
     pub(super) async fn park_entries(&self, park: &Park) -> Result<(), HotError> {

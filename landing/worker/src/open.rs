@@ -94,8 +94,8 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
 
 async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {
     let options = storage_sql::ColdOptions::from(&settings.sql);
-    // Each lane holds a connection, and one more looks up records beside them.
-    let connections = options.connections.max(settings.landing.connections.saturating_add(1));
+    // Each transaction holds a connection; beside them as many batches again may look something up, and the worker itself.
+    let connections = options.connections.max(settings.landing.connections.saturating_mul(2).saturating_add(1));
     let options = storage_sql::ColdOptions { connections, ..options };
     let cold = storage_sql::open(&options).await.context("the cold tier")?;
     cold.fix_partition_count(partitions).await.context("the cold tier")?;

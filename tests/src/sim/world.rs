@@ -127,7 +127,7 @@ impl World {
         let options = LandingOptions {
             interval: self.chance.millis(10, 400),
             batch_rows: self.plan.batch_rows,
-            lanes: 2,
+            connections: 2,
             lock_ttl: self.plan.lock_ttl,
             worker_ttl: self.plan.lock_ttl,
             backoff_min: Duration::from_millis(20),
