@@ -89,11 +89,11 @@ impl Round {
 }
 
 impl Worker {
-    /// Lands everything that the held partitions have marked now; answers whether it cleared anything.
+    /// Lands everything that the held partitions have marked now; answers how many marks it cleared or parked.
     ///
     /// # Errors
     /// The first failure. One that concerns single partitions keeps no other from being landed.
-    pub(crate) async fn pass(self: &Arc<Self>) -> Result<bool, TierError> {
+    pub(crate) async fn pass(self: &Arc<Self>) -> Result<u64, TierError> {
         let before = self.metrics.counts();
         let held = self.claims.held();
         let (mut work, mut away) = (Work::default(), None);
@@ -117,7 +117,7 @@ impl Worker {
         round.end()?;
         away.map_or(Ok(()), Err)?;
         let after = self.metrics.counts();
-        Ok((after.marks, after.parked) != (before.marks, before.parked))
+        Ok(after.marks.saturating_sub(before.marks).saturating_add(after.parked.saturating_sub(before.parked)))
     }
 
     /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.

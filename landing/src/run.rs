@@ -7,7 +7,7 @@ use std::time::Duration;
 use storage_dirty::Lock;
 use storage_model::Ids;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Backoff;
 use crate::caught::caught;
@@ -110,14 +110,15 @@ impl LandingWorker {
         let mut backoff = Backoff::new(options.backoff_min, options.backoff_max, self.worker.jitter);
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
+            let begun = Instant::now();
             let pause = match caught(self.worker.pass()).await {
-                Ok(any) => {
+                Ok(cleared) => {
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");
                     }
                     failures = 0;
                     backoff.reset();
-                    if any { Duration::ZERO } else { options.interval }
+                    rest(cleared, begun.elapsed(), options)
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
@@ -141,6 +142,13 @@ impl LandingWorker {
     }
 }
 
+/// The pause after a pass that cleared so many marks and took so long: none after a batch or more, since as much may wait by now. Less is
+/// left to gather for the rest of the interval, so that a field that is written all the time lands once in it.
+fn rest(cleared: u64, took: Duration, options: &LandingOptions) -> Duration {
+    let batch = u64::try_from(options.batch_rows.max(1)).unwrap_or(u64::MAX);
+    if cleared >= batch { Duration::ZERO } else { options.interval.saturating_sub(took) }
+}
+
 /// Waits this long, or until the worker is to stop.
 async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
     if pause.is_zero() {
@@ -150,6 +158,20 @@ async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
             biased;
             () = sleep(pause) => {}
             _ = stopped.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_after_less_than_a_batch_the_rest_of_the_interval_is_waited_for() {
+        let ms = Duration::from_millis;
+        let options = LandingOptions { batch_rows: 10, interval: ms(500), ..LandingOptions::default() };
+        for (cleared, took, expected) in [(0, 0, 500), (9, 200, 300), (9, 900, 0), (10, 200, 0), (99, 0, 0)] {
+            assert_eq!(rest(cleared, ms(took), &options), ms(expected), "{cleared} in {took} ms");
         }
     }
 }
