@@ -142,11 +142,13 @@ impl LandingWorker {
     }
 }
 
-/// The pause after a pass that cleared so many marks and took so long: none after a batch or more, since as much may wait by now. Less is
-/// left to gather for the rest of the interval, so that a field that is written all the time lands once in it.
+/// The pause after a pass that cleared so many marks and took so long. A pass that filled a batch is followed by the next at once, since
+/// as much may wait by now; the less it was, the more of the interval is left to gather more, so that a few fields that are written all
+/// the time land about once in it.
 fn rest(cleared: u64, took: Duration, options: &LandingOptions) -> Duration {
-    let batch = u64::try_from(options.batch_rows.max(1)).unwrap_or(u64::MAX);
-    if cleared >= batch { Duration::ZERO } else { options.interval.saturating_sub(took) }
+    let batch = u32::try_from(options.batch_rows.max(1)).unwrap_or(u32::MAX);
+    let missing = batch.saturating_sub(u32::try_from(cleared).unwrap_or(u32::MAX));
+    (options.interval / batch * missing).saturating_sub(took)
 }
 
 /// Waits this long, or until the worker is to stop.
@@ -167,10 +169,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_after_less_than_a_batch_the_rest_of_the_interval_is_waited_for() {
+    fn the_fuller_the_batch_the_shorter_the_rest() {
         let ms = Duration::from_millis;
         let options = LandingOptions { batch_rows: 10, interval: ms(500), ..LandingOptions::default() };
-        for (cleared, took, expected) in [(0, 0, 500), (9, 200, 300), (9, 900, 0), (10, 200, 0), (99, 0, 0)] {
+        for (cleared, took, expected) in [(0, 0, 500), (1, 150, 300), (9, 10, 40), (9, 200, 0), (10, 0, 0), (99, 0, 0)] {
             assert_eq!(rest(cleared, ms(took), &options), ms(expected), "{cleared} in {took} ms");
         }
     }
