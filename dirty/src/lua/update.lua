@@ -15,7 +15,8 @@
 --   if the owner has that version, "N+" to add to N fields; field and value, or what is added, of each
 -- Reply: for each write "version", or "version changed counters…", as remembered under its id; or {"moved", epoch, generation} in
 --   another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed", error};
---   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, near a deadline, if a value must be loaded first.
+--   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, if a deadline of the call has passed or lies too far
+--   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'
