@@ -77,6 +77,7 @@ const BREAKS: &[Break] = &[
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
     ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
+    ("R11-ids-incr", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "update", "leaps < 100 then", "false then"),
     ("R11-leap", "mutate", "leaps < 100 then", "false then"),
