@@ -80,12 +80,6 @@ impl Mutation {
         self.durability = durability;
         self
     }
-
-    /// Whether the mutation can be applied without knowing what the owner holds.
-    #[must_use]
-    pub fn is_blind(&self) -> bool {
-        self.condition == Condition::None && self.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)))
-    }
 }
 
 /// What an applied mutation did.

@@ -11,7 +11,7 @@
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
-//! | `turns` | blind writes that go together |
+//! | `turns` | writes that go together |
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!

@@ -1,6 +1,6 @@
-//! Blind writes take turns by partition: while one call of a partition is under way, what comes meanwhile waits and goes together in
-//! the next. Nobody waits for company: a write that finds nothing under way goes at once, alone, sent by its caller. Whoever waits is
-//! carried by a task, so nobody depends on how a caller's future is polled.
+//! Writes that `update.lua` takes go in turns by partition: while one call of a partition is under way, what comes meanwhile waits and
+//! goes together in the next. Nobody waits for company: a write that finds nothing under way goes at once, alone, sent by its caller.
+//! Whoever waits is carried by a task, so nobody depends on how a caller's future is polled.
 //!
 //! What the writes of a call share (the time, the record, the ids, the marks) costs the server one command for all of them, so that the
 //! cost of a write falls as the load rises.
@@ -110,7 +110,7 @@ fn size(mutation: &Mutation) -> usize {
 }
 
 impl RedisStore {
-    /// Has blind writes of one partition sent: those that find its turn free by the caller, who gets them as a batch, the others by
+    /// Has writes of one partition sent: those that find its turn free by the caller, who gets them as a batch, the others by
     /// a carrier. Each is answered on its own, or by nobody if the runtime ends.
     pub(super) fn take_turn(
         &self,
