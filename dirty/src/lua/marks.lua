@@ -11,7 +11,7 @@ local function error_version(text) return mark_version(string.match(text, '^%S*'
 
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
 -- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
--- What has no count of its own, or is no hash, was broken by somebody else, and left as it is: without a time to live, it stays.
+-- What has no count is clean, or was broken by somebody else; either is left as it is.
 local function counts(at)
   local keys, marks, born, doomed, changed = KEYS, {}, {}, {}, {}
   local self = {}
@@ -39,7 +39,7 @@ local function counts(at)
       elseif doomed[owner] then
         call('UNLINK', key)
       else
-        call('HSET', key, ':n', '0')
+        call('HDEL', key, ':n', ':b') -- clean: no count, and born at its version
         call('PEXPIRE', key, lasting)
       end
     end

@@ -217,7 +217,11 @@ call('SET', KEYS[2], digits(new))
 out.put(':v', digits(new))
 out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
 out.put(':g', flagged(generation, complete))
-if not hash or purged then out.put(':b', digits(new - 1)) end
+if not hash or purged then
+  out.put(':b', digits(new - 1))
+elseif marks == 0 then
+  out.put(':b', digits(hash.version))
+end
 out.write(KEYS[1])
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 return remember(reply)

@@ -10,15 +10,17 @@ end
 
 local function stamped(u, field) return string.find(u.names, table.concat({ '\31', field, '\31' }), 1, true) end
 
--- What the hash says of itself; nil if there is none.
+-- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
+-- never before its birth, so a load from before is at worst refused once.
 local function header(key)
   local h = call('HMGET', key, ':v', ':b', ':n', ':g', ':u')
   if not h[1] then return nil end
   local generation, flag = string.match(h[4] or '', '^(%d+)([ap])$')
+  local version = number(h[1], ':v')
   return {
-    version = number(h[1], ':v'),
-    born = number(h[2], ':b'),
-    marks = number(h[3], ':n'),
+    version = version,
+    born = h[2] and number(h[2], ':b') or version,
+    marks = h[3] and number(h[3], ':n') or 0,
     generation = number(generation, ':g'),
     complete = flag == 'a',
     stamps = stamps(h[5]),

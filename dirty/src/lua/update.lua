@@ -44,7 +44,7 @@ local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 6, writes + 5))
 local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 6, writes + 5))
 
 -- What the owner of a write is: last version, count of marks, flags of a hash that is to be made, whether the hash holds all fields,
--- whether it may hold tombstones; then why it can't be written.
+-- whether it may hold tombstones; why it can't be written; then the last version as text, when a clean hash counts as born.
 local part_of, all_of = format('%sp', r[2]), format('%sa', r[2])
 local function look(w)
   local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':g', ':t')
@@ -52,7 +52,7 @@ local function look(w)
     local marker = call('GET', KEYS[4 + 2 * w])
     return tonumber(marker) or 0, 0, marker == format('-%s', r[2]) and all_of or part_of
   end
-  local version, marks = tonumber(h[1]), tonumber(h[2])
+  local version, marks = tonumber(h[1]), tonumber(h[2] or '0')
   local hash_generation = generation
   if h[3] ~= part_of and h[3] ~= all_of then hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$')) end
   local refused
@@ -61,7 +61,7 @@ local function look(w)
   elseif hash_generation < generation then
     refused = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
   end
-  return version, marks, nil, h[3] == all_of, h[4], refused
+  return version, marks, nil, h[3] == all_of, h[4], refused, h[1]
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
@@ -85,7 +85,7 @@ local function added_up(hash, from, to, known, complete)
   return sums
 end
 
--- The writes that are applied: seven values each. What there is once a call and not once a write is made only if it is needed, since
+-- The writes that are applied: eight values each. What there is once a call and not once a write is made only if it is needed, since
 -- in a call of one write tables are most of the cost.
 local plan, marks, markers, remembered = {}, {}, {}, {}
 local owners, given = not apart and {}, not apart and {}
@@ -109,18 +109,18 @@ for w = 1, writes do
     -- Its id, and what was written after it, may have been forgotten since.
     replies[w] = { 'moved', r[3], r[2] }
   else
-    local last, outstanding, flags, complete, tombstones, refused, owner
+    local last, outstanding, flags, complete, tombstones, refused, born, owner
     if apart then
-      last, outstanding, flags, complete, tombstones, refused = look(w)
+      last, outstanding, flags, complete, tombstones, refused, born = look(w)
     else
       owner = owners[hash]
       if not owner then
         owner = {}
-        owner.last, owner.outstanding, owner.flags, owner.complete, owner.tombstones, owner.refused = look(w)
+        owner.last, owner.outstanding, owner.flags, owner.complete, owner.tombstones, owner.refused, owner.born = look(w)
         owner.fields, owners[hash] = {}, owner
       end
       last, outstanding, flags, complete = owner.last, owner.outstanding, owner.flags, owner.complete
-      tombstones, refused = owner.tombstones, owner.refused
+      tombstones, refused, born = owner.tombstones, owner.refused, owner.born
     end
     local sums = adds and not flags and not refused and added_up(hash, from, at - 1, owner and owner.fields, complete)
     local version = math.max(source + 2, now, (last or 0) + 2)
@@ -145,9 +145,9 @@ for w = 1, writes do
         local list, first = sums or ARGV, sums and 1 or from
         for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
-      local p, even = 7 * applied, 2 * applied
+      local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
-      plan[p + 5], plan[p + 6], plan[p + 7] = owner or outstanding, flags or false, tombstones or false
+      plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags or false, tombstones or false, born or false
       marks[even + 1], marks[even + 2] = ARGV[5 + writes + w], v
       markers[even + 1], markers[even + 2] = KEYS[4 + 2 * w], v
       remembered[even + 1], remembered[even + 2] = id, reply
@@ -179,7 +179,7 @@ end
 call('MSET', unpack(markers))
 local marked = not apart and {}
 for n = 1, applied do
-  local p = 7 * (n - 1)
+  local p = 8 * (n - 1)
   local hash, list, from, v = KEYS[3 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
   local to, before, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6], plan[p + 7]
   if type(from) == 'table' then list, from = from, 1 end
@@ -198,9 +198,11 @@ for n = 1, applied do
     call('HSET', hash, ':v', v, unpack(list, from, to))
   elseif flags then
     call('HSET', hash, ':v', v, ':n', '1', ':g', flags, ':b', format('%.0f', v - 1), unpack(list, from, to))
+  elseif before == 0 then
+    call('HSET', hash, ':v', v, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
+    call('PERSIST', hash)
   else
-    call('HSET', hash, ':v', v, ':n', count == 1 and '1' or format('%.0f', count), unpack(list, from, to))
-    if before == 0 then call('PERSIST', hash) end
+    call('HSET', hash, ':v', v, ':n', format('%.0f', count), unpack(list, from, to))
   end
   if tombstones then
     local names = {}

@@ -108,7 +108,11 @@ impl PartState {
             self.hashes.remove(owner);
         } else {
             let expires = Some(present.now.plus(present.hash_ttl));
-            self.hashes.edit(owner, |hash| hash.expires = expires);
+            self.hashes.edit(owner, |hash| {
+                hash.expires = expires;
+                // Never before its birth; so a clean hash need not remember that.
+                hash.born = hash.version;
+            });
         }
     }
 }

@@ -81,6 +81,5 @@ fn proved(hash: Value, puts: Value, drops: Value, version: Value, flags: Value) 
     all.extend(reply::pairs(puts)?);
     all.insert(":v".into(), reply::bytes(version)?);
     all.insert(":g".into(), flags);
-    all.entry(":n".into()).or_insert_with(|| "0".into());
     read::whole(all.into_iter().collect())
 }

@@ -157,9 +157,11 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
 fn header_of(version: Option<Bytes>, marks: Option<Bytes>, flags: Option<Bytes>) -> Result<Option<Header>, Failure> {
     match (version, marks, flags) {
         (None, None, None) => Ok(None),
-        (Some(version), Some(marks), Some(flags)) => {
+        (Some(version), marks, Some(flags)) => {
             let (generation, complete) = flags_of(&flags)?;
-            let (version, marks) = (reply::version(&version)?, reply::digits(&marks)?);
+            // A clean hash has no count.
+            let marks = marks.map_or(Ok(0), |marks| reply::digits(&marks))?;
+            let version = reply::version(&version)?;
             Ok(Some(Header { version, complete, generation, suspect: false, marks }))
         }
         _ => Err(Failure::Nonsense("an owner hash lacks some of its reserved fields".to_owned())),

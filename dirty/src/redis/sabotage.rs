@@ -12,7 +12,7 @@ const BREAKS: &[Break] = &[
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "local seen_round, leaps", "call('HSET', KEYS[1], unpack(marks))\nlocal seen_round, leaps"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
-    ("R2-expires", "update", "if before == 0 then call('PERSIST', hash) end", ""),
+    ("R2-expires", "update", "call('PERSIST', hash)", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
     // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
     ("R2-parked", "park", "owners.add(owner, 1, math.max(version, old_number or 0))", ""),
@@ -47,7 +47,7 @@ const BREAKS: &[Break] = &[
         "R7-raised-once",
         "update",
         "call('MSET', unpack(markers))",
-        "for n = 1, applied do if plan[7 * n - 2] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
+        "for n = 1, applied do if plan[8 * n - 3] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
     ),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.

@@ -20,8 +20,12 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
         let Some((partition, owner)) = owner_key(key) else { continue };
         let Ok(Some(hash)) = data.keys.hash(key) else { return wrong(owner, "V5: what is there is no hash") };
         let number = |name: &str| hash.get(name.as_bytes()).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
-        let (Some(version), Some(born), Some(count)) = (number(":v"), number(":b"), number(":n")) else {
-            return wrong(owner, "V5: reserved fields are missing");
+        let Some(version) = number(":v") else { return wrong(owner, "V5: it has no version") };
+        // A clean hash has neither.
+        let (born, count) = match (number(":b"), number(":n")) {
+            (None, None) => (version, 0),
+            (Some(born), Some(count)) if count > 0 => (born, count),
+            other => return wrong(owner, &format!("V5: birth and count are {other:?}")),
         };
         let marker = data.keys.text(format!("slug-exist:{{{partition}}}:{owner}").as_bytes()).ok().flatten();
         if marker.is_none_or(|marker| *marker != version.to_string().into_bytes()) {
@@ -56,7 +60,8 @@ fn owner_key(key: &[u8]) -> Option<(&str, &str)> {
 /// The version that a load of an owner must have observed to be believed.
 pub fn born(data: &Data, owner: &str) -> Option<u64> {
     let key = data.keys.keys().find(|key| owner_key(key).is_some_and(|(_, of)| of == owner))?;
-    std::str::from_utf8(data.keys.hash(key).ok()??.get(b":b".as_slice())?).ok()?.parse().ok()
+    let hash = data.keys.hash(key).ok()??;
+    std::str::from_utf8(hash.get(b":b".as_slice()).or_else(|| hash.get(b":v".as_slice()))?).ok()?.parse().ok()
 }
 
 /// The versions of all marks that name an owner.
