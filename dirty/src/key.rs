@@ -38,7 +38,10 @@ impl Keys {
     fn of_owner(&self, kind: &str, partition: Partition, owner: &Owner) -> String {
         // Made whole at once: each row that lands needs two.
         let mut key = String::with_capacity(self.prefix.len() + kind.len() + 16 + OWNER_PART);
-        let _ = write!(key, "{}-{kind}:{{{partition}}}:", self.prefix);
+        for text in [&self.prefix, "-", kind, ":{"] {
+            key.push_str(text);
+        }
+        let _ = write!(key, "{partition}}}:");
         push_owner(&mut key, owner);
         key
     }

@@ -35,8 +35,9 @@ pub struct Header {
     pub generation: Epoch,
     /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
     pub suspect: bool,
-    /// How many marks name the owner: entries of the dirty map, the snapshot, the error map and the maps of those on probation.
-    pub marks: u32,
+    /// How many marks name the owner: entries of the dirty map, the snapshot, the error map and the maps of those on probation. None
+    /// in the answer to a read of some fields, which does not ask.
+    pub marks: Option<u32>,
 }
 
 /// What one atomic read of an owner's hash saw.

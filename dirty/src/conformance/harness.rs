@@ -138,7 +138,7 @@ impl Harness {
 
     /// How many marks name the owner; none without a hash.
     pub(super) async fn marks(&self, owner: &Owner) -> Option<u32> {
-        self.read(owner).await.header.map(|header| header.marks)
+        self.read(owner).await.header.and_then(|header| header.marks)
     }
 
     pub(super) async fn observe(&self, owner: &Owner) -> Observed {

@@ -21,7 +21,7 @@ pub async fn a_fill_of_a_cold_owner_is_kept_as_clean_data(h: &Harness) {
     assert_eq!(read.cells, cells);
     assert_eq!(h.read(&unknown).await, read);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (at(9), true, 0));
+    assert_eq!((header.version, header.complete, header.marks), (at(9), true, Some(0)));
     assert_eq!(h.observe(&unknown).await.marker, Marker::At(at(9)));
     h.assert_ends(&unknown).await;
     let (cold, version) = h.cold("cold").await;
@@ -41,7 +41,7 @@ pub async fn a_fill_keeps_what_the_hash_holds(h: &Harness) {
     let read = accepted(h.fill(&all_rows(&ann, observed, rows)).await);
     assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("2")), (field("late"), live("3"))]);
     assert_eq!(h.read(&ann).await, read);
-    assert_eq!(read.header.unwrap().marks, 1);
+    assert_eq!(read.header.unwrap().marks, Some(1));
     h.assert_lasting(&ann).await;
 }
 
@@ -128,7 +128,7 @@ pub async fn a_fill_into_a_hash_born_earlier_is_accepted(h: &Harness) {
     let read = accepted(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
     assert_eq!(read.cells, vec![(field("bag"), live("x")), (field("gold"), live("3"))]);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (last, true, 1));
+    assert_eq!((header.version, header.complete, header.marks), (last, true, Some(1)));
 }
 
 /// An owner with more rows than are loaded at once.
@@ -196,7 +196,7 @@ pub async fn a_mutation_and_its_load_are_one_step(h: &Harness) {
     let read = h.read(&ann).await;
     assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("5")), (field("rest"), live("r"))]);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (reply.version, true, 1));
+    assert_eq!((header.version, header.complete, header.marks), (reply.version, true, Some(1)));
     h.assert_lasting(&ann).await;
     let entries = h.land(&ann).await;
     assert_eq!(entries[0].mark.as_ref().unwrap().fields, vec![field("bag"), field("gold")], "loaded fields are not marked");

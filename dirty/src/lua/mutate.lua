@@ -214,9 +214,8 @@ if not r.first then
   call('HDEL', KEYS[3], ':')
 end
 call('SET', KEYS[2], digits(new))
-out.put(':v', digits(new))
+out.put(':v', head(new, generation, complete))
 out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
-out.put(':g', flagged(generation, complete))
 if not hash or purged then
   out.put(':b', digits(new - 1))
 elseif marks == 0 then

@@ -13,17 +13,17 @@ local function stamped(u, field) return string.find(u.names, table.concat({ '\31
 -- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
 -- never before its birth, so a load from before is at worst refused once.
 local function header(key)
-  local h = call('HMGET', key, ':v', ':b', ':n', ':g', ':u')
+  local h = call('HMGET', key, ':v', ':b', ':n', ':u')
   if not h[1] then return nil end
-  local generation, flag = string.match(h[4] or '', '^(%d+)([ap])$')
-  local version = number(h[1], ':v')
+  local text, generation, flag = string.match(h[1], '^(%d+) (%d+)([ap])$')
+  local version = number(text, ':v')
   return {
     version = version,
     born = h[2] and number(h[2], ':b') or version,
     marks = h[3] and number(h[3], ':n') or 0,
-    generation = number(generation, ':g'),
+    generation = number(generation, 'the generation'),
     complete = flag == 'a',
-    stamps = stamps(h[5]),
+    stamps = stamps(h[4]),
   }
 end
 
@@ -140,4 +140,7 @@ local function merged(load, hash, version, r)
   return hash.version, hash.generation, hash.complete or load.complete
 end
 
-local function flagged(generation, complete) return table.concat({ digits(generation), complete and 'a' or 'p' }) end
+-- The field ':v': version, generation, and whether the hash holds all fields.
+local function head(version, generation, complete)
+  return table.concat({ digits(version), ' ', digits(generation), complete and 'a' or 'p' })
+end

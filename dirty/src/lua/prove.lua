@@ -5,7 +5,7 @@
 -- KEYS[3] partition record
 -- ARGV[1..] observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
 -- Reply: {"refused"}; or {"proved", generation of the partition, the hash's fields and values, names that the rows put, names that
---   they drop, version, generation and flag of both together, or "" if there is neither hash nor row}.
+--   they drop, version, generation and flag of both together as in the hash, or "" if there is neither hash nor row}.
 -- Invariant: same proof and same merge as fill.lua; nothing is written.
 expect(#KEYS == 3 and #ARGV >= 4)
 local load = load_of(1)
@@ -14,7 +14,7 @@ local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
 if not proved(load, hash, mark, r) then return { 'refused' } end
 if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
-  return { 'proved', digits(r.generation), {}, {}, {}, '', '' }
+  return { 'proved', digits(r.generation), {}, {}, {}, '' }
 end
 local out = changes()
 overlay(load, hash, KEYS[1], r, out)
@@ -25,4 +25,4 @@ for name, value in pairs(out.puts) do
   puts[#puts + 1] = name
   puts[#puts + 1] = value
 end
-return { 'proved', digits(r.generation), call('HGETALL', KEYS[1]), puts, drops, digits(base), flagged(generation, complete) }
+return { 'proved', digits(r.generation), call('HGETALL', KEYS[1]), puts, drops, head(base, generation, complete) }

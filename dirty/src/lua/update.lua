@@ -43,25 +43,26 @@ local ids = KEYS[3 + round % 2]
 local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 6, writes + 5))
 local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 6, writes + 5))
 
--- What the owner of a write is: last version, count of marks, flags of a hash that is to be made, whether the hash holds all fields,
--- whether it may hold tombstones; why it can't be written; then the last version as text, when a clean hash counts as born.
+-- What the owner of a write is: last version, count of marks, generation and flag of its hash, whether it may hold tombstones, why it
+-- can't be written, and the last version as text, which is when a clean hash counts as born; none if the hash is to be made.
 local part_of, all_of = format('%sp', r[2]), format('%sa', r[2])
 local function look(w)
-  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':g', ':t')
+  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':t')
   if not h[1] then
     local marker = call('GET', KEYS[4 + 2 * w])
     return tonumber(marker) or 0, 0, marker == format('-%s', r[2]) and all_of or part_of
   end
-  local version, marks = tonumber(h[1]), tonumber(h[2] or '0')
+  local born, flags = string.match(h[1], '^(%d+) (%d+[ap])$')
+  local version, marks = tonumber(born), tonumber(h[2] or '0')
   local hash_generation = generation
-  if h[3] ~= part_of and h[3] ~= all_of then hash_generation = tonumber(string.match(h[3] or '', '^(%d+)[ap]$')) end
+  if flags ~= part_of and flags ~= all_of then hash_generation = tonumber(string.match(flags or '', '^%d+')) end
   local refused
   if not version or not marks or not hash_generation then
     refused = { 'failed', 'CORRUPT the reserved fields of the owner hash' }
   elseif hash_generation < generation then
     refused = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
   end
-  return version, marks, nil, h[3] == all_of, h[4], refused, h[1]
+  return version, marks, flags, h[3], refused, born
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
@@ -109,26 +110,26 @@ for w = 1, writes do
     -- Its id, and what was written after it, may have been forgotten since.
     replies[w] = { 'moved', r[3], r[2] }
   else
-    local last, outstanding, flags, complete, tombstones, refused, born, owner
+    local last, outstanding, flags, tombstones, refused, born, owner
     if apart then
-      last, outstanding, flags, complete, tombstones, refused, born = look(w)
+      last, outstanding, flags, tombstones, refused, born = look(w)
     else
       owner = owners[hash]
       if not owner then
         owner = {}
-        owner.last, owner.outstanding, owner.flags, owner.complete, owner.tombstones, owner.refused, owner.born = look(w)
+        owner.last, owner.outstanding, owner.flags, owner.tombstones, owner.refused, owner.born = look(w)
         owner.fields, owners[hash] = {}, owner
       end
-      last, outstanding, flags, complete = owner.last, owner.outstanding, owner.flags, owner.complete
+      last, outstanding, flags = owner.last, owner.outstanding, owner.flags
       tombstones, refused, born = owner.tombstones, owner.refused, owner.born
     end
-    local sums = adds and not flags and not refused and added_up(hash, from, at - 1, owner and owner.fields, complete)
+    local sums = adds and born and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
     local version = math.max(source + 2, now, (last or 0) + 2)
     if refused then
       replies[w] = refused
     elseif version > 9007199254740991 then
       replies[w] = { 'failed', 'CORRUPT the version source has reached 2^53' }
-    elseif flags and wanted or adds and not sums then
+    elseif wanted and not born or adds and not sums then
       replies[w] = { 'alone' }
     elseif wanted and wanted ~= last then
       replies[w] = { 'version', format(whole, last) }
@@ -147,7 +148,7 @@ for w = 1, writes do
       end
       local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
-      plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags or false, tombstones or false, born or false
+      plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags, tombstones or false, born or false
       marks[even + 1], marks[even + 2] = ARGV[5 + writes + w], v
       markers[even + 1], markers[even + 2] = KEYS[4 + 2 * w], v
       remembered[even + 1], remembered[even + 2] = id, reply
@@ -188,21 +189,21 @@ for n = 1, applied do
   if held then new = not held[n] end
   if not apart then
     owner, before = before, before.outstanding
-    flags, owner.flags = owner.flags, nil
     -- Two writes of a call may have one mark.
     if held then new, marked[marks[2 * n - 1]] = new and not marked[marks[2 * n - 1]], true end
   end
   -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
   local count = math.max(before + (new and 1 or 0), 1)
+  local head = format('%s %s', v, flags)
   if count == before then
-    call('HSET', hash, ':v', v, unpack(list, from, to))
-  elseif flags then
-    call('HSET', hash, ':v', v, ':n', '1', ':g', flags, ':b', format('%.0f', v - 1), unpack(list, from, to))
-  elseif before == 0 then
-    call('HSET', hash, ':v', v, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
+    call('HSET', hash, ':v', head, unpack(list, from, to))
+  elseif before > 0 then
+    call('HSET', hash, ':v', head, ':n', format('%.0f', count), unpack(list, from, to))
+  elseif plan[p + 8] then
+    call('HSET', hash, ':v', head, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
     call('PERSIST', hash)
   else
-    call('HSET', hash, ':v', v, ':n', format('%.0f', count), unpack(list, from, to))
+    call('HSET', hash, ':v', head, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
   end
   if tombstones then
     local names = {}

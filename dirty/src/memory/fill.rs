@@ -110,7 +110,13 @@ fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -
     match &merged.hash {
         Some(hash) => {
             let suspect = hash.generation < generation;
-            let header = Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks };
+            let header = Header {
+                version: hash.version,
+                complete: hash.complete,
+                generation: hash.generation,
+                suspect,
+                marks: Some(marks),
+            };
             HotRead { header: Some(header), cells: select(hash, &Fields::All) }
         }
         None => HotRead::default(),

@@ -8,13 +8,15 @@ use super::hash::OwnerHash;
 use super::lock::holder;
 use super::record::current;
 use super::state::{PartState, Present};
-use crate::{Evicted, Fields, HotError, HotRead, Observed, PartitionPeek};
+use crate::{Evicted, Fields, Header, HotError, HotRead, Observed, PartitionPeek};
 
 /// The hash as it is.
 #[must_use]
 pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
     let cells = state.hashes.get(owner).map(|hash| select(hash, fields)).unwrap_or_default();
-    HotRead { header: state.header(owner), cells }
+    let counts = matches!(fields, Fields::All | Fields::Names);
+    let header = state.header(owner).map(|header| Header { marks: header.marks.filter(|_| counts), ..header });
+    HotRead { header, cells }
 }
 
 pub(super) fn select(hash: &OwnerHash, fields: &Fields) -> Vec<(Field, Cell)> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use deadpool_redis::{Manager, Pool, Runtime};
-use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::aio::MultiplexedConnection;
 use redis::{ConnectionInfo, Pipeline, Value};
 use storage_model::Durability;
 
@@ -88,10 +88,10 @@ impl Node {
             return Err(refusal);
         }
         if self.common.is_gated() {
-            return self.send_on(ready, &[command], false).await.pop().unwrap_or(Err(Failure::TimedOut));
+            return Box::pin(self.send_on(ready, &[command], false)).await.pop().unwrap_or(Err(Failure::TimedOut));
         }
         let (mut connection, began) = (ready.connection, self.common.next_serial());
-        let answer = connection.req_packed_command(&command.cmd).await.map_err(Failure::from);
+        let answer = connection.send_packed_command(&command.cmd).await.map_err(Failure::from);
         self.learn(began, answer.as_ref().map(std::slice::from_ref));
         match answer? {
             Value::ServerError(error) => Err(Failure::from(&error)),
@@ -246,7 +246,7 @@ impl Node {
 /// Sends commands over a connection and waits for their answers.
 async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], asking: bool) -> Result<Vec<Value>, Failure> {
     if let ([command], false) = (commands, asking) {
-        return Ok(vec![connection.req_packed_command(&command.cmd).await?]);
+        return Ok(vec![connection.send_packed_command(&command.cmd).await?]);
     }
     let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
     for command in commands {
@@ -256,7 +256,7 @@ async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], ask
         pipeline.add_command(command.cmd.clone());
     }
     let count = pipeline.len();
-    let values = connection.req_packed_commands(&pipeline, 0, count).await?;
+    let values = connection.send_packed_commands(&pipeline, 0, count).await?;
     Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
 }
 

@@ -62,16 +62,16 @@ pub(super) fn decode(value: Value) -> Result<Filled, Failure> {
     let generation = reply::epoch(&reply::bytes(next())?)?;
     let read = match &*verdict {
         b"filled" => read::whole(reply::pairs(next())?)?,
-        b"proved" => proved(next(), next(), next(), next(), next())?,
+        b"proved" => proved(next(), next(), next(), next())?,
         other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
     };
     Ok(Filled::Accepted(read::judged(read, generation)))
 }
 
 /// The hash as it would be had the rows been written.
-fn proved(hash: Value, puts: Value, drops: Value, version: Value, flags: Value) -> Result<HotRead, Failure> {
-    let flags = reply::bytes(flags)?;
-    if flags.is_empty() {
+fn proved(hash: Value, puts: Value, drops: Value, head: Value) -> Result<HotRead, Failure> {
+    let head = reply::bytes(head)?;
+    if head.is_empty() {
         return Ok(HotRead::default());
     }
     let mut all: BTreeMap<_, _> = reply::pairs(hash)?.into_iter().collect();
@@ -79,7 +79,6 @@ fn proved(hash: Value, puts: Value, drops: Value, version: Value, flags: Value) 
         all.remove(&reply::bytes(name)?);
     }
     all.extend(reply::pairs(puts)?);
-    all.insert(":v".into(), reply::bytes(version)?);
-    all.insert(":g".into(), flags);
+    all.insert(read::HEAD.into(), head);
     read::whole(all.into_iter().collect())
 }

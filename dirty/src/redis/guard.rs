@@ -123,7 +123,8 @@ impl RedisStore {
         answers
     }
 
-    /// As [`RedisStore::send_verified`], for one command.
+    /// As [`RedisStore::send_verified`], for one command: the hot path. What it seldom needs is boxed, so that the future that is boxed
+    /// and moved for each call is small.
     pub(super) async fn send_one_verified(&self, mut command: Command, partition: Partition) -> Answer {
         command.under = self.guard.verified(partition);
         if command.barrier.is_none() {
@@ -132,7 +133,7 @@ impl RedisStore {
                 Some(answer) => return answer,
             }
         }
-        self.send_verified(vec![command], &[partition]).await.pop().unwrap_or(Err(Failure::Unverified))
+        Box::pin(self.send_verified(vec![command], &[partition])).await.pop().unwrap_or(Err(Failure::Unverified))
     }
 
     /// What a command is sent under that is meant for this incarnation.

@@ -38,7 +38,7 @@ impl Node {
             let ready = timeout(node.common.patience(), node.known_or_opened(&opened)).await;
             ready.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", node.name))))
         };
-        lane.opening.join(open).await.unwrap_or_else(|| Err(ended()))
+        Box::pin(lane.opening.join(open)).await.unwrap_or_else(|| Err(ended()))
     }
 
     async fn known_or_opened(&self, lane: &Lane) -> Result<Ready, Failure> {

@@ -13,16 +13,18 @@ use super::transport::{Answer, Command};
 use super::{RedisStore, reply, script};
 use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 
-/// The reserved names that every read carries.
-const HEADER: [&str; 3] = [":v", ":n", ":g"];
+/// The reserved name that every read carries: version, generation and flag.
+pub(super) const HEAD: &str = ":v";
 
 impl RedisStore {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
-        if let [read] = reads {
-            let partition = self.space.partition(&read.owner);
-            let answer = self.send_one_verified(self.read_command(partition, &read.owner, &read.fields), partition).await;
-            return super::hot_errors("read", false, &[partition], [self.found(read, partition, answer)]);
-        }
+        let [read] = reads else { return Box::pin(self.read_several(reads)).await };
+        let partition = self.space.partition(&read.owner);
+        let answer = self.send_one_verified(self.read_command(partition, &read.owner, &read.fields), partition).await;
+        super::hot_errors("read", false, &[partition], [self.found(read, partition, answer)])
+    }
+
+    async fn read_several(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
         let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
         let command = |(read, at): (&Read, &Partition)| self.read_command(*at, &read.owner, &read.fields);
         let answers = self.send_verified(reads.iter().zip(&partitions).map(command).collect(), &partitions).await;
@@ -49,11 +51,15 @@ impl RedisStore {
             }
             Fields::Live(asked) | Fields::Cells(asked) => asked,
         };
-        let mut cmd = redis::cmd("HMGET");
-        cmd.arg(key).arg(&HEADER);
+        let cells = matches!(fields, Fields::Cells(_));
+        // Made whole at once, since this is what game servers ask most.
+        let (count, bytes) = (asked.len(), asked.iter().map(|field| field.as_str().len() + 3).sum::<usize>());
+        let (count, bytes) = if cells { (2 * count, 2 * bytes) } else { (count, bytes) };
+        let mut cmd = redis::Cmd::with_capacity(3 + count, key.len() + 16 + bytes);
+        cmd.arg("HMGET").arg(key).arg(HEAD);
         for field in asked {
             cmd.arg(&*key::stored(field));
-            if matches!(fields, Fields::Cells(_)) {
+            if cells {
                 cmd.arg(key::tombstone(field));
             }
         }
@@ -120,7 +126,7 @@ pub(super) fn decode(fields: &Fields, value: Value) -> Result<HotRead, Failure> 
 fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Failure> {
     let mut values = reply::list(value)?.into_iter().map(reply::maybe);
     let mut next = || values.next().ok_or_else(|| Failure::Nonsense("fewer values than fields".to_owned()))?;
-    let header = header_of(next()?, next()?, next()?)?;
+    let header = next()?.map(|head| header_of(&head)).transpose()?;
     let mut cells = Vec::with_capacity(asked.len());
     for field in asked {
         let live = next()?;
@@ -137,13 +143,12 @@ fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Fail
 
 /// A hash from all its names and values.
 pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
-    let (mut version, mut marks, mut flags) = (None, None, None);
+    let (mut header, mut marks) = (None, 0);
     let mut cells = BTreeMap::new();
     for (name, value) in pairs {
         match &*name {
-            b":v" => version = Some(value),
-            b":n" => marks = Some(value),
-            b":g" => flags = Some(value),
+            b":v" => header = Some(header_of(&value)?),
+            b":n" => marks = reply::digits(&value)?,
             other => match (other.strip_prefix(key::TOMBSTONE.as_bytes()), other.first()) {
                 (Some(field), _) => drop(cells.insert(field_of(field)?, buried(&value)?)),
                 (None, Some(b':')) => {}
@@ -151,30 +156,27 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
             },
         }
     }
-    Ok(HotRead { header: header_of(version, marks, flags)?, cells: cells.into_iter().collect() })
+    // A clean hash has no count.
+    let header = header.map(|header| Header { marks: Some(marks), ..header });
+    if header.is_none() && !cells.is_empty() {
+        return Err(Failure::Nonsense("an owner hash lacks its version".to_owned()));
+    }
+    Ok(HotRead { header, cells: cells.into_iter().collect() })
 }
 
-fn header_of(version: Option<Bytes>, marks: Option<Bytes>, flags: Option<Bytes>) -> Result<Option<Header>, Failure> {
-    match (version, marks, flags) {
-        (None, None, None) => Ok(None),
-        (Some(version), marks, Some(flags)) => {
-            let (generation, complete) = flags_of(&flags)?;
-            // A clean hash has no count.
-            let marks = marks.map_or(Ok(0), |marks| reply::digits(&marks))?;
-            let version = reply::version(&version)?;
-            Ok(Some(Header { version, complete, generation, suspect: false, marks }))
-        }
-        _ => Err(Failure::Nonsense("an owner hash lacks some of its reserved fields".to_owned())),
-    }
-}
-
-/// What `:g` says: the generation, and whether the hash is complete.
-pub(super) fn flags_of(flags: &[u8]) -> Result<(Epoch, bool), Failure> {
-    match flags.split_last() {
-        Some((b'a', generation)) => Ok((reply::epoch(generation)?, true)),
-        Some((b'p', generation)) => Ok((reply::epoch(generation)?, false)),
-        _ => Err(Failure::Nonsense("the reserved field :g is neither complete nor partial".to_owned())),
-    }
+/// What `:v` says, as `head` in `owner.lua` writes it: version, generation, and whether the hash is complete.
+fn header_of(head: &[u8]) -> Result<Header, Failure> {
+    let nonsense = || Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned());
+    let (flag, rest) = head.split_last().ok_or_else(nonsense)?;
+    let complete = match flag {
+        b'a' => true,
+        b'p' => false,
+        _ => return Err(nonsense()),
+    };
+    let space = rest.iter().position(|byte| *byte == b' ').ok_or_else(nonsense)?;
+    let (version, generation) = rest.split_at(space);
+    let generation = reply::epoch(generation.get(1..).unwrap_or_default())?;
+    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, marks: None })
 }
 
 fn buried(value: &Bytes) -> Result<Cell, Failure> {

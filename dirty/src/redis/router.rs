@@ -131,7 +131,7 @@ impl Router {
         let answer = node.single(command).await;
         if self.moves() && matches!(answer, Err(Failure::TimedOut)) && node.is_hung() {
             // A failure to refresh shows in the next call, or not at all.
-            let _ = self.refresh(topology.generation).await;
+            let _ = Box::pin(self.refresh(topology.generation)).await;
         }
         matches!(self.next(&answer, &topology), Next::Done).then_some(answer)
     }

@@ -16,7 +16,8 @@ use super::RedisStore;
 use super::common::locked;
 use super::error::Failure;
 use super::script;
-use super::transport::Answer;
+use super::transport::{Answer, Command};
+use super::write::given;
 
 /// The most writes of one call, and about the most bytes that they set: the server does nothing else meanwhile.
 const WRITES_MAX: usize = 128;
@@ -142,24 +143,44 @@ impl RedisStore {
         (answers, batch)
     }
 
+    /// Sends one write when it is its turn, alone or with others.
+    pub(super) async fn send_in_turn(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        let (mut answers, batch) = self.take_turn(partition, [mutation.clone()]);
+        if let Some(batch) = batch {
+            self.send_batch(batch).await;
+        }
+        match answers.pop() {
+            Some(answered) => given(answered.await),
+            None => Err(Failure::Unverified),
+        }
+    }
+
     /// Sends batches together and hands out their answers.
-    pub(super) async fn send_batches(&self, mut batches: Vec<Batch>) {
-        let command = |batch: &Batch| script::update(&self.space, batch.partition, batch.mutations());
-        let answers = if let [batch] = &*batches {
-            vec![self.send_one_verified(command(batch), batch.partition).await]
-        } else {
-            let partitions: Vec<Partition> = batches.iter().map(|batch| batch.partition).collect();
-            self.send_verified(batches.iter().map(command).collect(), &partitions).await
+    pub(super) async fn send_batches(&self, batches: Vec<Batch>) {
+        let partitions: Vec<Partition> = batches.iter().map(|batch| batch.partition).collect();
+        let answers = self.send_verified(batches.iter().map(|batch| self.command(batch)).collect(), &partitions).await;
+        for (batch, answer) in batches.into_iter().zip(answers) {
+            self.hand_out(batch, answer).await;
+        }
+    }
+
+    async fn send_batch(&self, batch: Batch) {
+        let answer = self.send_one_verified(self.command(&batch), batch.partition).await;
+        self.hand_out(batch, answer).await;
+    }
+
+    fn command(&self, batch: &Batch) -> Command {
+        script::update(&self.space, batch.partition, batch.mutations())
+    }
+
+    async fn hand_out(&self, mut batch: Batch, answer: Answer) {
+        let answers = match answer {
+            Err(failure) if failure.is_of_stored_data() && batch.members.len() > 1 => Box::pin(self.each_alone(&batch)).await,
+            answer => shared(answer, batch.members.len()),
         };
-        for (batch, answer) in batches.iter_mut().zip(answers) {
-            let answers = match answer {
-                Err(failure) if failure.is_of_stored_data() && batch.members.len() > 1 => self.each_alone(batch).await,
-                answer => shared(answer, batch.members.len()),
-            };
-            for (member, answer) in batch.members.drain(..).zip(answers) {
-                // Who does not wait any more needs no answer.
-                let _ = member.answer.send(answer);
-            }
+        for (member, answer) in batch.members.drain(..).zip(answers) {
+            // Who does not wait any more needs no answer.
+            let _ = member.answer.send(answer);
         }
     }
 
@@ -196,7 +217,7 @@ impl Carrier {
             let _ = timeout(patience, turn.ended.notified()).await;
         }
         while let Some(members) = self.next(turn) {
-            self.store.send_batches(vec![Batch { partition: self.partition, members, _turn: None }]).await;
+            self.store.send_batch(Batch { partition: self.partition, members, _turn: None }).await;
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 use storage_model::{Applied, Field, Mutation, Partition};
+use tokio::sync::oneshot::error::RecvError;
 
 use super::barrier::Barrier;
 use super::error::Failure;
@@ -13,6 +14,20 @@ use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
 impl RedisStore {
     pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+        let [one] = mutations else { return Box::pin(self.mutate_several(mutations)).await };
+        if !goes_with_others(one) {
+            return Box::pin(self.mutate_several(mutations)).await;
+        }
+        let (mutation, partition) = (&one.0, self.space.partition(&one.0.owner));
+        let mut answer = self.send_in_turn(partition, mutation).await;
+        if is_left(&answer) {
+            let again = vec![script::mutate(&self.space, mutation, None)];
+            answer = Box::pin(self.send_verified(again, &[partition])).await.pop().unwrap_or(Err(Failure::Unverified));
+        }
+        super::hot_errors("mutate", true, &[partition], [self.mutated(partition, mutation, answer)])
+    }
+
+    async fn mutate_several(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
         let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
         let (shared, alone): (Vec<usize>, Vec<usize>) =
@@ -37,16 +52,19 @@ impl RedisStore {
                 }
             }
         }
-        let decoded = answers.into_iter().zip(&partitions).zip(mutations).map(|((answer, partition), (mutation, _))| {
-            let mutated = decode(answer?, mutation.changes.len())?;
-            match &mutated {
-                Mutated::Load(observed) => self.answered(*partition, observed.epoch),
-                Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(*partition, *epoch),
-                _ => {}
-            }
-            Ok(mutated)
-        });
+        let named = answers.into_iter().zip(&partitions).zip(mutations);
+        let decoded = named.map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer));
         super::hot_errors("mutate", true, &partitions, decoded)
+    }
+
+    fn mutated(&self, partition: Partition, mutation: &Mutation, answer: Answer) -> Result<Mutated, Failure> {
+        let mutated = decode(answer?, mutation.changes.len())?;
+        match &mutated {
+            Mutated::Load(observed) => self.answered(partition, observed.epoch),
+            Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(partition, *epoch),
+            _ => {}
+        }
+        Ok(mutated)
     }
 
     /// Sends writes in turns, each partition's together; answers in any order.
@@ -74,10 +92,7 @@ impl RedisStore {
         }
         let mut answers = Vec::with_capacity(waits.len());
         for (index, answered) in waits {
-            answers.push((
-                index,
-                answered.await.unwrap_or_else(|_| Err(Failure::Lost("the call of several writes ended".to_owned()))),
-            ));
+            answers.push((index, given(answered.await)));
         }
         answers
     }
@@ -100,6 +115,11 @@ impl RedisStore {
         let partitions: Vec<_> = indices.iter().filter_map(|index| partitions.get(*index).copied()).collect();
         self.send_verified(commands, &partitions).await
     }
+}
+
+/// The answer that a turn gives.
+pub(super) fn given(answered: Result<Answer, RecvError>) -> Answer {
+    answered.unwrap_or_else(|_| Err(Failure::Lost("the call of several writes ended".to_owned())))
 }
 
 /// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own.

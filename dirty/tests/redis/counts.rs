@@ -92,7 +92,7 @@ async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
     for id in IDS {
         let key = format!("slug-data:{{0}}:game:eu:player:{id}");
         let found = names.iter().filter(|name| name.starts_with(&format!("game:eu:player:{id}\u{1f}"))).count();
-        let counted = read(store, &owner(id)).await.header.map_or(0, |header| header.marks);
+        let counted = read(store, &owner(id)).await.header.and_then(|header| header.marks).unwrap_or_default();
         assert_eq!(usize::try_from(counted).unwrap(), found, "{when}: {id}");
         let lasting = server.call(&["PTTL", &key]).await.unwrap() == Reply::Integer(-1);
         assert_eq!(lasting, found > 0, "{when}: {id}");

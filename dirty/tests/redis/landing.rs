@@ -17,10 +17,10 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     apply(&store, &ann, &[("gold", set("1"))]).await;
     apply(&store, &ann, &[("gold", set("2"))]).await;
     apply(&store, &ann, &[("name", set("Ann"))]).await;
-    assert_eq!(read(&store, &ann).await.header.unwrap().marks, 2);
+    assert_eq!(read(&store, &ann).await.header.unwrap().marks, Some(2));
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
     assert_eq!(drain(&store).await, 2);
-    assert_eq!(read(&store, &ann).await.header.unwrap().marks, 0);
+    assert_eq!(read(&store, &ann).await.header.unwrap().marks, Some(0));
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 3_000_000));
     apply(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
@@ -54,7 +54,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     let peek = store.peek(&[partition]).await.pop().unwrap().unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest()), (0, 0, 0, None));
     assert_eq!(peek.holder.as_deref(), Some("worker"));
-    assert_eq!(read(&store, &owner("7")).await.header.unwrap().marks, 0);
+    assert_eq!(read(&store, &owner("7")).await.header.unwrap().marks, Some(0));
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
     assert_eq!(fill(&store, &load(&ann, observed, &rows)).await, Filled::Refused);
     let now = observe(&store, &ann).await;
     let Filled::Accepted(whole) = fill(&store, &load(&ann, now, &rows)).await else { panic!() };
-    assert_eq!((whole.header.unwrap().version, whole.header.unwrap().marks), (now.marker.version(), 0));
+    assert_eq!((whole.header.unwrap().version, whole.header.unwrap().marks), (now.marker.version(), Some(0)));
     let key = format!("slug-data:{{{}}}:game:eu:player:ann", ann.partition(4));
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 0));
     // Another epoch voids everything.
@@ -134,7 +134,7 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
     let Filled::Accepted(healed) = fill(&store, &load).await else { panic!() };
     assert_eq!(healed.cells, [("gold", live("9")), ("name", live("Ann"))].map(|(name, cell)| (field(name), cell)));
     let header = healed.header.unwrap();
-    assert_eq!((header.generation, header.version, header.marks), (Epoch(2), landed, 1));
+    assert_eq!((header.generation, header.version, header.marks), (Epoch(2), landed, Some(1)));
     let Mutated::Applied(applied) = send(&store, write).await.unwrap() else { panic!() };
     assert!(applied.version > landed);
     assert_eq!(drain(&store).await, 2);

@@ -87,7 +87,8 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
         ("ids that are a string", vec!["MSET".into(), key("ops:{p}:0"), "x".into(), key("ops:{p}:1"), "x".into()]),
         ("a version that is text", vec!["HSET".into(), data.clone(), ":v".into(), "x".into()]),
         ("a count that is text", vec!["HSET".into(), data.clone(), ":n".into(), "x".into()]),
-        ("flags that are text", vec!["HSET".into(), data.clone(), ":g".into(), "x".into()]),
+        ("a version without a generation", vec!["HSET".into(), data.clone(), ":v".into(), "7".into()]),
+        ("a flag that is none", vec!["HSET".into(), data.clone(), ":v".into(), "7 1x".into()]),
         ("a source above 2^53", vec!["HSET".into(), key("part:{p}"), "src".into(), "9007199254740991".into()]),
         ("a source that is text", vec!["HSET".into(), key("part:{p}"), "src".into(), "x".into()]),
     ];

@@ -109,7 +109,7 @@ fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> 
         cell: cell.clone(),
         version: header.version,
     };
-    let rows = if header.marks == 0 { Vec::new() } else { read.cells.iter().map(row).collect() };
+    let rows = if header.marks == Some(0) { Vec::new() } else { read.cells.iter().map(row).collect() };
     Some((header.version, rows))
 }
 

@@ -111,7 +111,7 @@ impl Tiers {
                 let of = |(field, difference)| Conflict { owner: owner.clone(), field, difference };
                 compared.conflicts.extend(differences(&found).into_iter().map(of));
                 let is_marked = marked.contains(&owner.partition(self.hot.partition_count()));
-                if header.marks > 0 && !is_marked {
+                if header.marks > Some(0) && !is_marked {
                     compared.conflicts.push(of((None, Difference::Unmarked)));
                 }
             }
@@ -161,7 +161,7 @@ fn differences(found: &Found) -> Vec<(Option<Field>, Difference)> {
     for row in &found.rows {
         let difference = match held.get(&row.field) {
             _ if row.version > header.version => Difference::Ahead { row: row.version, hash: header.version },
-            _ if header.marks > 0 => continue,
+            _ if header.marks > Some(0) => continue,
             Some(cell) if **cell == row.cell => continue,
             Some(_) => Difference::Differs,
             None if header.complete => Difference::NotHot,
@@ -169,7 +169,7 @@ fn differences(found: &Found) -> Vec<(Option<Field>, Difference)> {
         };
         differences.push((Some(row.field.clone()), difference));
     }
-    if header.marks == 0 {
+    if header.marks == Some(0) {
         let rows: BTreeSet<&Field> = found.rows.iter().map(|row| &row.field).collect();
         let missing = held.keys().filter(|field| !rows.contains(*field));
         differences.extend(missing.map(|field| (Some((*field).clone()), Difference::NotCold)));

@@ -94,7 +94,7 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
 }
 
 fn unlanded(read: &HotRead) -> Vec<Row> {
-    let Some(header) = read.header.filter(|header| header.marks > 0) else { return Vec::new() };
+    let Some(header) = read.header.filter(|header| header.marks > Some(0)) else { return Vec::new() };
     let row = |(field, cell): &(Field, _)| Row {
         owner: owner(),
         field: field.clone(),

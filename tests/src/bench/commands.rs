@@ -58,9 +58,9 @@ const COMMANDS: [(&str, usize, Arguments); 13] = [
             command.arg(&owner.key).arg(&[":v", VERSION, ":n", "1"]);
         }
     }),
-    ("HMGET of 4 reserved fields of an owner", 1, |command, owners| {
+    ("HMGET of 3 reserved fields of an owner", 1, |command, owners| {
         for owner in owners {
-            command.arg(&owner.key).arg(&[":v", ":n", ":g", ":t"]);
+            command.arg(&owner.key).arg(&[":v", ":n", ":t"]);
         }
     }),
     ("SET of an exist marker", 1, |command, owners| {

@@ -92,6 +92,6 @@ fn unkept(load: &Load) -> Option<Header> {
         complete: false,
         generation: load.observed.epoch,
         suspect: false,
-        marks: 0,
+        marks: Some(0),
     })
 }

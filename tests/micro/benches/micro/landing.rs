@@ -53,7 +53,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
 /// What the hot tier answers if it holds all that is wanted.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
-    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: 1 };
+    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: None };
     let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
     let read = |fields: &[Field]| HotRead {
         header: Some(header),

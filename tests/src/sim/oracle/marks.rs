@@ -19,7 +19,9 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
     for key in data.keys.keys() {
         let Some((partition, owner)) = owner_key(key) else { continue };
         let Ok(Some(hash)) = data.keys.hash(key) else { return wrong(owner, "V5: what is there is no hash") };
-        let number = |name: &str| hash.get(name.as_bytes()).and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());
+        // Of the version's field the first word.
+        let first = |text: &Vec<u8>| std::str::from_utf8(text).ok()?.split(' ').next()?.parse::<u64>().ok();
+        let number = |name: &str| hash.get(name.as_bytes()).and_then(first);
         let Some(version) = number(":v") else { return wrong(owner, "V5: it has no version") };
         // A clean hash has neither.
         let (born, count) = match (number(":b"), number(":n")) {
@@ -61,7 +63,8 @@ fn owner_key(key: &[u8]) -> Option<(&str, &str)> {
 pub fn born(data: &Data, owner: &str) -> Option<u64> {
     let key = data.keys.keys().find(|key| owner_key(key).is_some_and(|(_, of)| of == owner))?;
     let hash = data.keys.hash(key).ok()??;
-    std::str::from_utf8(hash.get(b":b".as_slice()).or_else(|| hash.get(b":v".as_slice()))?).ok()?.parse().ok()
+    let text = hash.get(b":b".as_slice()).or_else(|| hash.get(b":v".as_slice()))?;
+    std::str::from_utf8(text).ok()?.split(' ').next()?.parse().ok()
 }
 
 /// The versions of all marks that name an owner.
