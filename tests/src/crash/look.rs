@@ -154,7 +154,7 @@ fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
         let (name, text) = (std::str::from_utf8(name)?, || anyhow::Ok(std::str::from_utf8(value)?));
         match name.strip_prefix(':') {
             None => drop(hash.cells.insert(name.to_owned(), Cell::Live(value.clone()))),
-            Some("v") => hash.version = text()?.parse()?,
+            Some("v") => hash.version = text()?.split(' ').next().unwrap_or_default().parse()?,
             Some("n") => hash.marks = text()?.parse()?,
             Some(reserved) => {
                 if let Some(field) = reserved.strip_prefix("d:") {
