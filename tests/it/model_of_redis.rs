@@ -87,6 +87,6 @@ impl Rig for Modelled {
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
         let key = format!("slug-dirty:{{{partition}}}").into_bytes();
-        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"1".to_vec()]);
+        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001".to_vec()]);
     }
 }

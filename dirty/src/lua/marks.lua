@@ -2,12 +2,16 @@
 
 -- A mark's version. What somebody else wrote there counts as 0, as it does for the scan that found it.
 local function mark_version(text)
-  local value = tonumber(string.match(text, '^%d+$'))
-  return value and value <= VERSION_MAX and value or 0
+  if #text ~= 14 or not string.find(text, '^[0-9a-f]+$') then return 0 end
+  local value = tonumber(string.sub(text, 1, 6), 16) * 4294967296 + tonumber(string.sub(text, 7), 16)
+  return value <= VERSION_MAX and value or 0
 end
 
--- An error mark's version: the first word.
-local function error_version(text) return mark_version(string.match(text, '^%S*')) end
+-- An error mark's version: the first word, decimal.
+local function error_version(text)
+  local value = tonumber(string.match(text, '^%d+'))
+  return value and value <= VERSION_MAX and value or 0
+end
 
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
 -- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
@@ -64,7 +68,7 @@ local function keeper(map, names, owners)
     local list = {}
     for name in pairs(puts) do
       list[#list + 1] = name
-      list[#list + 1] = digits(held[name])
+      list[#list + 1] = mark_text(held[name])
     end
     each_chunk('HSET', map, list)
     return #list > 0

@@ -206,7 +206,7 @@ if r.unverified then
 end
 
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
-local added = call('HSET', KEYS[3], table.concat(marked), digits(new))
+local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
 if not r.first then
   -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.

@@ -46,13 +46,13 @@ local function park(owner, name, version, code, message, again)
   if again and not old then return end
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
   attempts = (tonumber(attempts) or 0) + 1
-  local stays = old_version and mark_version(old_version) > version -- the greater version, with its reason
-  local old_number = old and mark_version(old_version or '0')
+  local stays = old_version and error_version(old_version) > version -- the greater version, with its reason
+  local old_number = old and error_version(old_version or '0')
   if old then owners.add(owner, -1, old_number) end
   owners.add(owner, 1, math.max(version, old_number or 0))
   local delay = math.min(retry_max, retry_min * 2 ^ math.min(attempts - 1, 40))
   parked[name] = table.concat({
-    digits(stays and mark_version(old_version) or version), digits(attempts), first or digits(now), digits(now),
+    digits(stays and old_number or version), digits(attempts), first or digits(now), digits(now),
     digits(now + delay), stays and reason or table.concat({ code, message }, ' '),
   }, ' ')
 end

@@ -12,7 +12,8 @@
 -- ARGV[4] time to live of landed data, milliseconds
 -- ARGV[5] 1 if marks go on probation, 0 if not
 -- ARGV[6] number of marks
--- ARGV[7..] name, version and number of the owner (1 is KEYS[6]; 0 none) of each mark, then of each error mark of a committed row
+-- ARGV[7..] name, version and number of the owner (1 is KEYS[6]; 0 none) of each mark, then of each error mark of a committed row;
+--   versions as the map keeps them
 -- Reply: {marks cleared, error marks cleared}.
 -- Invariant: a mark is cleared only if it still has the version that landed (R5); owners' counts follow (H12); a mark that goes on
 --   probation is in one map or the other, and keeps its owner (H33).
@@ -30,8 +31,8 @@ local function chosen(map, from, to, version_of, wanted)
   local stored, at = hmget(map, names), from
   for i, name in ipairs(names) do
     local there, told, owner = stored[i], arguments[at + 1], tonumber(arguments[at + 2])
-    local asked = tonumber(told)
-    if not asked or not owner then expect(false) end
+    local asked = version_of(told)
+    if not owner then expect(false) end
     -- Mostly the two are the same text, and need no reading.
     local version = there and (there == told and asked or version_of(there))
     if version and not done[name] and wanted(version, asked) then

@@ -149,7 +149,9 @@ for w = 1, writes do
       local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
       plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags, tombstones or false, born or false
-      marks[even + 1], marks[even + 2] = ARGV[5 + writes + w], v
+      -- As `mark_text` in prelude.lua.
+      marks[even + 1] = ARGV[5 + writes + w]
+      marks[even + 2] = format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
       markers[even + 1], markers[even + 2] = KEYS[4 + 2 * w], v
       remembered[even + 1], remembered[even + 2] = id, reply
       applied, source, replies[w], last_given = applied + 1, version, reply, v

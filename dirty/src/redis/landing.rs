@@ -201,7 +201,7 @@ pub(super) fn settled_of(value: Value) -> Result<Settled, Failure> {
 /// An entry of a snapshot. What somebody else wrote there is an entry, too: without a mark, or of version 0.
 pub(super) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
     let mark = mark::decode(&raw);
-    Entry { raw, mark, version: reply::version(&value).unwrap_or_default() }
+    Entry { raw, mark, version: reply::mark_version(&value).unwrap_or_default() }
 }
 
 /// An entry of an error map: version, attempts, first, last and next time, code, message, with a space between them.

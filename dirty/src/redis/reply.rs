@@ -89,6 +89,19 @@ pub(crate) fn version(text: &[u8]) -> Decoded<Version> {
     Version::new(number).ok_or_else(|| Failure::Nonsense(format!("version {number} is above 2^53 - 1")))
 }
 
+/// A version as a map of marks keeps it: 14 hexadecimal digits.
+pub(crate) fn mark_version(text: &[u8]) -> Decoded<Version> {
+    let is_one = text.len() == 14 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let number = std::str::from_utf8(text).ok().filter(|_| is_one).and_then(|text| u64::from_str_radix(text, 16).ok());
+    let version = number.and_then(Version::new);
+    version.ok_or_else(|| Failure::Nonsense(format!("expected a mark's version, got {:?}", String::from_utf8_lossy(text))))
+}
+
+/// What [`mark_version`] reads.
+pub(crate) fn mark_text(version: Version) -> String {
+    format!("{:014x}", version.get())
+}
+
 /// An epoch.
 pub(crate) fn epoch(text: &[u8]) -> Decoded<Epoch> {
     digits(text).map(Epoch)
@@ -123,6 +136,7 @@ mod tests {
         for value in odd {
             assert!(array::<2>(value.clone()).is_err(), "{value:?}");
             assert!(bytes(value.clone()).and_then(|text| version(&text)).is_err(), "{value:?}");
+            assert!(bytes(value.clone()).and_then(|text| mark_version(&text)).is_err(), "{value:?}");
         }
         assert!(pairs(Value::Array(vec![Value::BulkString(b"name".to_vec())])).is_err());
     }

@@ -8,7 +8,7 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
     ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
-    ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), digits(new))", "local added = 0"),
+    ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))", "local added = 0"),
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "local seen_round, leaps", "call('HSET', KEYS[1], unpack(marks))\nlocal seen_round, leaps"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
@@ -26,7 +26,7 @@ const BREAKS: &[Break] = &[
     ("R5-unlocked", "settle", "return stored == version", "return true"),
     ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end", ""),
     ("R5-kept-error", "settle", "return stored <= version", "return false"),
-    ("R5-older-error", "park", "old_version and mark_version(old_version) > version --", "false --"),
+    ("R5-older-error", "park", "old_version and error_version(old_version) > version --", "false --"),
     ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
     // A settled error mark is not taken off its owner's count.
     (

@@ -10,6 +10,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 
 use super::barrier::Barrier;
+use super::reply;
 use super::space::Space;
 use super::transport::Command;
 use crate::{Adopt, Load, Lock, Marker, Park, Settle, key, mark};
@@ -419,8 +420,10 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[Ma
     let mut cmd = SCRIPTS.settle.call(&owners.keys(space, partition, fixed));
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
     cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
-    for (mark, owner) in numbered {
-        cmd.arg(&*mark.name).arg(mark.version.get()).arg(owner);
+    for (at, (mark, owner)) in numbered.into_iter().enumerate() {
+        // As either map keeps it.
+        let version = if at < marks.len() { reply::mark_text(mark.version) } else { mark.version.to_string() };
+        cmd.arg(&*mark.name).arg(version).arg(owner);
     }
     SCRIPTS.settle.write(space.slot(head.partition), cmd)
 }

@@ -30,7 +30,7 @@ async fn a_file_that_was_cut_at_any_byte_brings_back_whole_scripts_alone() {
     let whole = fs::read(&file).unwrap();
     let mut states = BTreeMap::new();
     // What the last few scripts wrote, and in that one cut after the other.
-    for end in (whole.len() - 2_000..=whole.len()).step_by(8) {
+    for end in (whole.len() - 5_000..=whole.len()).step_by(20) {
         fs::write(&file, &whole[..end]).unwrap();
         server.restart().await.unwrap();
         let found = check(&server, &format!("seed {SEED}, cut to {end} of {} bytes", whole.len())).await;
@@ -67,7 +67,10 @@ async fn check(server: &RedisServer, when: &str) -> String {
         let mine: Vec<u64> = marks
             .iter()
             .filter(|(name, _)| name.contains(&format!(" game:eu:player:{id}\u{1f}")))
-            .map(|(_, version)| number(Some(version.clone())))
+            .map(|(name, version)| match name.contains(":error ") {
+                true => number(Some(version.clone())),
+                false => u64::from_str_radix(version, 16).unwrap(),
+            })
             .collect();
         assert!(version == 0 || version == marker, "{when}: {id} is at {version}, its marker at {marker}");
         assert!(marker <= source, "{when}: {id} is at {marker}, the source at {source}");

@@ -124,7 +124,7 @@ impl Rig for Single {
     }
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("slug-dirty:{{{partition}}}").as_bytes(), raw, b"1"]).await;
+        self.call(&[b"HSET", format!("slug-dirty:{{{partition}}}").as_bytes(), raw, b"00000000000001"]).await;
     }
 }
 
@@ -195,6 +195,6 @@ impl Rig for Clustered {
     }
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("{}-dirty:{{{partition}}}", self.prefix).as_bytes(), raw, b"1"]).await;
+        self.call(&[b"HSET", format!("{}-dirty:{{{partition}}}", self.prefix).as_bytes(), raw, b"00000000000001"]).await;
     }
 }

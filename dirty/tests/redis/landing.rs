@@ -61,7 +61,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
 async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_block_it() {
     let server = server().await;
     let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
-    let junk = ["text", "+5", "7 2", "", "9007199254740992", "-1"];
+    let junk = ["text", "5", "7 2", "", "20000000000000", "+0000000000001", "0000000000000A", "000000000000001"];
     for (number, value) in junk.iter().enumerate() {
         server.call(&["HSET", "slug-dirty:{0}", &format!("junk{number}"), value]).await.unwrap();
     }

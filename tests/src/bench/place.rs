@@ -41,7 +41,10 @@ impl Arena {
     /// It does not start.
     pub async fn start(scale: Scale, exe: &Path) -> Result<Self> {
         let gib = scale.database_gib();
-        let args = vec![format!("--innodb-buffer-pool-size={gib}G"), "--innodb-log-file-size=512M".to_owned()];
+        let log = scale.pick("512M", "512M", "2G");
+        let sizes = [format!("--innodb-buffer-pool-size={gib}G"), format!("--innodb-log-file-size={log}")];
+        // One server, unlike in the tests, has the machine's asynchronous requests for itself.
+        let args = [sizes.as_slice(), &["--innodb-use-native-aio=1".to_owned()]].concat();
         let mariadb = MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await?;
         let (places, repeated) = (AtomicU32::new(0), AtomicU64::new(0));
         Ok(Self { mariadb: Arc::new(mariadb), scale, exe: exe.to_owned(), places, begun: Instant::now(), repeated })

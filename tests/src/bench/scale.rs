@@ -35,6 +35,6 @@ impl Scale {
     /// The database's buffers, in GiB: the largest world's rows fit in.
     #[must_use]
     pub fn database_gib(self) -> u32 {
-        self.pick(1, 1, 4)
+        self.pick(1, 1, 6)
     }
 }

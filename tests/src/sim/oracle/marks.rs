@@ -75,13 +75,21 @@ fn marks(data: &Data) -> BTreeMap<(&str, &str), Vec<u64>> {
         let Some((partition, "" | ":saving" | ":error" | ":landed" | ":leaving")) = map else { continue };
         for (mark, value) in data.keys.hash(key).ok().flatten().into_iter().flatten() {
             let owner = mark.split(|byte| *byte == SEPARATOR).next().and_then(|owner| std::str::from_utf8(owner).ok());
-            let version = std::str::from_utf8(value).ok().and_then(|value| value.split(' ').next()?.parse().ok());
-            if let (Some(owner), Some(version)) = (owner, version) {
+            if let (Some(owner), Some(version)) = (owner, version_of(value)) {
                 marks.entry((partition, owner)).or_default().push(version);
             }
         }
     }
     marks
+}
+
+/// Of a mark, 14 hexadecimal digits; of an error mark, its first word.
+fn version_of(value: &[u8]) -> Option<u64> {
+    let value = std::str::from_utf8(value).ok()?;
+    match value.split_once(' ') {
+        Some((first, _)) => first.parse().ok(),
+        None => u64::from_str_radix(value, 16).ok(),
+    }
 }
 
 /// How a hash without marks differs from its rows.
