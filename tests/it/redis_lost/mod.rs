@@ -46,7 +46,10 @@ async fn after_redis_lost_everything_landed_data_is_there_and_later_writes_win()
     let before = ann.version().await?;
     redis.kill()?;
     redis.restart().await?;
-    assert!(ann.update([("gold", "0")]).if_absent().await.unwrap_err().is_conflict(), "unknown is not absent");
+    // A write on a connection that broke unnoticed would end unknown. A read notices, and is repeated.
+    assert!(!stack.player("bob").exists().await?);
+    let refused = ann.update([("gold", "0")]).if_absent().await.unwrap_err();
+    assert!(refused.is_conflict(), "unknown is not absent: {refused:?}");
     assert_eq!(ann.incr("gold", 5).await?.value(), 15, "a counter continues from its row");
     let after = ann.update([("name", "Bo")]).await?.version();
     assert!(after > before);
