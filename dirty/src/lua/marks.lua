@@ -9,7 +9,7 @@ end
 
 -- An error mark's version: the first word, decimal.
 local function error_version(text)
-  local value = tonumber(string.match(text, '^%d+'))
+  local value = tonumber(string.match(string.match(text, '^%S*'), '^%d+$'))
   return value and value <= VERSION_MAX and value or 0
 end
 
