@@ -101,6 +101,11 @@ impl Keys {
         format!("{}-sync:{{{partition}}}", self.prefix)
     }
 
+    /// What a writer is told; the name tells it from all others.
+    pub(crate) fn writer(&self, name: &str) -> String {
+        format!("{}-writer:{name}", self.prefix)
+    }
+
     /// What holds for all partitions.
     pub(crate) fn meta(&self) -> String {
         format!("{}-meta", self.prefix)
@@ -110,6 +115,13 @@ impl Keys {
     pub(crate) fn workers(&self) -> String {
         format!("{}-workers", self.prefix)
     }
+}
+
+/// The partition that a key of an owner's hash or of a partition's record names, and whether it is a hash's.
+pub(crate) fn partition_of(key: &[u8]) -> Option<(Partition, bool)> {
+    let (kind, rest) = std::str::from_utf8(key).ok()?.split_once(":{")?;
+    let (number, _) = rest.split_once('}')?;
+    Some((Partition(number.parse().ok()?), kind.ends_with("-data")))
 }
 
 /// The owner's names as they stand in keys and marks: escaped, with ':' between them.

@@ -47,6 +47,8 @@ pub struct Mutation {
     /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
     /// its id, and what came after it. None: nobody asks.
     pub epoch: Option<Epoch>,
+    /// Whether no copy of it was sent before and its id is nobody else's, so that the hot tier need not look for the id.
+    pub fresh: bool,
     /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
     pub durability: Durability,
 }
@@ -57,13 +59,20 @@ impl Mutation {
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
         let changes = changes.into_iter().collect();
-        Self { owner, changes, condition: Condition::None, id, deadline, epoch: None, durability: Durability::Cached }
+        Self { owner, changes, condition: Condition::None, id, deadline, epoch: None, fresh: false, durability: Durability::Cached }
     }
 
     /// The same mutation under a condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
+        self
+    }
+
+    /// The same mutation, of which this is the first copy and whose id is new.
+    #[must_use]
+    pub fn first_copy(mut self) -> Self {
+        self.fresh = true;
         self
     }
 

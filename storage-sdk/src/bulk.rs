@@ -71,7 +71,7 @@ impl Bulk {
         for (owner, changes, default) in writes {
             refused.push(match changes {
                 Ok(changes) => {
-                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline);
+                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).first_copy();
                     sent.push(mutation.as_safe_as(durability.unwrap_or(default)));
                     None
                 }

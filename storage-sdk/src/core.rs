@@ -230,6 +230,7 @@ impl Core {
                 pause = (pause * 2).min(REPEAT_MAX);
             }
             mutation.epoch = Some(self.tiers.epoch(partition));
+            mutation.fresh = false;
             if !unknown {
                 generation = self.tiers.generation(partition);
             } else if self.tiers.generation(partition) != generation && !broken("R11-forgotten") {

@@ -98,8 +98,10 @@ impl<T> Write<T> {
         let changes = changes.map_err(|error| error.of(&owner))?;
         check_deadline(deadline).map_err(|error| error.of(&owner))?;
         let left = core.brake.admit(deadline, id.is_some()).await.map_err(|error| error.of(&owner))?;
+        let fresh = id.is_none();
         let id = id.unwrap_or_else(|| core.ids.next());
         let mutation = Mutation::new(owner, changes, id, core.expiry(left)).when(condition).as_safe_as(durability);
+        let mutation = Mutation { fresh, ..mutation };
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
         let ack = core.write(mutation, left).await?;

@@ -43,7 +43,7 @@ local function counts(at)
       elseif doomed[owner] then
         call('UNLINK', key)
       else
-        call('HDEL', key, ':n', ':b') -- clean: no count, and born at its version
+        call('HDEL', key, ':n', ':b', ':o') -- clean: no count, born at its version, granted to nobody
         call('PEXPIRE', key, lasting)
       end
     end

@@ -205,6 +205,7 @@ if r.unverified then
   out.put(':u', table.concat({ r.epoch, ' ', digits(u.base), u.names }))
 end
 
+end_grant(hash, KEYS[1], out)
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))

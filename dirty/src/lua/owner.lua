@@ -13,7 +13,7 @@ local function stamped(u, field) return string.find(u.names, table.concat({ '\31
 -- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
 -- never before its birth, so a load from before is at worst refused once.
 local function header(key)
-  local h = call('HMGET', key, ':v', ':b', ':n', ':u')
+  local h = call('HMGET', key, ':v', ':b', ':n', ':u', ':o')
   if not h[1] then return nil end
   local text, generation, flag = string.match(h[1], '^(%d+) (%d+)([ap])$')
   local version = number(text, ':v')
@@ -24,6 +24,7 @@ local function header(key)
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
     stamps = stamps(h[4]),
+    writer = h[5],
   }
 end
 
@@ -93,6 +94,13 @@ local function changes()
     each_chunk('HDEL', key, names)
   end
   return self
+end
+
+-- Ends the grant of an owner that is changed here.
+local function end_grant(hash, key, out)
+  if not hash or not hash.writer then return end
+  tell(hash.writer, key)
+  out.drop(':o')
 end
 
 -- A row wins over a suspect hash's field if it is newer than this. A write while the partition was served unverified raised the

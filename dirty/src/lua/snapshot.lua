@@ -13,6 +13,8 @@ held(KEYS[4], ARGV[1])
 if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end
 if call('EXISTS', KEYS[1]) == 0 then return 'empty' end
 local first = call('HGET', KEYS[3], 'first')
+-- Whoever writes without a script builds on marks that are in the dirty map.
+end_grants(KEYS[3])
 call('RENAME', KEYS[1], KEYS[2])
 if first then
   call('HSET', KEYS[3], 'first_saving', first)

@@ -99,6 +99,36 @@ impl Node {
         }
     }
 
+    /// The connection of this place, opened if need be.
+    pub(super) async fn ready_at(&self, at: usize) -> Result<Ready, Failure> {
+        let lane = self.lanes.get(at).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        self.ready_in(lane).await
+    }
+
+    /// Whether the server may not be trusted with unlanded data.
+    pub(super) fn distrusts(&self) -> bool {
+        locked(&self.unsafe_policy).is_some()
+    }
+
+    /// Sends commands that belong together over a connection, under these names; the answers are as they came, errors among them.
+    pub(super) async fn exchange_as(
+        &self,
+        ready: &Ready,
+        names: &[&'static str],
+        pipeline: &Pipeline,
+    ) -> Result<Vec<Value>, Failure> {
+        let (mut connection, began) = (ready.connection.clone(), self.common.next_serial());
+        let exchanged = async {
+            self.common.pass(names).await?;
+            let values = connection.send_packed_commands(pipeline, 0, pipeline.len()).await?;
+            self.common.passed(names).await?;
+            Ok(values)
+        };
+        let exchanged = exchanged.await;
+        self.learn(began, exchanged.as_deref());
+        exchanged
+    }
+
     /// As [`Node::pipeline`], on this connection.
     pub(super) async fn send_on(&self, ready: Ready, commands: &[&Command], asking: bool) -> Vec<Answer> {
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();

@@ -45,6 +45,11 @@ impl Guard {
         Under::Incarnation(self.entry(partition).map_or(0, |entry| entry.incarnation.load(Ordering::Acquire)))
     }
 
+    /// Whether the partition was last verified under this incarnation.
+    pub(super) fn is_verified(&self, partition: Partition, incarnation: u64) -> bool {
+        self.verified(partition) == Under::Incarnation(incarnation)
+    }
+
     /// The generation that the partition had when it was verified; a hash of a lower one is suspect.
     pub(super) fn generation(&self, partition: Partition) -> Epoch {
         Epoch(self.entry(partition).map_or(0, |entry| entry.generation.load(Ordering::Acquire)))

@@ -12,6 +12,7 @@
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
 //! | `turns` | writes that go together |
+//! | `writer`, `round` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
@@ -37,6 +38,7 @@ mod partition;
 mod probation;
 mod read;
 mod reply;
+mod round;
 mod router;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
@@ -49,6 +51,7 @@ mod topology;
 mod transport;
 mod turns;
 mod write;
+mod writer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,6 +68,7 @@ use self::address::Addresses;
 use self::common::Common;
 use self::error::{Failure, hot_error};
 use self::guard::Guard;
+use self::round::Writers;
 use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
@@ -81,6 +85,7 @@ pub struct RedisStore {
     space: Arc<Space>,
     guard: Arc<Guard>,
     turns: Arc<Turns>,
+    writers: Arc<Writers>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
@@ -102,11 +107,13 @@ impl RedisStore {
         let addresses = Addresses::of(&options).map_err(failed)?;
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
         let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
+        let writers = if router.is_cluster() || !options.direct_writes { 0 } else { options.connections.max(1) };
         let store = Self {
             router: Arc::new(router),
             space: Arc::new(Space::new(&options.prefix, options.partitions)),
             guard: Arc::new(Guard::new(options.partitions)),
-            turns: Arc::new(Turns::new(options.partitions)),
+            turns: Arc::new(Turns::new(options.partitions, writers)),
+            writers: Arc::new(Writers::new(writers)),
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };

@@ -44,6 +44,9 @@ pub struct RedisOptions {
     pub clean_ttl: Duration,
     /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
+    /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script.
+    /// Not in a cluster. Default: true.
+    pub direct_writes: bool,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
     /// What opens connections, for tests. Default: none, the network does.
@@ -71,6 +74,7 @@ impl RedisOptions {
             partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
+            direct_writes: true,
             gate: None,
             dial: None,
         }

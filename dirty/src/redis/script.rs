@@ -131,8 +131,13 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together.
-pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
+/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together. A writer asks for their owners.
+pub(crate) fn update<'a>(
+    space: &Space,
+    partition: Partition,
+    mutations: impl IntoIterator<Item = &'a Mutation>,
+    writer: Option<&str>,
+) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
     let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
     let apart = parts.len() == 1 || all_differ(&parts) && all_differ(mutations.iter().map(|mutation| mutation.id));
@@ -141,7 +146,7 @@ pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl In
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
     cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
-    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart));
+    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart)).arg(writer.unwrap_or_default());
     for mutation in &mutations {
         cmd.arg(&mutation.id.0);
     }

@@ -27,9 +27,21 @@ const BYTES_MAX: usize = 256 * 1024;
 /// future is not polled, as beside the branch of a `select!` that runs; and that branch may be what waits.
 const PATIENCE: u32 = 10;
 
-/// Whose turn it is, by partition.
+/// Whose turn it is, in each queue.
 #[derive(Debug)]
-pub(super) struct Turns(Vec<Turn>);
+pub(super) struct Turns {
+    partitions: Vec<Turn>,
+    writers: Vec<Turn>,
+}
+
+/// Where a write waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Queue {
+    /// With those of its partition.
+    Partition(Partition),
+    /// With those of the partitions of a writer.
+    Writer(usize),
+}
 
 #[derive(Debug, Default)]
 struct Turn {
@@ -49,15 +61,15 @@ struct State {
 
 /// A write, and who waits for its answer.
 #[derive(Debug)]
-struct Waiting {
-    mutation: Mutation,
-    answer: oneshot::Sender<Answer>,
+pub(super) struct Waiting {
+    pub(super) mutation: Mutation,
+    pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// Writes of one partition that go in one call.
+/// Writes that go together: those of one partition in one call, or those of one writer.
 #[derive(Debug)]
 pub(super) struct Batch {
-    partition: Partition,
+    queue: Queue,
     members: Vec<Waiting>,
     /// Given back when the batch is dropped. None in a carrier's batch.
     _turn: Option<Taken>,
@@ -67,34 +79,40 @@ pub(super) struct Batch {
 #[derive(Debug)]
 struct Taken {
     turns: Arc<Turns>,
-    partition: Partition,
+    queue: Queue,
 }
 
-/// Sends what waits in a partition, call by call, until nothing does.
+/// Sends what waits in a queue, call by call, until nothing does.
 struct Carrier {
     store: RedisStore,
-    partition: Partition,
+    queue: Queue,
     /// Nothing waited any more, and the next one who waits has a carrier of its own.
     ended: bool,
 }
 
 impl Turns {
-    pub(super) fn new(partitions: u32) -> Self {
-        Self((0..partitions).map(|_| Turn::default()).collect())
+    pub(super) fn new(partitions: u32, writers: usize) -> Self {
+        let turns = |count: usize| (0..count).map(|_| Turn::default()).collect();
+        Self { partitions: turns(usize::try_from(partitions).unwrap_or(usize::MAX)), writers: turns(writers) }
     }
 
-    fn of(&self, partition: Partition) -> Option<&Turn> {
-        self.0.get(usize::try_from(partition.0).ok()?)
+    fn of(&self, queue: Queue) -> Option<&Turn> {
+        match queue {
+            Queue::Partition(partition) => self.partitions.get(usize::try_from(partition.0).ok()?),
+            Queue::Writer(writer) => self.writers.get(writer),
+        }
     }
 }
 
 impl State {
-    fn group(&mut self) -> Vec<Waiting> {
+    fn group(&mut self, queue: Queue) -> Vec<Waiting> {
         let (mut group, mut bytes) = (Vec::new(), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
             // What is sent in another epoch goes in another call.
-            let fits =
-                |next: &mut Waiting| group.first().is_none_or(|first: &Waiting| first.mutation.epoch == next.mutation.epoch);
+            let fits = |next: &mut Waiting| {
+                let same = |first: &Waiting| first.mutation.epoch == next.mutation.epoch;
+                matches!(queue, Queue::Writer(_)) || group.first().is_none_or(same)
+            };
             let Some(next) = self.waiting.pop_front_if(fits) else { break };
             if !next.answer.is_closed() {
                 bytes += size(&next.mutation);
@@ -111,14 +129,14 @@ fn size(mutation: &Mutation) -> usize {
 }
 
 impl RedisStore {
-    /// Has writes of one partition sent: those that find its turn free by the caller, who gets them as a batch, the others by
+    /// Has writes of one queue sent: those that find its turn free by the caller, who gets them as a batch, the others by
     /// a carrier. Each is answered on its own, or by nobody if the runtime ends.
     pub(super) fn take_turn(
         &self,
-        partition: Partition,
+        queue: Queue,
         mutations: impl IntoIterator<Item = Mutation>,
     ) -> (Vec<oneshot::Receiver<Answer>>, Option<Batch>) {
-        let Some(turn) = self.turns.of(partition) else { return (Vec::new(), None) };
+        let Some(turn) = self.turns.of(queue) else { return (Vec::new(), None) };
         let mut state = locked(&turn.state);
         let mut answers = Vec::new();
         for mutation in mutations {
@@ -129,23 +147,23 @@ impl RedisStore {
         let mut batch = None;
         if !state.taken && !state.carried {
             state.taken = true;
-            let turn = Taken { turns: Arc::clone(&self.turns), partition };
-            batch = Some(Batch { partition, members: state.group(), _turn: Some(turn) });
+            let turn = Taken { turns: Arc::clone(&self.turns), queue };
+            batch = Some(Batch { queue, members: state.group(queue), _turn: Some(turn) });
         }
         let alone = !state.waiting.is_empty() && !state.carried;
         state.carried |= alone;
         // ORDER: before the task, which a runtime that ends drops at once.
         drop(state);
         if alone {
-            let carrier = Carrier { store: self.clone(), partition, ended: false };
+            let carrier = Carrier { store: self.clone(), queue, ended: false };
             tokio::spawn(carrier.carry());
         }
         (answers, batch)
     }
 
     /// Sends one write when it is its turn, alone or with others.
-    pub(super) async fn send_in_turn(&self, partition: Partition, mutation: &Mutation) -> Answer {
-        let (mut answers, batch) = self.take_turn(partition, [mutation.clone()]);
+    pub(super) async fn send_in_turn(&self, queue: Queue, mutation: &Mutation) -> Answer {
+        let (mut answers, batch) = self.take_turn(queue, [mutation.clone()]);
         if let Some(batch) = batch {
             self.send_batch(batch).await;
         }
@@ -157,44 +175,65 @@ impl RedisStore {
 
     /// Sends batches together and hands out their answers.
     pub(super) async fn send_batches(&self, batches: Vec<Batch>) {
-        let partitions: Vec<Partition> = batches.iter().map(|batch| batch.partition).collect();
-        let answers = self.send_verified(batches.iter().map(|batch| self.command(batch)).collect(), &partitions).await;
-        for (batch, answer) in batches.into_iter().zip(answers) {
-            self.hand_out(batch, answer).await;
+        let (mut calls, mut rounds) = (Vec::new(), Vec::new());
+        for batch in batches {
+            match batch.queue {
+                Queue::Partition(partition) => calls.push((partition, batch)),
+                Queue::Writer(_) => rounds.push(self.send_batch(batch)),
+            }
         }
+        let scripts = async {
+            let partitions: Vec<Partition> = calls.iter().map(|(partition, _)| *partition).collect();
+            let commands: Vec<_> = calls.iter().map(|(partition, batch)| self.command(*partition, &batch.members)).collect();
+            let answers = self.send_verified(commands, &partitions).await;
+            for ((partition, batch), answer) in calls.into_iter().zip(answers) {
+                self.hand_out(partition, batch.members, answer).await;
+            }
+        };
+        futures::join!(scripts, futures::future::join_all(rounds));
     }
 
     async fn send_batch(&self, batch: Batch) {
-        let answer = self.send_one_verified(self.command(&batch), batch.partition).await;
-        self.hand_out(batch, answer).await;
-    }
-
-    fn command(&self, batch: &Batch) -> Command {
-        script::update(&self.space, batch.partition, batch.mutations())
-    }
-
-    async fn hand_out(&self, mut batch: Batch, answer: Answer) {
-        let answers = match answer {
-            Err(failure) if failure.is_of_stored_data() && batch.members.len() > 1 => Box::pin(self.each_alone(&batch)).await,
-            answer => shared(answer, batch.members.len()),
-        };
-        for (member, answer) in batch.members.drain(..).zip(answers) {
-            // Who does not wait any more needs no answer.
-            let _ = member.answer.send(answer);
+        let Batch { queue, members, _turn } = batch;
+        match queue {
+            Queue::Partition(partition) => self.send_call(partition, members).await,
+            Queue::Writer(writer) => self.send_round(writer, members).await,
         }
     }
 
+    /// Sends writes of one partition in one call.
+    pub(super) async fn send_call(&self, partition: Partition, members: Vec<Waiting>) {
+        let answer = self.send_one_verified(self.command(partition, &members), partition).await;
+        self.hand_out(partition, members, answer).await;
+    }
+
+    fn command(&self, partition: Partition, members: &[Waiting]) -> Command {
+        script::update(&self.space, partition, members.iter().map(|member| &member.mutation), None)
+    }
+
+    async fn hand_out(&self, partition: Partition, members: Vec<Waiting>, answer: Answer) {
+        let answers = match answer {
+            Err(failure) if failure.is_of_stored_data() && members.len() > 1 => {
+                Box::pin(self.each_alone(partition, &members)).await
+            }
+            answer => shared(answer, members.len()),
+        };
+        answer_all(members, answers);
+    }
+
     /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
-    async fn each_alone(&self, batch: &Batch) -> Vec<Answer> {
-        let commands = batch.mutations().map(|mutation| script::update(&self.space, batch.partition, [mutation])).collect();
-        let answers = self.send_verified(commands, &vec![batch.partition; batch.members.len()]).await;
+    async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
+        let commands = members.iter().map(|member| script::update(&self.space, partition, [&member.mutation], None)).collect();
+        let answers = self.send_verified(commands, &vec![partition; members.len()]).await;
         answers.into_iter().flat_map(|answer| shared(answer, 1)).collect()
     }
 }
 
-impl Batch {
-    fn mutations(&self) -> impl Iterator<Item = &Mutation> {
-        self.members.iter().map(|member| &member.mutation)
+/// Answers those who wait.
+pub(super) fn answer_all(members: impl IntoIterator<Item = Waiting>, answers: impl IntoIterator<Item = Answer>) {
+    for (member, answer) in members.into_iter().zip(answers) {
+        // Who does not wait any more needs no answer.
+        let _ = member.answer.send(answer);
     }
 }
 
@@ -210,21 +249,21 @@ fn shared(answer: Answer, count: usize) -> Vec<Answer> {
 impl Carrier {
     async fn carry(mut self) {
         let turns = Arc::clone(&self.store.turns);
-        let Some(turn) = turns.of(self.partition) else { return };
+        let Some(turn) = turns.of(self.queue) else { return };
         let patience = self.store.router.common.response_timeout / PATIENCE;
         let taken = locked(&turn.state).taken;
         if taken {
             let _ = timeout(patience, turn.ended.notified()).await;
         }
         while let Some(members) = self.next(turn) {
-            self.store.send_batch(Batch { partition: self.partition, members, _turn: None }).await;
+            self.store.send_batch(Batch { queue: self.queue, members, _turn: None }).await;
         }
     }
 
     /// What goes next; none if nothing waits.
     fn next(&mut self, turn: &Turn) -> Option<Vec<Waiting>> {
         let mut state = locked(&turn.state);
-        let members = state.group();
+        let members = state.group(self.queue);
         self.ended = members.is_empty();
         state.carried = !self.ended;
         state.carried.then_some(members)
@@ -234,7 +273,7 @@ impl Carrier {
 impl Drop for Carrier {
     fn drop(&mut self) {
         // It panicked, or its runtime ends: those who wait are told so by their channels.
-        if let Some(turn) = self.store.turns.of(self.partition).filter(|_| !self.ended) {
+        if let Some(turn) = self.store.turns.of(self.queue).filter(|_| !self.ended) {
             let mut state = locked(&turn.state);
             state.carried = false;
             state.waiting.clear();
@@ -244,7 +283,7 @@ impl Drop for Carrier {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let Some(turn) = self.turns.of(self.partition) else { return };
+        let Some(turn) = self.turns.of(self.queue) else { return };
         let mut state = locked(&turn.state);
         state.taken = false;
         if state.carried {

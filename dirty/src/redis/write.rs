@@ -9,6 +9,7 @@ use tokio::sync::oneshot::error::RecvError;
 use super::barrier::Barrier;
 use super::error::Failure;
 use super::transport::Answer;
+use super::turns::Queue;
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
@@ -19,7 +20,7 @@ impl RedisStore {
             return Box::pin(self.mutate_several(mutations)).await;
         }
         let (mutation, partition) = (&one.0, self.space.partition(&one.0.owner));
-        let mut answer = self.send_in_turn(partition, mutation).await;
+        let mut answer = self.send_in_turn(self.queue_of(partition, mutation), mutation).await;
         if is_left(&answer) {
             let again = vec![script::mutate(&self.space, mutation, None)];
             answer = Box::pin(self.send_verified(again, &[partition])).await.pop().unwrap_or(Err(Failure::Unverified));
@@ -67,23 +68,23 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in turns, each partition's together; answers in any order.
+    /// Sends writes in turns, each queue's together; answers in any order.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<(usize, Answer)> {
-        let mut by_partition: BTreeMap<Partition, Vec<usize>> = BTreeMap::new();
+        let mut by_queue: BTreeMap<Queue, Vec<usize>> = BTreeMap::new();
         for index in indices {
-            if let Some(partition) = partitions.get(*index) {
-                by_partition.entry(*partition).or_default().push(*index);
+            if let (Some(partition), Some((mutation, _))) = (partitions.get(*index), mutations.get(*index)) {
+                by_queue.entry(self.queue_of(*partition, mutation)).or_default().push(*index);
             }
         }
         let (mut batches, mut waits) = (Vec::new(), Vec::with_capacity(indices.len()));
-        for (partition, indices) in by_partition {
+        for (queue, indices) in by_queue {
             let own = indices.iter().filter_map(|index| mutations.get(*index)).map(|(mutation, _)| mutation.clone());
-            let (answers, batch) = self.take_turn(partition, own);
+            let (answers, batch) = self.take_turn(queue, own);
             waits.extend(indices.into_iter().zip(answers));
             batches.extend(batch);
         }

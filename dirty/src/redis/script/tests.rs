@@ -67,7 +67,7 @@ fn calls() -> Vec<Command> {
     let settling =
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     vec![
-        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
+        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),

@@ -1,0 +1,367 @@
+//! A round of a writer: writes that need a script, and in a transaction those that need none, in one pipeline (`writer.rs`).
+//!
+//! The scripts come first, so that a write never overtakes an earlier one of its owner: an owner's writes of a round go all one way or
+//! all the other, or wait for the next round.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+
+use redis::{Cmd, Pipeline, Value};
+use storage_model::{Change, Condition, Epoch, Mutation, Partition};
+
+use super::RedisStore;
+use super::common::locked;
+use super::connect::Node;
+use super::error::Failure;
+use super::lane::Ready;
+use super::turns::{Queue, Waiting, answer_all};
+use super::writer::{Direct, Granting, LEASE, OWN, Writer, time_of};
+use super::{reply, script};
+use crate::{key, mark};
+
+/// How often a round is tried at most whose transaction is not applied, or that left something for later.
+const ROUNDS_MAX: usize = 3;
+
+/// The writers of a store, one for each connection that all calls share.
+#[derive(Debug)]
+pub(super) struct Writers(Vec<Mutex<Seat>>);
+
+/// A writer's place.
+#[derive(Debug, Default)]
+enum Seat {
+    /// Nobody was there yet, or the last one did not come back.
+    #[default]
+    Empty,
+    /// It is in a round.
+    Away,
+    Here(Box<Writer>),
+}
+
+/// A writer in a round. Dropped without a word, it is not believed any more.
+struct Pilot<'a> {
+    seat: &'a Mutex<Seat>,
+    writer: Option<Box<Writer>>,
+}
+
+/// A write of the transaction.
+struct Plain {
+    waiting: Waiting,
+    partition: Partition,
+    keys: [String; 2],
+    mark: String,
+    direct: Direct,
+}
+
+/// What goes how.
+#[derive(Default)]
+struct Plan {
+    /// Whether the writer's key is watched.
+    watching: bool,
+    scripts: BTreeMap<(Partition, Option<Epoch>), Vec<Waiting>>,
+    plain: Vec<Plain>,
+    /// What can't go in this round.
+    later: Vec<Waiting>,
+}
+
+/// What a round did not answer.
+struct Left {
+    /// To be planned anew.
+    again: Vec<Waiting>,
+    /// To be sent by scripts alone.
+    by_script: Vec<Waiting>,
+}
+
+impl Writers {
+    pub(super) fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Mutex::default()).collect())
+    }
+
+    /// The writer, if it is not in a round.
+    fn board(&self, at: usize) -> Option<Pilot<'_>> {
+        let seat = self.0.get(at)?;
+        let mut taken = locked(seat);
+        let writer = match std::mem::replace(&mut *taken, Seat::Away) {
+            Seat::Away => return None,
+            Seat::Empty => None,
+            Seat::Here(writer) => Some(writer),
+        };
+        Some(Pilot { seat, writer })
+    }
+}
+
+impl Drop for Pilot<'_> {
+    fn drop(&mut self) {
+        *locked(self.seat) = self.writer.take().map_or(Seat::Empty, Seat::Here);
+    }
+}
+
+impl RedisStore {
+    /// Where a write waits that goes with others.
+    pub(super) fn queue_of(&self, partition: Partition, mutation: &Mutation) -> Queue {
+        let plain = mutation.fresh
+            && mutation.condition == Condition::None
+            && mutation.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)));
+        let writer = usize::try_from(partition.0).ok().and_then(|number| number.checked_rem(self.writers.0.len()));
+        writer.filter(|_| plain).map_or(Queue::Partition(partition), Queue::Writer)
+    }
+
+    /// Sends writes of a writer's partitions in a round, and answers them.
+    pub(super) async fn send_round(&self, at: usize, members: Vec<Waiting>) {
+        let left = self.try_round(at, members).await;
+        // By scripts, which end what the writer was granted.
+        let mut calls: BTreeMap<(Partition, Option<Epoch>), Vec<Waiting>> = BTreeMap::new();
+        for waiting in left {
+            calls.entry((self.space.partition(&waiting.mutation.owner), waiting.mutation.epoch)).or_default().push(waiting);
+        }
+        futures::future::join_all(calls.into_iter().map(|((partition, _), members)| self.send_call(partition, members))).await;
+    }
+
+    /// Answers those that were not sent, or surely not applied.
+    async fn try_round(&self, at: usize, mut members: Vec<Waiting>) -> Vec<Waiting> {
+        let Some(mut pilot) = self.writers.board(at) else { return members };
+        let Some(node) = self.router.only_node() else { return members };
+        let Ok(ready) = node.ready_at(at).await else { return members };
+        if node.distrusts() {
+            return members;
+        }
+        let known = pilot.writer.take().filter(|writer| writer.serial == ready.serial);
+        let mut writer = match known {
+            Some(writer) => writer,
+            None => match self.introduce(&node, &ready).await {
+                Some(writer) => Box::new(writer),
+                None => return members,
+            },
+        };
+        let verified = |waiting: &mut Waiting| {
+            self.guard.is_verified(self.space.partition(&waiting.mutation.owner), ready.incarnation)
+        };
+        let mut left: Vec<Waiting> = members.extract_if(.., |waiting| !verified(waiting)).collect();
+        for _ in 0..ROUNDS_MAX {
+            if members.is_empty() {
+                break;
+            }
+            let plan = self.plan(&mut writer, members);
+            match self.fly(&node, &ready, &mut writer, plan).await {
+                Ok(Left { again, by_script }) => {
+                    members = again;
+                    left.extend(by_script);
+                }
+                Err(Left { by_script, .. }) => {
+                    left.extend(by_script);
+                    return left;
+                }
+            }
+        }
+        pilot.writer = Some(writer);
+        left.extend(members);
+        left
+    }
+
+    /// A writer of this connection, which the server's own number for it tells from all others.
+    async fn introduce(&self, node: &Node, ready: &Ready) -> Option<Writer> {
+        let mut pipeline = Pipeline::with_capacity(2);
+        pipeline.cmd("CLIENT").arg("ID");
+        pipeline.cmd("TIME");
+        let values = node.exchange_as(ready, &["introduce"], &pipeline).await.ok()?;
+        let [id, time] = values.try_into().ok()?;
+        let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
+        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial))
+    }
+
+    fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {
+        let watching = writer.is_watching();
+        let mut plan = Plan { watching, ..Plan::default() };
+        if !watching {
+            writer.forget();
+        }
+        let (mut by_script, mut waits) = (HashSet::new(), HashSet::new());
+        for waiting in members {
+            let mutation = &waiting.mutation;
+            let partition = self.space.partition(&mutation.owner);
+            let part = key::owner_part(&mutation.owner);
+            let keys = self.space.keys.of_write(partition, &part);
+            let [hash, _] = &keys;
+            let mark = mark::append(part, mutation.changes.iter().map(|(field, _)| field));
+            if waits.contains(hash) {
+                plan.later.push(waiting);
+                continue;
+            }
+            let direct = (watching && !by_script.contains(hash)).then(|| writer.take(partition, hash, &mark, mutation)).flatten();
+            match direct {
+                Some(direct) => plan.plain.push(Plain { waiting, partition, keys, mark, direct }),
+                None if plan.plain.iter().any(|plain| plain.keys[0] == *hash) => {
+                    waits.insert(hash.clone());
+                    plan.later.push(waiting);
+                }
+                None => {
+                    if watching {
+                        by_script.insert(hash.clone());
+                    }
+                    plan.scripts.entry((partition, mutation.epoch)).or_default().push(waiting);
+                }
+            }
+        }
+        plan
+    }
+
+    /// Sends a plan, and answers what was applied or refused. Answers what is to be planned again, and what goes by scripts alone;
+    /// an error if the connection is lost.
+    async fn fly(&self, node: &Node, ready: &Ready, writer: &mut Writer, plan: Plan) -> Result<Left, Left> {
+        let Plan { watching, scripts, plain, later } = plan;
+        let mut pipeline = Pipeline::with_capacity(scripts.len() + 2 * plain.len() + 12);
+        let mut names = Vec::with_capacity(scripts.len() + 1);
+        if !watching {
+            pipeline.cmd("HSET").arg(&writer.key).arg(OWN).arg("");
+            renewal(&mut pipeline, writer);
+        }
+        let first = pipeline.len();
+        for ((partition, _), members) in &scripts {
+            let mutations = members.iter().map(|waiting| &waiting.mutation);
+            pipeline.add_command(script::update(&self.space, *partition, mutations, Some(&writer.key)).cmd);
+            names.push("update");
+        }
+        if watching {
+            self.transaction(&mut pipeline, writer, &plain);
+            names.push("direct");
+        }
+        let tail = pipeline.len();
+        pipeline.cmd("WATCH").arg(&writer.key);
+        pipeline.cmd("HGETALL").arg(&writer.key);
+        pipeline.cmd("TIME");
+
+        let mut values = match node.exchange_as(ready, &names, &pipeline).await {
+            Ok(values) => values,
+            Err(failure) => {
+                // Whatever was applied, its repeat finds the id; what is still on its way is not applied once its repeat was.
+                let unknown = scripts.into_values().flatten().chain(plain.into_iter().map(|plain| plain.waiting));
+                answer_all(unknown, std::iter::repeat(Err(failure)));
+                return Err(Left { again: Vec::new(), by_script: later });
+            }
+        };
+        let mut value = |at: usize| values.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let mut left = Left { again: later, by_script: Vec::new() };
+        for (at, ((partition, _), members)) in scripts.into_iter().enumerate() {
+            left.by_script.extend(self.granted(writer, partition, members, value(first + at)));
+        }
+        if watching {
+            concluded(writer, plain, value(tail - 1), &mut left);
+        }
+        if writer.hear(value(tail), value(tail + 1), value(tail + 2)).is_err() {
+            writer.forget();
+        }
+        Ok(left)
+    }
+
+    /// The plain commands of a transaction: what `update.lua` would write.
+    fn transaction(&self, pipeline: &mut Pipeline, writer: &mut Writer, plain: &[Plain]) {
+        pipeline.cmd("MULTI");
+        let heard = std::mem::take(&mut writer.heard);
+        if !heard.is_empty() {
+            // What it has not heard yet would have kept the transaction from being applied.
+            let mut clear = redis::cmd("HDEL");
+            clear.arg(&writer.key);
+            for name in &heard {
+                clear.arg(&**name);
+            }
+            pipeline.add_command(clear);
+        }
+        renewal(pipeline, writer);
+        let mut by_partition: BTreeMap<Partition, Vec<&Plain>> = BTreeMap::new();
+        for write in plain {
+            by_partition.entry(write.partition).or_default().push(write);
+        }
+        for (partition, writes) in by_partition {
+            let parity = writes.first().map_or(0, |write| write.direct.parity);
+            let mut marks = Cmd::with_capacity(2 + 2 * writes.len(), 128 * writes.len());
+            marks.arg("HSET").arg(self.space.keys.dirty(partition));
+            let mut ids = Cmd::with_capacity(2 + 2 * writes.len(), 64 * writes.len());
+            ids.arg("HSET").arg(self.space.keys.ops(partition, parity));
+            for write in writes {
+                marks.arg(&write.mark).arg(reply::mark_text(write.direct.version));
+                ids.arg(&write.waiting.mutation.id.0).arg(write.direct.version.get());
+            }
+            pipeline.add_command(marks);
+            pipeline.add_command(ids);
+        }
+        if !plain.is_empty() {
+            let mut markers = Cmd::with_capacity(1 + 2 * plain.len(), 96 * plain.len());
+            markers.arg("MSET");
+            for write in plain {
+                markers.arg(&write.keys[1]).arg(write.direct.version.get());
+            }
+            pipeline.add_command(markers);
+        }
+        for write in plain {
+            let changes = &write.waiting.mutation.changes;
+            let mut data = Cmd::with_capacity(4 + 2 * changes.len(), 128);
+            data.arg("HSET").arg(&write.keys[0]).arg(":v").arg(&write.direct.head);
+            for (field, change) in changes {
+                if let Change::Set(value) = change {
+                    data.arg(&*key::stored(field)).arg(&**value);
+                }
+            }
+            pipeline.add_command(data);
+        }
+        pipeline.cmd("EXEC");
+    }
+
+    /// Reads the answer of a script and hands it out; answers the writes that are to be sent by other ways.
+    fn granted(&self, writer: &mut Writer, partition: Partition, members: Vec<Waiting>, value: Value) -> Vec<Waiting> {
+        let Ok(mut answers) = reply::list(value) else { return members };
+        let grants = answers.pop().and_then(|grants| reply::text(grants).ok());
+        if answers.len() != members.len() {
+            return members;
+        }
+        if let Some(grants) = grants {
+            self.note(writer, partition, &members, &answers, &grants);
+        }
+        answer_all(members, answers.into_iter().map(Ok));
+        Vec::new()
+    }
+
+    fn note(&self, writer: &mut Writer, partition: Partition, members: &[Waiting], answers: &[Value], grants: &str) {
+        let mut grants = grants.split('\u{1f}');
+        let Some((epoch, window)) = grants.next().and_then(|first| first.split_once(' ')) else { return };
+        let (Ok(epoch), Ok(window)) = (reply::epoch(epoch.as_bytes()), window.parse()) else { return };
+        for ((waiting, answer), flags) in members.iter().zip(answers).zip(grants) {
+            let Value::BulkString(version) = answer else { continue };
+            let Ok(version) = reply::version(version) else { continue };
+            if flags.is_empty() {
+                continue;
+            }
+            let part = key::owner_part(&waiting.mutation.owner);
+            let [hash, _] = self.space.keys.of_write(partition, &part);
+            let mark = mark::append(part, waiting.mutation.changes.iter().map(|(field, _)| field));
+            writer.grant(partition, epoch, window, Granting { hash, mark, version, flags: flags.to_owned() });
+        }
+    }
+}
+
+/// Answers the writes of a transaction. If it was not applied, they are left.
+fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut Left) {
+    let Value::Array(results) = executed else {
+        for plain in plain.iter().rev() {
+            writer.give_back(plain.partition, &plain.keys[0], plain.direct.version);
+        }
+        let waiting = plain.into_iter().map(|plain| plain.waiting);
+        if executed == Value::Nil {
+            left.again.splice(..0, waiting);
+        } else {
+            left.by_script.extend(waiting);
+        }
+        return;
+    };
+    // The commands on data are the last ones.
+    let data = results.len().saturating_sub(plain.len());
+    for (plain, result) in plain.into_iter().zip(results.into_iter().skip(data)) {
+        let answer = match result {
+            Value::ServerError(error) => Err(Failure::from(&error)),
+            _ => Ok(Value::BulkString(plain.direct.version.to_string().into_bytes())),
+        };
+        answer_all([plain.waiting], [answer]);
+    }
+}
+
+fn renewal(pipeline: &mut Pipeline, writer: &Writer) {
+    pipeline.cmd("PEXPIRE").arg(&writer.key).arg(script::millis(LEASE));
+}
