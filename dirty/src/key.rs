@@ -117,11 +117,11 @@ impl Keys {
     }
 }
 
-/// The partition that a key of an owner's hash or of a partition's record names, and whether it is a hash's.
-pub(crate) fn partition_of(key: &[u8]) -> Option<(Partition, bool)> {
-    let (kind, rest) = std::str::from_utf8(key).ok()?.split_once(":{")?;
-    let (number, _) = rest.split_once('}')?;
-    Some((Partition(number.parse().ok()?), kind.ends_with("-data")))
+/// The partition that a key of a hash or of a partition's record names, and whose hash it is.
+pub(crate) fn named(key: &[u8]) -> Option<(Partition, Option<Owner>)> {
+    let (_, rest) = std::str::from_utf8(key).ok()?.split_once(":{")?;
+    let (number, rest) = rest.split_once('}')?;
+    Some((Partition(number.parse().ok()?), rest.strip_prefix(':').and_then(owner_of)))
 }
 
 /// The owner's names as they stand in keys and marks: escaped, with ':' between them.

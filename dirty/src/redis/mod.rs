@@ -12,7 +12,7 @@
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
 //! | `turns` | writes that go together |
-//! | `writer`, `round` | writes without a script |
+//! | `writer`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
@@ -48,6 +48,7 @@ mod server;
 mod slot;
 mod space;
 mod topology;
+mod transaction;
 mod transport;
 mod turns;
 mod write;
@@ -107,13 +108,14 @@ impl RedisStore {
         let addresses = Addresses::of(&options).map_err(failed)?;
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
         let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
-        let writers = if router.is_cluster() || !options.direct_writes { 0 } else { options.connections.max(1) };
+        let lease = options.direct_writes.filter(|_| !router.is_cluster());
+        let writers = if lease.is_some() { options.connections.max(1) } else { 0 };
         let store = Self {
             router: Arc::new(router),
             space: Arc::new(Space::new(&options.prefix, options.partitions)),
             guard: Arc::new(Guard::new(options.partitions)),
             turns: Arc::new(Turns::new(options.partitions, writers)),
-            writers: Arc::new(Writers::new(writers)),
+            writers: Arc::new(Writers::new(writers, lease.unwrap_or_default())),
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };

@@ -44,9 +44,11 @@ pub struct RedisOptions {
     pub clean_ttl: Duration,
     /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
-    /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script.
-    /// Not in a cluster. Default: true.
-    pub direct_writes: bool,
+    /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script;
+    /// and how long a connection that sends nothing may still do so. None: every write is a script, as it is in a cluster in any case.
+    /// Default: 500 ms. A transaction that was held up for longer is not applied, which matters where a server can become a replica, lose
+    /// what it had not copied, and become a primary again without closing its connections: stay below the time that this takes.
+    pub direct_writes: Option<Duration>,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
     /// What opens connections, for tests. Default: none, the network does.
@@ -74,7 +76,7 @@ impl RedisOptions {
             partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
-            direct_writes: true,
+            direct_writes: Some(Duration::from_millis(500)),
             gate: None,
             dial: None,
         }

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
+use std::time::Duration;
 
-use redis::{Cmd, Pipeline, Value};
-use storage_model::{Change, Condition, Epoch, Mutation, Partition};
+use redis::{Pipeline, Value};
+use storage_model::{Change, Condition, Epoch, Mutation, Partition, Version};
 
 use super::RedisStore;
 use super::common::locked;
@@ -15,16 +16,20 @@ use super::connect::Node;
 use super::error::Failure;
 use super::lane::Ready;
 use super::turns::{Queue, Waiting, answer_all};
-use super::writer::{Direct, Granting, LEASE, OWN, Writer, time_of};
+use super::transaction::Transaction;
+use super::writer::{OWN, Writer, time_of};
 use super::{reply, script};
-use crate::{key, mark};
 
 /// How often a round is tried at most whose transaction is not applied, or that left something for later.
 const ROUNDS_MAX: usize = 3;
 
 /// The writers of a store, one for each connection that all calls share.
 #[derive(Debug)]
-pub(super) struct Writers(Vec<Mutex<Seat>>);
+pub(super) struct Writers {
+    seats: Vec<Mutex<Seat>>,
+    /// How long a writer that sends nothing keeps what it was granted.
+    lease: Duration,
+}
 
 /// A writer's place.
 #[derive(Debug, Default)]
@@ -47,9 +52,7 @@ struct Pilot<'a> {
 struct Plain {
     waiting: Waiting,
     partition: Partition,
-    keys: [String; 2],
-    mark: String,
-    direct: Direct,
+    version: Version,
 }
 
 /// What goes how.
@@ -59,6 +62,7 @@ struct Plan {
     watching: bool,
     scripts: BTreeMap<(Partition, Option<Epoch>), Vec<Waiting>>,
     plain: Vec<Plain>,
+    transaction: Transaction,
     /// What can't go in this round.
     later: Vec<Waiting>,
 }
@@ -72,13 +76,13 @@ struct Left {
 }
 
 impl Writers {
-    pub(super) fn new(count: usize) -> Self {
-        Self((0..count).map(|_| Mutex::default()).collect())
+    pub(super) fn new(count: usize, lease: Duration) -> Self {
+        Self { seats: (0..count).map(|_| Mutex::default()).collect(), lease }
     }
 
     /// The writer, if it is not in a round.
     fn board(&self, at: usize) -> Option<Pilot<'_>> {
-        let seat = self.0.get(at)?;
+        let seat = self.seats.get(at)?;
         let mut taken = locked(seat);
         let writer = match std::mem::replace(&mut *taken, Seat::Away) {
             Seat::Away => return None,
@@ -101,7 +105,7 @@ impl RedisStore {
         let plain = mutation.fresh
             && mutation.condition == Condition::None
             && mutation.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)));
-        let writer = usize::try_from(partition.0).ok().and_then(|number| number.checked_rem(self.writers.0.len()));
+        let writer = usize::try_from(partition.0).ok().and_then(|number| number.checked_rem(self.writers.seats.len()));
         writer.filter(|_| plain).map_or(Queue::Partition(partition), Queue::Writer)
     }
 
@@ -165,7 +169,7 @@ impl RedisStore {
         let values = node.exchange_as(ready, &["introduce"], &pipeline).await.ok()?;
         let [id, time] = values.try_into().ok()?;
         let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
-        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial))
+        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial, self.writers.lease))
     }
 
     fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {
@@ -178,27 +182,23 @@ impl RedisStore {
         for waiting in members {
             let mutation = &waiting.mutation;
             let partition = self.space.partition(&mutation.owner);
-            let part = key::owner_part(&mutation.owner);
-            let keys = self.space.keys.of_write(partition, &part);
-            let [hash, _] = &keys;
-            let mark = mark::append(part, mutation.changes.iter().map(|(field, _)| field));
-            if waits.contains(hash) {
+            if waits.contains(&mutation.owner) {
                 plan.later.push(waiting);
                 continue;
             }
-            let direct = (watching && !by_script.contains(hash)).then(|| writer.take(partition, hash, &mark, mutation)).flatten();
-            match direct {
-                Some(direct) => plan.plain.push(Plain { waiting, partition, keys, mark, direct }),
-                None if plan.plain.iter().any(|plain| plain.keys[0] == *hash) => {
-                    waits.insert(hash.clone());
-                    plan.later.push(waiting);
+            let direct = (watching && !by_script.contains(&mutation.owner)).then(|| writer.take(partition, mutation)).flatten();
+            if let Some(direct) = direct {
+                plan.transaction.push(&self.space, partition, mutation, &direct);
+                let version = direct.grant.version;
+                plan.plain.push(Plain { waiting, partition, version });
+            } else if plan.plain.iter().any(|plain| plain.waiting.mutation.owner == mutation.owner) {
+                waits.insert(mutation.owner.clone());
+                plan.later.push(waiting);
+            } else {
+                if watching {
+                    by_script.insert(mutation.owner.clone());
                 }
-                None => {
-                    if watching {
-                        by_script.insert(hash.clone());
-                    }
-                    plan.scripts.entry((partition, mutation.epoch)).or_default().push(waiting);
-                }
+                plan.scripts.entry((partition, mutation.epoch)).or_default().push(waiting);
             }
         }
         plan
@@ -207,7 +207,7 @@ impl RedisStore {
     /// Sends a plan, and answers what was applied or refused. Answers what is to be planned again, and what goes by scripts alone;
     /// an error if the connection is lost.
     async fn fly(&self, node: &Node, ready: &Ready, writer: &mut Writer, plan: Plan) -> Result<Left, Left> {
-        let Plan { watching, scripts, plain, later } = plan;
+        let Plan { watching, scripts, plain, transaction, later } = plan;
         let mut pipeline = Pipeline::with_capacity(scripts.len() + 2 * plain.len() + 12);
         let mut names = Vec::with_capacity(scripts.len() + 1);
         if !watching {
@@ -221,7 +221,11 @@ impl RedisStore {
             names.push("update");
         }
         if watching {
-            self.transaction(&mut pipeline, writer, &plain);
+            pipeline.cmd("MULTI");
+            clearing(&mut pipeline, writer);
+            renewal(&mut pipeline, writer);
+            transaction.send(&mut pipeline);
+            pipeline.cmd("EXEC");
             names.push("direct");
         }
         let tail = pipeline.len();
@@ -252,59 +256,6 @@ impl RedisStore {
         Ok(left)
     }
 
-    /// The plain commands of a transaction: what `update.lua` would write.
-    fn transaction(&self, pipeline: &mut Pipeline, writer: &mut Writer, plain: &[Plain]) {
-        pipeline.cmd("MULTI");
-        let heard = std::mem::take(&mut writer.heard);
-        if !heard.is_empty() {
-            // What it has not heard yet would have kept the transaction from being applied.
-            let mut clear = redis::cmd("HDEL");
-            clear.arg(&writer.key);
-            for name in &heard {
-                clear.arg(&**name);
-            }
-            pipeline.add_command(clear);
-        }
-        renewal(pipeline, writer);
-        let mut by_partition: BTreeMap<Partition, Vec<&Plain>> = BTreeMap::new();
-        for write in plain {
-            by_partition.entry(write.partition).or_default().push(write);
-        }
-        for (partition, writes) in by_partition {
-            let parity = writes.first().map_or(0, |write| write.direct.parity);
-            let mut marks = Cmd::with_capacity(2 + 2 * writes.len(), 128 * writes.len());
-            marks.arg("HSET").arg(self.space.keys.dirty(partition));
-            let mut ids = Cmd::with_capacity(2 + 2 * writes.len(), 64 * writes.len());
-            ids.arg("HSET").arg(self.space.keys.ops(partition, parity));
-            for write in writes {
-                marks.arg(&write.mark).arg(reply::mark_text(write.direct.version));
-                ids.arg(&write.waiting.mutation.id.0).arg(write.direct.version.get());
-            }
-            pipeline.add_command(marks);
-            pipeline.add_command(ids);
-        }
-        if !plain.is_empty() {
-            let mut markers = Cmd::with_capacity(1 + 2 * plain.len(), 96 * plain.len());
-            markers.arg("MSET");
-            for write in plain {
-                markers.arg(&write.keys[1]).arg(write.direct.version.get());
-            }
-            pipeline.add_command(markers);
-        }
-        for write in plain {
-            let changes = &write.waiting.mutation.changes;
-            let mut data = Cmd::with_capacity(4 + 2 * changes.len(), 128);
-            data.arg("HSET").arg(&write.keys[0]).arg(":v").arg(&write.direct.head);
-            for (field, change) in changes {
-                if let Change::Set(value) = change {
-                    data.arg(&*key::stored(field)).arg(&**value);
-                }
-            }
-            pipeline.add_command(data);
-        }
-        pipeline.cmd("EXEC");
-    }
-
     /// Reads the answer of a script and hands it out; answers the writes that are to be sent by other ways.
     fn granted(&self, writer: &mut Writer, partition: Partition, members: Vec<Waiting>, value: Value) -> Vec<Waiting> {
         let Ok(mut answers) = reply::list(value) else { return members };
@@ -329,10 +280,7 @@ impl RedisStore {
             if flags.is_empty() {
                 continue;
             }
-            let part = key::owner_part(&waiting.mutation.owner);
-            let [hash, _] = self.space.keys.of_write(partition, &part);
-            let mark = mark::append(part, waiting.mutation.changes.iter().map(|(field, _)| field));
-            writer.grant(partition, epoch, window, Granting { hash, mark, version, flags: flags.to_owned() });
+            writer.grant(&self.space, (partition, epoch, window), &waiting.mutation, version, flags);
         }
     }
 }
@@ -341,7 +289,7 @@ impl RedisStore {
 fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut Left) {
     let Value::Array(results) = executed else {
         for plain in plain.iter().rev() {
-            writer.give_back(plain.partition, &plain.keys[0], plain.direct.version);
+            writer.give_back(plain.partition, &plain.waiting.mutation.owner, plain.version);
         }
         let waiting = plain.into_iter().map(|plain| plain.waiting);
         if executed == Value::Nil {
@@ -356,12 +304,25 @@ fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut
     for (plain, result) in plain.into_iter().zip(results.into_iter().skip(data)) {
         let answer = match result {
             Value::ServerError(error) => Err(Failure::from(&error)),
-            _ => Ok(Value::BulkString(plain.direct.version.to_string().into_bytes())),
+            _ => Ok(Value::Int(i64::try_from(plain.version.get()).unwrap_or(i64::MAX))),
         };
         answer_all([plain.waiting], [answer]);
     }
 }
 
 fn renewal(pipeline: &mut Pipeline, writer: &Writer) {
-    pipeline.cmd("PEXPIRE").arg(&writer.key).arg(script::millis(LEASE));
+    pipeline.cmd("PEXPIRE").arg(&writer.key).arg(script::millis(writer.lease));
+}
+
+/// Clears what the writer has heard. What it has not heard yet keeps the transaction from being applied.
+fn clearing(pipeline: &mut Pipeline, writer: &mut Writer) {
+    if writer.heard.is_empty() {
+        return;
+    }
+    let mut clear = redis::cmd("HDEL");
+    clear.arg(&writer.key);
+    for name in std::mem::take(&mut writer.heard) {
+        clear.arg(&*name);
+    }
+    pipeline.add_command(clear);
 }

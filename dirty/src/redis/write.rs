@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::{Applied, Field, Mutation, Partition};
+use storage_model::{Applied, Field, Mutation, Partition, Version};
 use tokio::sync::oneshot::error::RecvError;
 
 use super::barrier::Barrier;
@@ -135,6 +135,12 @@ fn is_left(answer: &Answer) -> bool {
 
 /// The answer of `update.lua` and `mutate.lua` to a mutation of so many changes.
 pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
+    if let Value::Int(version) = value {
+        // Of a transaction, which knows its versions.
+        let version = u64::try_from(version).ok().and_then(Version::new);
+        let version = version.ok_or_else(|| Failure::Nonsense("a version that is none".to_owned()))?;
+        return Ok(Mutated::Applied(Applied { version, changed: u32::try_from(changes).unwrap_or(u32::MAX), counters: Vec::new() }));
+    }
     if !matches!(value, Value::Array(_)) {
         return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
     }

@@ -14,21 +14,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Epoch, Mutation, Partition, Version};
+use storage_model::{Epoch, Field, Mutation, Owner, Partition, Version};
 use tokio::time::Instant;
 
 use super::error::Failure;
 use super::reply;
 use super::script::ID_WINDOW;
-use crate::key;
+use super::space::Space;
+use crate::{key, mark};
 
-/// How long a writer that sends nothing keeps what it was granted. A transaction that arrives later than this after the one before
-/// is not applied, so a server that became a replica, lost data and is a primary again does not take it: that takes longer, as
-/// `opening.rs` has it.
-pub(super) const LEASE: Duration = Duration::from_millis(500);
-
-/// The most owners that a writer keeps in mind for one partition: some 200 B each.
+/// The most owners that a writer keeps in mind for one partition: some 500 B each.
 const OWNERS_MAX: usize = 16_384;
+
+/// The field that a writer's key always has.
+pub(super) const OWN: &[u8] = b":";
 
 /// A connection that may write without scripts, and what it was granted.
 #[derive(Debug)]
@@ -37,6 +36,8 @@ pub(super) struct Writer {
     pub(super) key: String,
     /// Of its connection.
     pub(super) serial: u64,
+    /// How long its key lives on without a round.
+    pub(super) lease: Duration,
     /// When its key was last known to be watched, if it is: by our clock, and in microseconds by the server's.
     watched: Option<(Instant, u64)>,
     partitions: HashMap<Partition, Granted>,
@@ -50,60 +51,61 @@ struct Granted {
     epoch: Epoch,
     /// The window whose operation ids are remembered now.
     window: u64,
-    /// By the keys of their hashes.
-    owners: HashMap<String, Grant>,
+    owners: HashMap<Owner, Grant>,
 }
 
 /// An owner as its writer knows it.
 #[derive(Debug)]
-struct Grant {
-    version: Version,
+pub(super) struct Grant {
+    pub(super) version: Version,
     /// What stands behind the version in the hash.
-    flags: String,
-    /// Names of its marks that stand in the dirty map.
-    marks: Vec<String>,
+    pub(super) flags: String,
+    /// Its hash and its exist marker.
+    pub(super) keys: [String; 2],
+    /// Its marks that stand in the dirty map: the fields and the name of each.
+    marks: Vec<(Vec<Field>, String)>,
 }
 
 /// A write that needs no script.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Direct {
-    pub(super) version: Version,
-    /// What the hash begins with from then on.
-    pub(super) head: String,
+pub(super) struct Direct<'a> {
+    /// Its owner, with the version that the write gives it.
+    pub(super) grant: &'a Grant,
+    pub(super) mark: &'a str,
     /// Where its operation id is remembered: in the ids of even (0) or odd (1) windows.
     pub(super) parity: u8,
 }
 
 impl Writer {
-    pub(super) fn new(key: String, serial: u64) -> Self {
-        Self { key, serial, watched: None, partitions: HashMap::new(), heard: Vec::new() }
+    pub(super) fn new(key: String, serial: u64, lease: Duration) -> Self {
+        Self { key, serial, lease, watched: None, partitions: HashMap::new(), heard: Vec::new() }
     }
 
-    /// Whether its key is watched, and has certainly not expired since.
+    /// Whether its key is watched, and has not run out since.
     pub(super) fn is_watching(&self) -> bool {
-        self.watched.is_some_and(|(at, _)| at.elapsed() < LEASE)
+        self.watched.is_some_and(|(at, _)| at.elapsed() < self.lease)
     }
 
     /// Takes a write that needs no script.
-    pub(super) fn take(&mut self, partition: Partition, hash: &str, mark: &str, mutation: &Mutation) -> Option<Direct> {
+    pub(super) fn take(&mut self, partition: Partition, mutation: &Mutation) -> Option<Direct<'_>> {
         let (_, now) = self.watched?;
         let granted = self.partitions.get_mut(&partition)?;
         let length = micros(ID_WINDOW);
-        // It is applied within LEASE from `now`, or not at all.
-        let in_time = mutation.deadline.0 >= now + micros(LEASE) && mutation.deadline.0 <= now + length;
+        // It is applied within the lease, counted from `now`, or not at all.
+        let in_time = mutation.deadline.0 >= now + micros(self.lease) && mutation.deadline.0 <= now + length;
         if !in_time || mutation.epoch != Some(granted.epoch) || granted.window != now / length {
             return None;
         }
-        let grant = granted.owners.get_mut(hash).filter(|grant| grant.marks.iter().any(|known| known == mark))?;
-        let version = Version::new(grant.version.get() + 2)?;
-        grant.version = version;
-        Some(Direct { version, head: format!("{version}{}", grant.flags), parity: u8::from(granted.window % 2 == 1) })
+        let grant = granted.owners.get_mut(&mutation.owner)?;
+        let known = grant.marks.iter().position(|(fields, _)| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))?;
+        grant.version = Version::new(grant.version.get() + 2)?;
+        let mark = grant.marks.get(known).map(|(_, mark)| &**mark)?;
+        Some(Direct { grant, mark, parity: u8::from(granted.window % 2 == 1) })
     }
 
     /// Takes back what [`Writer::take`] took for a write that was not applied after all; the latest first.
-    pub(super) fn give_back(&mut self, partition: Partition, hash: &str, taken: Version) {
+    pub(super) fn give_back(&mut self, partition: Partition, owner: &Owner, taken: Version) {
         let granted = self.partitions.get_mut(&partition);
-        if let Some(grant) = granted.and_then(|granted| granted.owners.get_mut(hash)).filter(|grant| grant.version == taken)
+        if let Some(grant) = granted.and_then(|granted| granted.owners.get_mut(owner)).filter(|grant| grant.version == taken)
             && let Some(before) = taken.get().checked_sub(2).and_then(Version::new)
         {
             grant.version = before;
@@ -111,16 +113,26 @@ impl Writer {
     }
 
     /// Takes note of an owner that `update.lua` wrote and granted, in this epoch and window of operation ids.
-    pub(super) fn grant(&mut self, partition: Partition, epoch: Epoch, window: u64, of: Granting) {
+    pub(super) fn grant(&mut self, space: &Space, at: (Partition, Epoch, u64), mutation: &Mutation, version: Version, flags: &str) {
+        let (partition, epoch, window) = at;
         let granted = self.partitions.entry(partition).or_insert_with(|| Granted { epoch, window, owners: HashMap::new() });
         if granted.epoch != epoch || granted.owners.len() >= OWNERS_MAX {
             granted.owners.clear();
         }
         (granted.epoch, granted.window) = (epoch, window);
-        let grant = granted.owners.entry(of.hash).or_insert_with(|| Grant { version: of.version, flags: String::new(), marks: Vec::new() });
-        (grant.version, grant.flags) = (of.version, of.flags);
-        if !grant.marks.contains(&of.mark) {
-            grant.marks.push(of.mark);
+        let part = key::owner_part(&mutation.owner);
+        let grant = granted.owners.entry(mutation.owner.clone()).or_insert_with(|| Grant {
+            version,
+            flags: String::new(),
+            keys: space.keys.of_write(partition, &part),
+            marks: Vec::with_capacity(1),
+        });
+        grant.version = version;
+        flags.clone_into(&mut grant.flags);
+        let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
+        if !grant.marks.iter().any(|(known, _)| *known == fields) {
+            let mark = mark::append(part, &fields);
+            grant.marks.push((fields, mark));
         }
     }
 
@@ -129,16 +141,16 @@ impl Writer {
         self.watched = None;
         let told = reply::pairs(key)?;
         let now = time_of(time)?;
-        // Without its own field the key has expired, and with it what the writer was told.
+        // Without its own field the key has run out, and with it what the writer was told.
         if watched != Value::Okay || !told.iter().any(|(name, _)| **name == *OWN) {
             self.forget();
             return Ok(());
         }
         self.heard = told.into_iter().map(|(name, _)| name).filter(|name| **name != *OWN).collect();
         for name in &self.heard {
-            let Some((partition, hash)) = key::partition_of(name) else { continue };
-            match self.partitions.get_mut(&partition).filter(|_| hash) {
-                Some(granted) => drop(std::str::from_utf8(name).map(|name| granted.owners.remove(name))),
+            let Some((partition, owner)) = key::named(name) else { continue };
+            match owner {
+                Some(owner) => drop(self.partitions.get_mut(&partition).map(|granted| granted.owners.remove(&owner))),
                 None => drop(self.partitions.remove(&partition)),
             }
         }
@@ -152,19 +164,6 @@ impl Writer {
         self.partitions.clear();
         self.heard.clear();
     }
-}
-
-/// The field that a writer's key always has.
-pub(super) const OWN: &[u8] = b":";
-
-/// An owner that is granted.
-#[derive(Debug)]
-pub(super) struct Granting {
-    pub(super) hash: String,
-    pub(super) mark: String,
-    pub(super) version: Version,
-    /// What stands behind the version in the hash.
-    pub(super) flags: String,
 }
 
 /// The answer of TIME in microseconds.

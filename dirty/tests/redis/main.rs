@@ -7,6 +7,7 @@ mod clocks;
 mod cluster;
 mod conformance;
 mod counts;
+mod direct;
 mod landing;
 mod loads;
 mod memory_limit;

@@ -1,0 +1,307 @@
+//! Writes without a script: when they are sent, what they leave behind, and what keeps them from being applied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::*;
+use storage_model::*;
+use storage_servers::RedisServer;
+use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::support::*;
+
+/// Tells what is sent; once it is closed, holds what is sent without a script until it is let go.
+#[derive(Debug)]
+struct Watch {
+    sent: mpsc::UnboundedSender<Vec<&'static str>>,
+    closed: std::sync::atomic::AtomicBool,
+    let_go: Semaphore,
+}
+
+#[async_trait]
+impl Gate for Watch {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        self.sent.send(commands.to_vec()).unwrap();
+        if commands.contains(&"direct") && self.closed.load(std::sync::atomic::Ordering::SeqCst) {
+            self.let_go.acquire().await.unwrap().forget();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+struct Stage {
+    server: RedisServer,
+    store: RedisStore,
+    watch: Arc<Watch>,
+    sent: Mutex<mpsc::UnboundedReceiver<Vec<&'static str>>>,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        // So long that a slow machine does not end it.
+        Self::with_lease(Duration::from_secs(10)).await
+    }
+
+    async fn with_lease(lease: Duration) -> Self {
+        let server = server().await;
+        let (sent, told) = mpsc::unbounded_channel();
+        let watch = Arc::new(Watch { sent, closed: false.into(), let_go: Semaphore::new(0) });
+        let gate: Arc<dyn Gate> = watch.clone();
+        let options = RedisOptions { partitions: 1, gate: Some(gate), connections: 1, direct_writes: Some(lease), response_timeout: Duration::from_secs(600), ..options(&server.url()) };
+        let store = prepared(options).await;
+        // A writer asks for owners of partitions that are known to be their server's.
+        apply(&store, &owner("warm"), &[("gold", set("1"))]).await;
+        assert_eq!(drain(&store).await, 1);
+        Self { store, server, watch, sent: Mutex::new(told) }
+    }
+
+    /// The first copy of a write of one field.
+    async fn write(&self, id: &str, value: &str) -> Mutation {
+        let write = mutation(&self.store, &owner(id), &[("gold", set(value))]).await;
+        write.sent_in(Epoch(1)).first_copy()
+    }
+
+    async fn apply(&self, id: &str, value: &str) -> Version {
+        version(send(&self.store, self.write(id, value).await).await)
+    }
+
+    /// Whether a write went without a script, by what was sent since the last question.
+    async fn went_direct(&self) -> bool {
+        let mut sent = self.sent.lock().await;
+        let rounds: Vec<_> = std::iter::from_fn(|| sent.try_recv().ok()).flatten().collect();
+        !rounds.contains(&"update") && !rounds.contains(&"mutate") && rounds.contains(&"direct")
+    }
+
+    /// A write that is on its way without a script, and stays there.
+    async fn held(&self, id: &str, value: &str) -> JoinHandle<Result<Mutated, HotError>> {
+        let write = self.write(id, value).await;
+        let mut sent = self.sent.lock().await;
+        while sent.try_recv().is_ok() {}
+        self.watch.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+        let store = self.store.clone();
+        let task = tokio::spawn(async move { send(&store, write).await });
+        while !sent.recv().await.unwrap().contains(&"direct") {}
+        task
+    }
+
+    fn let_go(&self) {
+        self.watch.closed.store(false, std::sync::atomic::Ordering::SeqCst);
+        self.watch.let_go.add_permits(1);
+    }
+
+    /// Another process.
+    async fn other(&self) -> RedisStore {
+        let store = RedisStore::open(RedisOptions { partitions: 1, ..options(&self.server.url()) }).await.unwrap();
+        store.partition_states(&[Partition(0)]).await.pop().unwrap().unwrap();
+        store
+    }
+}
+
+fn version(answer: Result<Mutated, HotError>) -> Version {
+    match answer.unwrap() {
+        Mutated::Applied(applied) => applied.version,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_write_of_the_fields_of_an_unlanded_one_needs_no_script_and_leaves_the_same_behind() {
+    let stage = Stage::new().await;
+    let first = stage.apply("ann", "1").await;
+    assert!(!stage.went_direct().await);
+    let second = stage.apply("ann", "2").await;
+    assert!(stage.went_direct().await);
+    assert!(second > first);
+    let read = read(&stage.store, &owner("ann")).await;
+    let header = read.header.unwrap();
+    assert_eq!((header.version, header.marks), (second, Some(1)));
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
+    let observed = stage.store.observe(&[owner("ann")]).await.pop().unwrap().unwrap();
+    assert_eq!(observed.marker, Marker::At(Version::new(second.get() - 1).unwrap()));
+    assert_eq!(drain(&stage.store).await, 1);
+}
+
+#[tokio::test]
+async fn what_another_wrote_meanwhile_is_not_written_over_with_an_older_version() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    let other = stage.other().await;
+    let between = apply(&other, &owner("ann"), &[("gold", set("3"))]).await.version;
+    let removed = apply(&other, &owner("ann"), &[("bag", set("full"))]).await.version;
+    stage.let_go();
+    let last = version(held.await.unwrap());
+    assert!(between < removed && removed < last);
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
+    assert_eq!(read(&stage.store, &owner("ann")).await.header.unwrap().marks, Some(2));
+    assert_eq!(drain(&stage.store).await, 2);
+}
+
+#[tokio::test]
+async fn a_counter_a_removal_and_a_fill_end_what_was_granted() {
+    let stage = Stage::new().await;
+    let other = stage.other().await;
+    for (at, change) in [Change::Incr(1), Change::Remove, set("9")].into_iter().enumerate() {
+        let id = format!("owner {at}");
+        apply_new(&stage.store, &owner(&id), &[("gold", set("1"))]).await;
+        stage.apply(&id, "1").await;
+        let held = stage.held(&id, "2").await;
+        let between = apply(&other, &owner(&id), &[("gold", change)]).await.version;
+        stage.let_go();
+        assert!(version(held.await.unwrap()) > between);
+        let read = read(&stage.store, &owner(&id)).await;
+        assert_eq!(read.cells.len(), 1, "no tombstone beside the value");
+        assert_eq!(value(&stage.store, &owner(&id), "gold").await.as_deref(), Some("2"));
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_taken_meanwhile_leaves_no_write_without_its_mark() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    assert_eq!(drain(&stage.other().await).await, 1);
+    stage.let_go();
+    version(held.await.unwrap());
+    let header = read(&stage.store, &owner("ann")).await.header.unwrap();
+    assert_eq!(header.marks, Some(1));
+    let left = stage.server.call(&["PTTL", "slug-data:{0}:game:eu:player:ann"]).await.unwrap();
+    assert!(matches!(left, storage_servers::Reply::Integer(-1)), "{left:?}");
+    assert_eq!(drain(&stage.store).await, 1);
+}
+
+#[tokio::test]
+async fn an_adoption_meanwhile_has_the_write_refused() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    adopt_all(&stage.other().await, 2).await;
+    stage.let_go();
+    let answer = held.await.unwrap().unwrap();
+    assert!(matches!(answer, Mutated::Refused(Refusal::Moved { epoch: Epoch(2), .. })), "{answer:?}");
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn a_write_that_is_held_up_for_too_long_goes_with_a_script() {
+    let stage = Stage::with_lease(Duration::from_secs(2)).await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    let gone = async {
+        while !texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap()).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
+    stage.let_go();
+    version(held.await.unwrap());
+    assert!(!stage.went_direct().await, "the script followed");
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_all_meanwhile_takes_nothing() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    stage.server.call(&["FLUSHALL"]).await.unwrap();
+    stage.let_go();
+    let error = held.await.unwrap().unwrap_err();
+    assert!(matches!(error.kind, HotKind::Unprepared(_)), "{error:?}");
+    assert!(texts(stage.server.call(&["KEYS", "slug-data:*"]).await.unwrap()).is_empty());
+}
+
+#[tokio::test]
+async fn a_copy_that_comes_after_its_repeat_is_not_applied() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let write = stage.write("ann", "2").await;
+    stage.watch.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+    let (store, first) = (stage.store.clone(), write.clone());
+    let held = tokio::spawn(async move { send(&store, first).await });
+    while !stage.sent.lock().await.recv().await.unwrap().contains(&"direct") {}
+    let other = stage.other().await;
+    let repeat = version(send(&other, Mutation { fresh: false, ..write }).await);
+    let later = apply(&other, &owner("ann"), &[("gold", set("3"))]).await.version;
+    stage.let_go();
+    assert_eq!(version(held.await.unwrap()), repeat);
+    let read = read(&stage.store, &owner("ann")).await;
+    assert_eq!(read.header.unwrap().version, later);
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("3"));
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_found_by_the_repeat() {
+    let server = server().await;
+    let counter = Arc::new(Counter::default());
+    let gate: Arc<dyn Gate> = counter.clone();
+    let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), direct_writes: Some(Duration::from_secs(10)), ..options(&server.url()) }).await;
+    let write = async |value: &str| {
+        let write = mutation(&store, &owner("ann"), &[("gold", set(value))]).await;
+        write.sent_in(Epoch(1)).first_copy()
+    };
+    version(send(&store, write("0").await).await);
+    let first = version(send(&store, write("1").await).await);
+    let lost = write("2").await;
+    counter.commands.lock().unwrap().clear();
+    counter.lose_next.store(1, std::sync::atomic::Ordering::SeqCst);
+    let error = send(&store, lost.clone()).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::Unknown);
+    assert!(counter.commands.lock().unwrap().contains(&"direct"));
+    let repeat = version(send(&store, Mutation { fresh: false, ..lost }).await);
+    assert_eq!(repeat.get(), first.get() + 2, "as it was applied");
+    assert_eq!(read(&store, &owner("ann")).await.header.unwrap().version, repeat);
+}
+
+#[tokio::test]
+async fn writes_of_one_owner_keep_their_order_whichever_way_they_go() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    let mut tasks = Vec::new();
+    for number in 3..40 {
+        let name = if number % 5 == 0 { "bag" } else { "gold" };
+        let write = mutation(&stage.store, &owner("ann"), &[(name, set(&number.to_string()))]).await;
+        let (store, write) = (stage.store.clone(), write.sent_in(Epoch(1)).first_copy());
+        tasks.push(tokio::spawn(async move { send(&store, write).await }));
+        tokio::task::yield_now().await;
+    }
+    stage.let_go();
+    version(held.await.unwrap());
+    let mut last = Version::ZERO;
+    for task in tasks {
+        let version = version(task.await.unwrap());
+        assert!(version > last, "{version} after {last}");
+        last = version;
+    }
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("39"));
+    assert_eq!(value(&stage.store, &owner("ann"), "bag").await.as_deref(), Some("35"));
+    assert_eq!(read(&stage.store, &owner("ann")).await.header.unwrap().marks, Some(2));
+    assert_eq!(drain(&stage.store).await, 2);
+}
+
+#[tokio::test]
+async fn a_caller_that_gives_up_leaves_the_others_a_way() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    let waiting = {
+        let (store, write) = (stage.store.clone(), stage.write("ann", "3").await);
+        tokio::spawn(async move { send(&store, write).await })
+    };
+    tokio::task::yield_now().await;
+    held.abort();
+    stage.watch.closed.store(false, std::sync::atomic::Ordering::SeqCst);
+    version(waiting.await.unwrap());
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("3"));
+    stage.apply("ann", "4").await;
+    stage.apply("ann", "5").await;
+    assert_eq!(drain(&stage.store).await, 1);
+}
