@@ -23,7 +23,7 @@ pub struct RedisSettings {
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the web.
     /// Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
-    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 2. More help only
+    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. More help only
     /// when one connection's bytes are the bottleneck, or large values hold up small ones.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
@@ -44,6 +44,10 @@ pub struct RedisSettings {
     /// What happens while a Redis that changed can't be compared with the database, which is away. Default:
     /// [`Unverified::Refuse`].
     pub unverified: Unverified,
+    /// Whether a write that repeats the fields of one that has not landed yet goes as plain commands in a transaction, without a
+    /// script. Default: true. Not on a cluster. Off is for what stands between and does not keep WATCH, MULTI and EXEC on one
+    /// connection.
+    pub direct_writes: bool,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
     /// connections.
     pub tcp_nodelay: bool,
@@ -71,13 +75,14 @@ impl RedisSettings {
             password: None,
             database: None,
             tls_ca_file: None,
-            connections: 2,
+            connections: 4,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
             partitions: 16,
             unverified: Unverified::Refuse,
+            direct_writes: true,
             tcp_nodelay: false,
         }
     }
@@ -111,6 +116,7 @@ impl Section for RedisSettings {
             Entry::new("prefix", &mut self.prefix, matching(PREFIX, is_prefix)),
             Entry::new("partitions", &mut self.partitions, between(1, 16_384)),
             Entry::new("unverified", &mut self.unverified, any(Unverified::KIND)),
+            Entry::new("direct_writes", &mut self.direct_writes, any(bool::KIND)),
             Entry::new("tcp_nodelay", &mut self.tcp_nodelay, any(bool::KIND)),
         ]
     }

@@ -34,6 +34,7 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
         _ => Login::default(),
     };
     let exposed = |password: Option<Secret>| password.map(|password| password.expose().to_owned());
+    let defaults = RedisOptions::new(&url);
     let options = RedisOptions {
         user: login.user,
         password: exposed(login.password),
@@ -50,7 +51,8 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
         partitions,
         clean_ttl: settings.hot.clean_ttl,
         absent_ttl: settings.hot.absent_ttl,
-        ..RedisOptions::new(&url)
+        direct_writes: defaults.direct_writes.filter(|_| redis.direct_writes),
+        ..defaults
     };
     // Boxed, so that the compilers of callers need not look into the driver's futures.
     Ok(Arc::new(RedisStore::open(options).boxed().await?))

@@ -63,7 +63,7 @@ impl Limits {
     pub fn check(&self, mutation: &Mutation) -> Result<(), LimitError> {
         self.check_fields(mutation.changes.len())?;
         let mut total = 0_usize;
-        for (field, change) in &mutation.changes {
+        for (field, change) in mutation.changes.iter() {
             let Change::Set(value) = change else { continue };
             if value.len() > self.value_bytes_max {
                 let field = field.to_string();

@@ -1,5 +1,8 @@
 //! What a write asks for and what it did.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::{Durability, Epoch, Field, OpId, Owner, Timestamp, Version};
@@ -37,7 +40,7 @@ pub struct Mutation {
     /// Whose fields change.
     pub owner: Owner,
     /// The fields and what happens to them. Each field at most once, in the order of their names; see [`Mutation::new`].
-    pub changes: Vec<(Field, Change)>,
+    pub changes: Arc<[(Field, Change)]>,
     /// What must hold.
     pub condition: Condition,
     /// By this a repeat is recognised: it changes nothing again and gets the first reply.
@@ -57,8 +60,8 @@ impl Mutation {
     /// A mutation without condition. Sorts the changes; of two changes of one field the later one in the list counts.
     #[must_use]
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
-        let changes: std::collections::BTreeMap<_, _> = changes.into_iter().collect();
-        let changes = changes.into_iter().collect();
+        let sorted = changes.is_sorted_by(|(one, _), (next, _)| one < next);
+        let changes = if sorted { changes.into() } else { BTreeMap::from_iter(changes).into_iter().collect() };
         Self { owner, changes, condition: Condition::None, id, deadline, epoch: None, fresh: false, durability: Durability::Cached }
     }
 

@@ -85,7 +85,7 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     }
     check_absent(met, mutation)?;
     let mut plan = Plan::default();
-    for (field, change) in &mutation.changes {
+    for (field, change) in mutation.changes.iter() {
         if let Some(cell) = planned(met, field, change, &mut plan).map_err(Unmet::Refused)? {
             plan.cells.push((field.clone(), cell));
         }

@@ -26,7 +26,7 @@ pub struct RedisOptions {
     pub database: Option<i64>,
     /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
     pub ca_file: Option<PathBuf>,
-    /// How many connections to each node are shared by all calls. Default: 2, at least 1.
+    /// How many connections to each node are shared by all calls. Default: 4, at least 1.
     pub connections: usize,
     /// The longest time to open a connection. Default: 1 s.
     pub connect_timeout: Duration,
@@ -46,8 +46,7 @@ pub struct RedisOptions {
     pub absent_ttl: Duration,
     /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script;
     /// and how long a connection that sends nothing may still do so. None: every write is a script, as it is in a cluster in any case.
-    /// Default: 500 ms. A transaction that was held up for longer is not applied, which matters where a server can become a replica, lose
-    /// what it had not copied, and become a primary again without closing its connections: stay below the time that this takes.
+    /// Default: 10 s.
     pub direct_writes: Option<Duration>,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
@@ -67,7 +66,7 @@ impl RedisOptions {
             sentinel_password: None,
             database: None,
             ca_file: None,
-            connections: 2,
+            connections: 4,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             wait_timeout: Duration::from_secs(2),
@@ -76,7 +75,7 @@ impl RedisOptions {
             partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
-            direct_writes: Some(Duration::from_millis(500)),
+            direct_writes: Some(Duration::from_secs(10)),
             gate: None,
             dial: None,
         }

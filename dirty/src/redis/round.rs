@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
-use storage_model::{Change, Condition, Epoch, Mutation, Partition, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Change, Condition, Epoch, Mutation, Partition, Timestamp, Version};
 
 use super::RedisStore;
 use super::common::locked;
@@ -18,7 +19,7 @@ use super::lane::Ready;
 use super::turns::{Queue, Waiting, answer_all};
 use super::transaction::Transaction;
 use super::writer::{OWN, Writer, time_of};
-use super::{reply, script};
+use super::{reply, script, server};
 
 /// How often a round is tried at most whose transaction is not applied, or that left something for later.
 const ROUNDS_MAX: usize = 3;
@@ -163,13 +164,15 @@ impl RedisStore {
 
     /// A writer of this connection, which the server's own number for it tells from all others.
     async fn introduce(&self, node: &Node, ready: &Ready) -> Option<Writer> {
-        let mut pipeline = Pipeline::with_capacity(2);
+        let mut pipeline = Pipeline::with_capacity(3);
         pipeline.cmd("CLIENT").arg("ID");
         pipeline.cmd("TIME");
+        pipeline.cmd("INFO").arg("replication");
         let values = node.exchange_as(ready, &["introduce"], &pipeline).await.ok()?;
-        let [id, time] = values.try_into().ok()?;
+        let [id, time, info] = values.try_into().ok()?;
         let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
-        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial, self.writers.lease))
+        let history = server::history(&reply::text(info).ok()?)?;
+        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial, history, self.writers.lease))
     }
 
     fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {
@@ -221,6 +224,8 @@ impl RedisStore {
             names.push("update");
         }
         if watching {
+            let deadlines = plain.iter().map(|plain| plain.waiting.mutation.deadline);
+            pipeline.add_command(script::direct(&writer.key, &writer.history, deadlines.min().unwrap_or(Timestamp(u64::MAX))));
             pipeline.cmd("MULTI");
             clearing(&mut pipeline, writer);
             renewal(&mut pipeline, writer);
@@ -229,7 +234,7 @@ impl RedisStore {
             names.push("direct");
         }
         let tail = pipeline.len();
-        pipeline.cmd("WATCH").arg(&writer.key);
+        pipeline.cmd("WATCH").arg(if broken("R17-unwatched") { "nothing" } else { &writer.key });
         pipeline.cmd("HGETALL").arg(&writer.key);
         pipeline.cmd("TIME");
 

@@ -124,6 +124,8 @@ const BREAKS: &[Break] = &[
     // What is on its way while the server's data are replaced is applied to what they became.
     ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
+    ("R14-on-its-way", "direct", "if here and", "if"),
+    ("R17-late", "direct", "and clock[1] * 1000000 + clock[2] < tonumber(ARGV[2]) then", "then"),
     // A negative answer counts whatever happened since.
     ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
@@ -137,6 +139,18 @@ const BREAKS: &[Break] = &[
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
+    // Who writes without a script is not told of what changes, or the partition does not know whom to tell.
+    ("R17-update", "update", "if call('EXISTS', told[n]) == 1 then", "if false then"),
+    ("R17-mutate", "mutate", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
+    ("R17-fill", "fill", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
+    ("R17-snapshot", "snapshot", "end_grants(KEYS[3])", "call('EXISTS', KEYS[3])"),
+    ("R17-adopt", "adopt", "end_grants(KEYS[1])", "call('EXISTS', KEYS[1])"),
+    (
+        "R17-unknown",
+        "update",
+        "call('HSET', KEYS[2], 'writers', table.concat({ r[7] or '', writer, '\\31' }))",
+        "call('EXISTS', KEYS[2])",
+    ),
     // Marks on probation are not landed again; one that is takes the place of a newer one.
     ("H33-kept", "adopt", "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then", "if false then"),
     ("H33-lowered", "relive", "held[name] = math.max(held[name] or 0, version)", "held[name] = version"),

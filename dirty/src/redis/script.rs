@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
+use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use super::barrier::Barrier;
 use super::reply;
@@ -86,6 +86,7 @@ macro_rules! scripts {
 
 scripts! {
     update [];
+    direct [];
     mutate [PRELUDE, OWNER];
     observe [PRELUDE, OWNER];
     fill [PRELUDE, OWNER];
@@ -171,13 +172,20 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
         (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
         _ => cmd.arg(fields),
     };
-    for (field, change) in &mutation.changes {
+    for (field, change) in mutation.changes.iter() {
         match change {
             Change::Set(value) => cmd.arg(&*key::stored(field)).arg(&**value),
             Change::Incr(step) => cmd.arg(&*key::stored(field)).arg(*step),
             Change::Remove | Change::Restore | Change::Purge => continue,
         };
     }
+}
+
+/// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
+pub(crate) fn direct(writer: &str, history: &str, deadline: Timestamp) -> Cmd {
+    let mut cmd = redis::cmd("EVAL");
+    cmd.arg(SCRIPTS.direct.source()).arg(1).arg(writer).arg(history).arg(deadline.0);
+    cmd
 }
 
 /// `mutate.lua`.
@@ -213,7 +221,7 @@ fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
         Condition::Version(version) => cmd.arg(version.get()),
     };
     cmd.arg(mutation.changes.len());
-    for (field, change) in &mutation.changes {
+    for (field, change) in mutation.changes.iter() {
         cmd.arg(&*key::stored(field));
         match change {
             Change::Set(value) => cmd.arg("set").arg(&**value),

@@ -64,6 +64,13 @@ pub(super) fn primary(info: &str) -> Option<String> {
     Some(incarnation(value("run_id")?, value("master_replid")?))
 }
 
+/// The replication history that INFO tells of; none of a replica.
+pub(super) fn history(info: &str) -> Option<String> {
+    let value = |name: &str| value_of(info, name);
+    (value("role")? == "master").then_some(())?;
+    value("master_replid").map(str::to_owned)
+}
+
 fn incarnation(run: &str, replication: &str) -> String {
     format!("{run}/{replication}")
 }

@@ -42,7 +42,7 @@ impl Transaction {
         markers.arg(marker).arg(version);
         let mut data = Cmd::with_capacity(4 + 2 * mutation.changes.len(), 256);
         data.arg("HSET").arg(hash).arg(":v").arg(format!("{version}{}", grant.flags));
-        for (field, change) in &mutation.changes {
+        for (field, change) in mutation.changes.iter() {
             if let Change::Set(value) = change {
                 data.arg(&*key::stored(field)).arg(&**value);
             }

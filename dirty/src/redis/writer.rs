@@ -6,8 +6,9 @@
 //!
 //! Whoever changes what a writer builds on tells it, in the same script, by a field in the writer's key: another script that writes
 //! the owner, the snapshot that takes the marks away, an adoption. The writer watches its key while its transaction is on the way
-//! (WATCH), so a transaction that builds on what was so no longer is not applied, and not a half of it. The key has a time to live,
-//! which each round renews: a transaction that was held up for longer is not applied either.
+//! (WATCH), so a transaction that builds on what was so no longer is not applied, and not a half of it. Nor is one that comes after
+//! its deadline, or to a server that became a replica meanwhile: `direct.lua` goes before it and says so in the same key. The key has a
+//! time to live, which each round renews, so that a writer that is gone leaves nothing behind.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(super) struct Writer {
     pub(super) key: String,
     /// Of its connection.
     pub(super) serial: u64,
+    /// The replication history that its server was in.
+    pub(super) history: String,
     /// How long its key lives on without a round.
     pub(super) lease: Duration,
     /// When its key was last known to be watched, if it is: by our clock, and in microseconds by the server's.
@@ -76,8 +79,8 @@ pub(super) struct Direct<'a> {
 }
 
 impl Writer {
-    pub(super) fn new(key: String, serial: u64, lease: Duration) -> Self {
-        Self { key, serial, lease, watched: None, partitions: HashMap::new(), heard: Vec::new() }
+    pub(super) fn new(key: String, serial: u64, history: String, lease: Duration) -> Self {
+        Self { key, serial, history, lease, watched: None, partitions: HashMap::new(), heard: Vec::new() }
     }
 
     /// Whether its key is watched, and has not run out since.
@@ -90,9 +93,7 @@ impl Writer {
         let (_, now) = self.watched?;
         let granted = self.partitions.get_mut(&partition)?;
         let length = micros(ID_WINDOW);
-        // It is applied within the lease, counted from `now`, or not at all.
-        let in_time = mutation.deadline.0 >= now + micros(self.lease) && mutation.deadline.0 <= now + length;
-        if !in_time || mutation.epoch != Some(granted.epoch) || granted.window != now / length {
+        if mutation.deadline.0 > now + length || mutation.epoch != Some(granted.epoch) || granted.window != now / length {
             return None;
         }
         let grant = granted.owners.get_mut(&mutation.owner)?;

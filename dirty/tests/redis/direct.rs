@@ -50,7 +50,10 @@ impl Stage {
     }
 
     async fn with_lease(lease: Duration) -> Self {
-        let server = server().await;
+        Self::on(server().await, lease).await
+    }
+
+    async fn on(server: RedisServer, lease: Duration) -> Self {
         let (sent, told) = mpsc::unbounded_channel();
         let watch = Arc::new(Watch { sent, closed: false.into(), let_go: Semaphore::new(0) });
         let gate: Arc<dyn Gate> = watch.clone();
@@ -82,6 +85,10 @@ impl Stage {
     /// A write that is on its way without a script, and stays there.
     async fn held(&self, id: &str, value: &str) -> JoinHandle<Result<Mutated, HotError>> {
         let write = self.write(id, value).await;
+        self.held_write(write).await
+    }
+
+    async fn held_write(&self, write: Mutation) -> JoinHandle<Result<Mutated, HotError>> {
         let mut sent = self.sent.lock().await;
         while sent.try_recv().is_ok() {}
         self.watch.closed.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -190,20 +197,38 @@ async fn an_adoption_meanwhile_has_the_write_refused() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_held_up_for_too_long_goes_with_a_script() {
+async fn a_writer_whose_key_has_run_out_writes_with_a_script() {
     let stage = Stage::with_lease(Duration::from_secs(2)).await;
     stage.apply("ann", "1").await;
     let held = stage.held("ann", "2").await;
-    let gone = async {
-        while !texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap()).is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
+    until(async || texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap()).is_empty()).await;
     stage.let_go();
     version(held.await.unwrap());
     assert!(!stage.went_direct().await, "the script followed");
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_write_that_comes_after_its_deadline_is_refused() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let soon = stage.store.time().await.unwrap().plus(Duration::from_secs(2));
+    let write = Mutation { deadline: soon, ..stage.write("ann", "2").await };
+    let held = stage.held_write(write).await;
+    until(async || stage.other().await.time().await.unwrap() > soon).await;
+    stage.let_go();
+    let answer = held.await.unwrap().unwrap();
+    assert!(matches!(answer, Mutated::Refused(Refusal::Expired)), "{answer:?}");
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
+}
+
+async fn until(holds: impl AsyncFn() -> bool) {
+    let held = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), held).await.unwrap();
 }
 
 #[tokio::test]
@@ -223,10 +248,7 @@ async fn a_copy_that_comes_after_its_repeat_is_not_applied() {
     let stage = Stage::new().await;
     stage.apply("ann", "1").await;
     let write = stage.write("ann", "2").await;
-    stage.watch.closed.store(true, std::sync::atomic::Ordering::SeqCst);
-    let (store, first) = (stage.store.clone(), write.clone());
-    let held = tokio::spawn(async move { send(&store, first).await });
-    while !stage.sent.lock().await.recv().await.unwrap().contains(&"direct") {}
+    let held = stage.held_write(write.clone()).await;
     let other = stage.other().await;
     let repeat = version(send(&other, Mutation { fresh: false, ..write }).await);
     let later = apply(&other, &owner("ann"), &[("gold", set("3"))]).await.version;
@@ -304,4 +326,23 @@ async fn a_caller_that_gives_up_leaves_the_others_a_way() {
     stage.apply("ann", "4").await;
     stage.apply("ann", "5").await;
     assert_eq!(drain(&stage.store).await, 1);
+}
+
+#[tokio::test]
+async fn a_write_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_applied() {
+    let (server, other) = (server().await, server().await);
+    other.follow(&server).await.unwrap();
+    other.caught_up(&server).await.unwrap();
+    let stage = Stage::on(server, Duration::from_secs(10)).await;
+    stage.apply("ann", "1").await;
+    other.caught_up(&stage.server).await.unwrap();
+    other.promote().await.unwrap();
+    let held = stage.held("ann", "2").await;
+    stage.server.follow(&other).await.unwrap();
+    stage.server.caught_up(&other).await.unwrap();
+    stage.server.promote().await.unwrap();
+    stage.let_go();
+    let refused = held.await.unwrap().unwrap_err();
+    assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(Partition(0)), Outcome::NotApplied));
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
 }

@@ -190,7 +190,7 @@ fn mutations(bounds: &Bounds, world: &World, kind: Kind, number: u8) -> Vec<Muta
 }
 
 fn name(sent: &Sent) -> &'static str {
-    match (&sent.lost, sent.mutation.changes.as_slice()) {
+    match (&sent.lost, &*sent.mutation.changes) {
         (Some(_), _) => "repeats a write",
         (None, [(_, change)]) => match change {
             Change::Set(_) if sent.mutation.condition != Condition::None => "sets if the version is",

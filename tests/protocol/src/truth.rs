@@ -88,7 +88,7 @@ impl Truth {
         }
         let mut counters = Vec::new();
         let mut effect = Effect::new();
-        for (field, change) in &mutation.changes {
+        for (field, change) in mutation.changes.iter() {
             let Some(at) = self.stories.iter().position(|story| story.field == *field) else { continue };
             let Some(story) = self.stories.get_mut(at) else { continue };
             let Some(cell) = after(story.now(), change, &mut counters)? else { continue };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, OpId, Timestamp};
+use storage_model::{Bytes, OpId};
 
 use super::*;
 use crate::{Entry, Fault, Observed, Parked, PartitionState, Window};
@@ -66,8 +66,10 @@ fn calls() -> Vec<Command> {
     };
     let settling =
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
+    let slot_of_writer = crate::redis::slot::slot_of(b"slug-writer:1");
     vec![
         update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
+        Command::write("direct", slot_of_writer, direct("slug-writer:1", "ab", Timestamp(1))),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),
@@ -102,7 +104,11 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
     for command in calls() {
         let script = SCRIPTS.all().into_iter().find(|script| script.name == command.name).unwrap();
         let words = words(&command);
-        assert_eq!((&words[0][..], &words[1][..]), (&b"EVALSHA"[..], script.sha.as_bytes()));
+        let expected = match script.name {
+            "direct" => (&b"EVAL"[..], script.source.as_bytes()),
+            _ => (&b"EVALSHA"[..], script.sha.as_bytes()),
+        };
+        assert_eq!((&words[0][..], &words[1][..]), expected);
         let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
         assert!(fits(keys, declared(&script.source, "KEYS")), "{}: {keys} keys", script.name);
         let arguments = words.len() - 3 - keys;
@@ -124,7 +130,7 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
         }
         let first = script.source.lines().next().unwrap();
         let expected = match name {
-            "update" | "mutate" | "fill" => "#!lua",
+            "update" | "direct" | "mutate" | "fill" => "#!lua",
             _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
             _ => "#!lua flags=no-writes,allow-oom",
         };
