@@ -344,5 +344,6 @@ async fn a_write_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_app
     stage.let_go();
     let refused = held.await.unwrap().unwrap_err();
     assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(Partition(0)), Outcome::NotApplied));
+    adopt_all(&stage.store, 2).await;
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
 }

@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    update mutate observe fill prove names evict lease peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
+    update direct mutate observe fill prove names evict lease peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
     snapshot settle park acquit probation relive sync trust
 }
 
