@@ -132,11 +132,12 @@ impl RedisStore {
         let known = pilot.writer.take().filter(|writer| writer.serial == ready.serial);
         let mut writer = match known {
             Some(writer) => writer,
-            None => match self.introduce(&node, &ready).await {
-                Some(writer) => Box::new(writer),
-                None => return members,
-            },
+            None => Box::new(self.introduce(&node, &ready).await),
         };
+        if !writer.is_able() {
+            pilot.writer = Some(writer);
+            return members;
+        }
         let verified = |waiting: &mut Waiting| {
             self.guard.is_verified(self.space.partition(&waiting.mutation.owner), ready.incarnation)
         };
@@ -162,8 +163,14 @@ impl RedisStore {
         left
     }
 
-    /// A writer of this connection, which the server's own number for it tells from all others.
-    async fn introduce(&self, node: &Node, ready: &Ready) -> Option<Writer> {
+    /// The writer of this connection, which the server's own number for it tells from all others. Without a key if the server does not
+    /// say what is needed.
+    async fn introduce(&self, node: &Node, ready: &Ready) -> Writer {
+        let (key, history) = self.ask_who(node, ready).await.unwrap_or_default();
+        Writer::new(key, ready.serial, history, self.writers.lease)
+    }
+
+    async fn ask_who(&self, node: &Node, ready: &Ready) -> Option<(String, String)> {
         let mut pipeline = Pipeline::with_capacity(3);
         pipeline.cmd("CLIENT").arg("ID");
         pipeline.cmd("TIME");
@@ -172,7 +179,7 @@ impl RedisStore {
         let [id, time, info] = values.try_into().ok()?;
         let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
         let history = server::history(&reply::text(info).ok()?)?;
-        Some(Writer::new(self.space.keys.writer(&format!("{id}-{time}")), ready.serial, history, self.writers.lease))
+        Some((self.space.keys.writer(&format!("{id}-{time}")), history))
     }
 
     fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {

@@ -33,7 +33,7 @@ pub(super) const OWN: &[u8] = b":";
 /// A connection that may write without scripts, and what it was granted.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// Where it is told what holds no more.
+    /// Where it is told what holds no more; empty if it can't be a writer.
     pub(super) key: String,
     /// Of its connection.
     pub(super) serial: u64,
@@ -81,6 +81,11 @@ pub(super) struct Direct<'a> {
 impl Writer {
     pub(super) fn new(key: String, serial: u64, history: String, lease: Duration) -> Self {
         Self { key, serial, history, lease, watched: None, partitions: HashMap::new(), heard: Vec::new() }
+    }
+
+    /// Whether it may write without scripts at all.
+    pub(super) fn is_able(&self) -> bool {
+        !self.key.is_empty()
     }
 
     /// Whether its key is watched, and has not run out since.

@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    update direct mutate observe fill prove names evict lease peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
+    update mutate observe fill prove names evict lease peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
     snapshot settle park acquit probation relive sync trust
 }
 
@@ -29,6 +29,7 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
     let [name, args @ ..] = request else { return "nothing" };
     match name.to_ascii_uppercase().as_slice() {
         b"EVALSHA" => args.first().and_then(|sha| server.script_name(sha)).unwrap_or("script"),
+        b"EVAL" | b"WATCH" | b"MULTI" | b"HSET" | b"MSET" | b"HDEL" | b"EXEC" => "direct",
         b"HMGET" | b"HGETALL" => "read",
         b"HSCAN" => "scan",
         b"SET" => "lease",

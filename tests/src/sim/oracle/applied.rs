@@ -24,6 +24,7 @@ impl Applied {
     pub fn all(executed: &Executed<'_>) -> Vec<Self> {
         match (executed.name, executed.reply) {
             ("update", Reply::Array(replies)) => updates(executed, replies),
+            ("direct", Reply::Array(_)) => direct(executed.commands),
             ("mutate", Reply::Bulk(reply)) => mutated(executed, reply).into_iter().collect(),
             _ => Vec::new(),
         }
@@ -44,6 +45,30 @@ fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
         }
     }
     applied
+}
+
+/// The changes of a transaction: marks and ids of a partition come in the same order; data have the marks' versions.
+fn direct(commands: &[Vec<Vec<u8>>]) -> Vec<Applied> {
+    let pairs = |kind: &'static str| {
+        let of = move |command: &&Vec<Vec<u8>>| command.get(1).and_then(|key| text(key)).is_some_and(|key| key.starts_with(kind));
+        commands.iter().filter(of).flat_map(|command| command.get(2..).unwrap_or_default().chunks_exact(2))
+    };
+    let data = |owner: &str, version: u64| {
+        commands.iter().find_map(|command| {
+            let [_, key, _, head, pairs @ ..] = command.as_slice() else { return None };
+            let of = text(key)?.strip_prefix("slug-data:")?.split_once("}:")?.1 == owner;
+            let at = text(head)?.split(' ').next()?.parse() == Ok(version);
+            (of && at).then_some(pairs)
+        })
+    };
+    let one = |(mark, id): (&[Vec<u8>], &[Vec<u8>])| {
+        let ([mark, _], [id, version]) = (mark, id) else { return None };
+        let (owner, version) = (text(mark)?.split('\u{1f}').next()?, text(version)?.parse().ok()?);
+        let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
+        let changes = data(owner, version)?.chunks_exact(2).map(set).collect::<Option<_>>()?;
+        Some(Applied { id: id.clone(), owner: owner.to_owned(), version, wanted: None, changes })
+    };
+    pairs("slug-dirty:").zip(pairs("slug-ops:")).filter_map(one).collect()
 }
 
 /// "N", "N=VERSION" or "N+": how many fields, and what is done to them under which condition.

@@ -189,7 +189,7 @@ impl Watch for History {
                 self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
             }
         }
-        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict") {
+        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "direct" | "relive" | "acquit" | "evict") {
             self.look(executed.data);
         }
     }

@@ -68,7 +68,6 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
     let keys = &mut data.keys;
     Ok(match name {
         "PING" => Reply::Status("PONG".to_owned()),
-        "CLIENT" => Reply::ok(),
         "TIME" => {
             let text = |number: i64| Reply::Bulk(number.to_string().into_bytes());
             Reply::Array(vec![text(data.now / 1_000_000), text(data.now % 1_000_000)])

@@ -12,6 +12,7 @@ use super::command;
 use super::data::Data;
 use super::reply::Reply;
 use super::script::{self, Script};
+use super::session::{self, Session, Step};
 use crate::sim::point::script as script_name;
 use crate::sim::process::Process;
 
@@ -21,7 +22,7 @@ pub trait Watch: Send + Sync + fmt::Debug {
     fn executed(&self, executed: &Executed<'_>);
 }
 
-/// A script that ran.
+/// A script that ran, or a transaction, whose name is `direct`.
 #[derive(Debug)]
 pub struct Executed<'a> {
     /// Its name.
@@ -30,6 +31,8 @@ pub struct Executed<'a> {
     pub keys: &'a [Vec<u8>],
     /// Its other arguments.
     pub argv: &'a [Vec<u8>],
+    /// The commands of a transaction, which has none of these.
+    pub commands: &'a [Vec<Vec<u8>>],
     /// What it answered.
     pub reply: &'a Reply,
     /// What the server holds after it.
@@ -54,6 +57,8 @@ struct State {
     scripts: BTreeMap<String, Loaded>,
     /// The names of scripts by the hash of their text: SHA-1 is slow, and each connection loads all of them.
     names: HashMap<u64, String>,
+    /// How many connections there have been.
+    sessions: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -76,24 +81,47 @@ impl Server {
         state
     }
 
-    /// Runs one request.
-    pub fn execute(&self, request: &[Vec<u8>]) -> Reply {
+    /// A new connection's session.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        let mut state = self.state();
+        state.sessions += 1;
+        Session::new(state.sessions)
+    }
+
+    /// Runs one request of a connection.
+    pub fn execute(&self, session: &mut Session, request: &[Vec<u8>]) -> Reply {
         let [name, args @ ..] = request else { return Reply::Error("ERR empty command".to_owned()) };
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         let mut state = self.state();
-        if state.data.replica && !matches!(name.as_str(), "INFO" | "SCRIPT" | "PING" | "CLIENT") {
-            return Reply::Error("READONLY You can't write against a read only replica.".to_owned());
+        let refused = state.refusal(&name);
+        match session.take(&mut state.data, &name, request, refused) {
+            Step::Answer(reply) => return reply,
+            Step::Execute(commands) => {
+                let reply = session::run(&mut state.data, &commands);
+                self.tell(&Executed { name: "direct", keys: &[], argv: &[], commands: &commands, reply: &reply, data: &state.data });
+                return reply;
+            }
+            Step::Run => {}
+        }
+        if let Some(refused) = refused {
+            return Reply::Error(refused.to_owned());
         }
         match name.as_str() {
             "SCRIPT" => state.script_command(args),
             "EVALSHA" => self.evalsha(&mut state, args),
-            _ => {
-                let grows = command::kind(&name).is_some_and(|kind| kind.grows);
-                if grows && state.data.full {
-                    return Reply::Error("OOM command not allowed when used memory > 'maxmemory'.".to_owned());
-                }
-                command::run(&mut state.data, &name, args).unwrap_or_else(|refused| Reply::Error(refused.0))
+            "EVAL" => {
+                let [source, rest @ ..] = args else { return Reply::Error("ERR wrong number of arguments".to_owned()) };
+                let Reply::Bulk(sha) = state.script_command(&[b"LOAD".to_vec(), source.clone()]) else { return Reply::Nil };
+                self.evalsha(&mut state, &[&[sha], rest].concat())
             }
+            _ => command::run(&mut state.data, &name, args).unwrap_or_else(|refused| Reply::Error(refused.0)),
+        }
+    }
+
+    fn tell(&self, executed: &Executed<'_>) {
+        if let Some(watch) = &self.watch {
+            watch.executed(executed);
         }
     }
 
@@ -112,9 +140,7 @@ impl Server {
             return Reply::Error(text.to_owned());
         }
         let reply = script::run(&mut state.data, &sha, &script, keys, argv);
-        if let Some(watch) = &self.watch {
-            watch.executed(&Executed { name, keys, argv, reply: &reply, data: &state.data });
-        }
+        self.tell(&Executed { name, keys, argv, commands: &[], reply: &reply, data: &state.data });
         reply
     }
 
@@ -178,6 +204,15 @@ impl Server {
 }
 
 impl State {
+    /// Why the server would not run a command now.
+    fn refusal(&self, name: &str) -> Option<&'static str> {
+        if self.data.replica && !matches!(name, "INFO" | "SCRIPT" | "PING" | "CLIENT" | "WATCH" | "MULTI" | "EXEC") {
+            return Some("READONLY You can't write against a read only replica.");
+        }
+        let grows = command::kind(name).is_some_and(|kind| kind.grows);
+        (grows && self.data.full).then_some("OOM command not allowed when used memory > 'maxmemory'.")
+    }
+
     fn script_command(&mut self, args: &[Vec<u8>]) -> Reply {
         match args {
             [what, source] if what.eq_ignore_ascii_case(b"LOAD") => {
