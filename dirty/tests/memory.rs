@@ -267,7 +267,8 @@ mod random {
                         assert_eq!(again, Ok(Mutated::Applied(applied.clone())), "a repeat");
                     }
                     self.applied += 1;
-                    let counters = mutation.changes.iter().cloned().filter_map(|(field, change)| self.expect(&owner, field, change));
+                    let counters =
+                        mutation.changes.iter().cloned().filter_map(|(field, change)| self.expect(&owner, field, change));
                     assert_eq!(counters.collect::<Vec<_>>(), applied.counters);
                 }
                 Ok(Mutated::Refused(Refusal::NotLanded | Refusal::Exists(_))) => {}

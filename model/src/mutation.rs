@@ -62,7 +62,16 @@ impl Mutation {
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let sorted = changes.is_sorted_by(|(one, _), (next, _)| one < next);
         let changes = if sorted { changes.into() } else { BTreeMap::from_iter(changes).into_iter().collect() };
-        Self { owner, changes, condition: Condition::None, id, deadline, epoch: None, fresh: false, durability: Durability::Cached }
+        Self {
+            owner,
+            changes,
+            condition: Condition::None,
+            id,
+            deadline,
+            epoch: None,
+            fresh: false,
+            durability: Durability::Cached,
+        }
     }
 
     /// The same mutation under a condition.

@@ -16,8 +16,8 @@ use super::common::locked;
 use super::connect::Node;
 use super::error::Failure;
 use super::lane::Ready;
-use super::turns::{Queue, Waiting, answer_all};
 use super::transaction::Transaction;
+use super::turns::{Queue, Waiting, answer_all};
 use super::writer::{OWN, Writer, time_of};
 use super::{reply, script, server};
 
@@ -138,9 +138,8 @@ impl RedisStore {
             pilot.writer = Some(writer);
             return members;
         }
-        let verified = |waiting: &mut Waiting| {
-            self.guard.is_verified(self.space.partition(&waiting.mutation.owner), ready.incarnation)
-        };
+        let verified =
+            |waiting: &mut Waiting| self.guard.is_verified(self.space.partition(&waiting.mutation.owner), ready.incarnation);
         let mut left: Vec<Waiting> = members.extract_if(.., |waiting| !verified(waiting)).collect();
         for _ in 0..ROUNDS_MAX {
             if members.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
@@ -31,6 +31,7 @@ pub(crate) struct Script {
     pub(super) name: &'static str,
     source: String,
     sha: String,
+    bare: OnceLock<String>,
 }
 
 impl Script {
@@ -41,11 +42,19 @@ impl Script {
         #[cfg(any(test, feature = "sabotage"))]
         let source = super::sabotage::spoil(name, source);
         let sha = redis::Script::new(&source).get_hash().to_owned();
-        Self { name, source, sha }
+        Self { name, source, sha, bare: OnceLock::new() }
     }
 
     pub(crate) fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Its text without comments, for a script that is sent each time.
+    fn bare(&self) -> &str {
+        self.bare.get_or_init(|| {
+            let code = self.source.lines().filter(|line| !line.starts_with("-- "));
+            code.flat_map(|line| [line, "\n"]).collect()
+        })
     }
 
     fn call(&self, keys: &[String]) -> Cmd {
@@ -184,7 +193,7 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
 /// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
 pub(crate) fn direct(writer: &str, history: &str, deadline: Timestamp) -> Cmd {
     let mut cmd = redis::cmd("EVAL");
-    cmd.arg(SCRIPTS.direct.source()).arg(1).arg(writer).arg(history).arg(deadline.0);
+    cmd.arg(SCRIPTS.direct.bare()).arg(1).arg(writer).arg(history).arg(deadline.0);
     cmd
 }
 

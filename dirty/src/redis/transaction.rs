@@ -3,9 +3,9 @@
 use redis::{Cmd, Pipeline};
 use storage_model::{Change, Mutation, Partition};
 
+use super::reply;
 use super::space::Space;
 use super::writer::Direct;
-use super::reply;
 use crate::key;
 
 /// The commands of some writes.

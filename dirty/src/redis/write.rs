@@ -139,7 +139,11 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
         // Of a transaction, which knows its versions.
         let version = u64::try_from(version).ok().and_then(Version::new);
         let version = version.ok_or_else(|| Failure::Nonsense("a version that is none".to_owned()))?;
-        return Ok(Mutated::Applied(Applied { version, changed: u32::try_from(changes).unwrap_or(u32::MAX), counters: Vec::new() }));
+        return Ok(Mutated::Applied(Applied {
+            version,
+            changed: u32::try_from(changes).unwrap_or(u32::MAX),
+            counters: Vec::new(),
+        }));
     }
     if !matches!(value, Value::Array(_)) {
         return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);

@@ -102,7 +102,8 @@ impl Writer {
             return None;
         }
         let grant = granted.owners.get_mut(&mutation.owner)?;
-        let known = grant.marks.iter().position(|(fields, _)| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))?;
+        let known =
+            grant.marks.iter().position(|(fields, _)| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))?;
         grant.version = Version::new(grant.version.get() + 2)?;
         let mark = grant.marks.get(known).map(|(_, mark)| &**mark)?;
         Some(Direct { grant, mark, parity: u8::from(granted.window % 2 == 1) })
@@ -119,7 +120,14 @@ impl Writer {
     }
 
     /// Takes note of an owner that `update.lua` wrote and granted, in this epoch and window of operation ids.
-    pub(super) fn grant(&mut self, space: &Space, at: (Partition, Epoch, u64), mutation: &Mutation, version: Version, flags: &str) {
+    pub(super) fn grant(
+        &mut self,
+        space: &Space,
+        at: (Partition, Epoch, u64),
+        mutation: &Mutation,
+        version: Version,
+        flags: &str,
+    ) {
         let (partition, epoch, window) = at;
         let granted = self.partitions.entry(partition).or_insert_with(|| Granted { epoch, window, owners: HashMap::new() });
         if granted.epoch != epoch || granted.owners.len() >= OWNERS_MAX {

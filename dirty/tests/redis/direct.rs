@@ -57,7 +57,14 @@ impl Stage {
         let (sent, told) = mpsc::unbounded_channel();
         let watch = Arc::new(Watch { sent, closed: false.into(), let_go: Semaphore::new(0) });
         let gate: Arc<dyn Gate> = watch.clone();
-        let options = RedisOptions { partitions: 1, gate: Some(gate), connections: 1, direct_writes: Some(lease), response_timeout: Duration::from_secs(600), ..options(&server.url()) };
+        let options = RedisOptions {
+            partitions: 1,
+            gate: Some(gate),
+            connections: 1,
+            direct_writes: Some(lease),
+            response_timeout: Duration::from_secs(600),
+            ..options(&server.url())
+        };
         let store = prepared(options).await;
         // A writer asks for owners of partitions that are known to be their server's.
         apply(&store, &owner("warm"), &[("gold", set("1"))]).await;
@@ -264,7 +271,13 @@ async fn a_lost_answer_is_found_by_the_repeat() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
     let gate: Arc<dyn Gate> = counter.clone();
-    let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), direct_writes: Some(Duration::from_secs(10)), ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        gate: Some(gate),
+        direct_writes: Some(Duration::from_secs(10)),
+        ..options(&server.url())
+    })
+    .await;
     let write = async |value: &str| {
         let write = mutation(&store, &owner("ann"), &[("gold", set(value))]).await;
         write.sent_in(Epoch(1)).first_copy()

@@ -13,8 +13,8 @@ use super::chance::Chance;
 use super::fault::Fault;
 use super::point::point;
 use super::process::{Process, Socket};
-use super::redis::{Server, Session};
 use super::redis::reply::take_request;
+use super::redis::{Server, Session};
 
 const LINK: &[Fault] = &[Fault::RequestLost, Fault::ReplyLost, Fault::RequestLate, Fault::ReplyLate, Fault::RequestCopied];
 /// Bytes that a connection takes before its reader has read them.

@@ -105,7 +105,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
         let script = SCRIPTS.all().into_iter().find(|script| script.name == command.name).unwrap();
         let words = words(&command);
         let expected = match script.name {
-            "direct" => (&b"EVAL"[..], script.source.as_bytes()),
+            "direct" => (&b"EVAL"[..], script.bare().as_bytes()),
             _ => (&b"EVALSHA"[..], script.sha.as_bytes()),
         };
         assert_eq!((&words[0][..], &words[1][..]), expected);

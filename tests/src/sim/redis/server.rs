@@ -99,7 +99,14 @@ impl Server {
             Step::Answer(reply) => return reply,
             Step::Execute(commands) => {
                 let reply = session::run(&mut state.data, &commands);
-                self.tell(&Executed { name: "direct", keys: &[], argv: &[], commands: &commands, reply: &reply, data: &state.data });
+                self.tell(&Executed {
+                    name: "direct",
+                    keys: &[],
+                    argv: &[],
+                    commands: &commands,
+                    reply: &reply,
+                    data: &state.data,
+                });
                 return reply;
             }
             Step::Run => {}

@@ -48,7 +48,9 @@ impl Session {
                 ok()
             }
             ("EXEC", Some(_)) => self.execute(data),
-            ("MULTI" | "WATCH", Some(_)) | ("EXEC", None) => Step::Answer(Reply::Error(format!("ERR {name} is not possible here"))),
+            ("MULTI" | "WATCH", Some(_)) | ("EXEC", None) => {
+                Step::Answer(Reply::Error(format!("ERR {name} is not possible here")))
+            }
             ("WATCH", None) => {
                 self.watched.extend(request.iter().skip(1).map(|key| (key.clone(), data.keys.watch(key))));
                 ok()
