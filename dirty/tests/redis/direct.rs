@@ -159,10 +159,10 @@ async fn what_another_wrote_meanwhile_is_not_written_over_with_an_older_version(
 }
 
 #[tokio::test]
-async fn a_counter_a_removal_and_a_fill_end_what_was_granted() {
+async fn a_counter_and_a_removal_end_what_was_granted() {
     let stage = Stage::new().await;
     let other = stage.other().await;
-    for (at, change) in [Change::Incr(1), Change::Remove, set("9")].into_iter().enumerate() {
+    for (at, change) in [Change::Incr(1), Change::Remove].into_iter().enumerate() {
         let id = format!("owner {at}");
         apply_new(&stage.store, &owner(&id), &[("gold", set("1"))]).await;
         stage.apply(&id, "1").await;
@@ -174,6 +174,23 @@ async fn a_counter_a_removal_and_a_fill_end_what_was_granted() {
         assert_eq!(read.cells.len(), 1, "no tombstone beside the value");
         assert_eq!(value(&stage.store, &owner(&id), "gold").await.as_deref(), Some("2"));
     }
+}
+
+#[tokio::test]
+async fn a_hash_that_a_fill_made_complete_meanwhile_stays_complete() {
+    let stage = Stage::new().await;
+    let ann = owner("ann");
+    let first = stage.apply("ann", "1").await;
+    let held = stage.held("ann", "2").await;
+    let other = stage.other().await;
+    let observed = other.observe(std::slice::from_ref(&ann)).await.pop().unwrap().unwrap();
+    let rows = vec![(field("bag"), Cell::Live(Bytes::from_static(b"full")), Version::new(first.get() - 2).unwrap())];
+    let load = Load { owner: ann.clone(), observed, rows, complete: true };
+    assert!(matches!(other.fill(&[load]).await.pop().unwrap().unwrap(), Filled::Accepted(_)));
+    stage.let_go();
+    version(held.await.unwrap());
+    assert!(read(&stage.store, &ann).await.header.unwrap().complete);
+    assert_eq!(value(&stage.store, &ann, "bag").await.as_deref(), Some("full"));
 }
 
 #[tokio::test]
