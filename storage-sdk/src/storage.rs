@@ -138,7 +138,8 @@ impl Storage {
         &self.core.tiers
     }
 
-    /// A new operation id, for [`Write::with_id`](crate::Write::with_id).
+    /// A new operation id, for [`Write::with_new_id`](crate::Write::with_new_id) and its repeats
+    /// [`with_id`](crate::Write::with_id).
     #[must_use]
     pub fn next_id(&self) -> OpId {
         self.core.ids.next()

@@ -32,6 +32,8 @@ pub struct Write<T = Ack> {
     durability: Durability,
     deadline: Duration,
     id: Option<OpId>,
+    /// Whether no write was sent under the id before.
+    fresh: bool,
     answer: fn(Ack, Vec<Field>) -> T,
 }
 
@@ -53,6 +55,7 @@ impl<T> Write<T> {
             durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
+            fresh: true,
             answer,
         }
     }
@@ -89,16 +92,22 @@ impl<T> Write<T> {
     /// its way may find something else, until that call's deadline. A hot tier that came back older has forgotten the id, and the write may
     /// then be applied on top of what had landed of it: read first if [`Retry::Reread`](crate::Retry::Reread) was asked for.
     pub fn with_id(mut self, id: OpId) -> Self {
-        self.id = Some(id);
+        (self.id, self.fresh) = (Some(id), false);
+        self
+    }
+
+    /// Sends the write under an id from [`Storage::next_id`](crate::Storage::next_id) under which none was sent before, for a caller that
+    /// keeps it to repeat the write [`with_id`](Write::with_id). Under an id that was used, the write may be applied a second time.
+    pub fn with_new_id(mut self, id: OpId) -> Self {
+        (self.id, self.fresh) = (Some(id), true);
         self
     }
 
     async fn send(self) -> Result<T> {
-        let Self { core, owner, changes, condition, durability, deadline, id, answer } = self;
+        let Self { core, owner, changes, condition, durability, deadline, id, fresh, answer } = self;
         let changes = changes.map_err(|error| error.of(&owner))?;
         check_deadline(deadline).map_err(|error| error.of(&owner))?;
         let left = core.brake.admit(deadline, id.is_some()).await.map_err(|error| error.of(&owner))?;
-        let fresh = id.is_none();
         let id = id.unwrap_or_else(|| core.ids.next());
         let mutation = Mutation::new(owner, changes, id, core.expiry(left)).when(condition).as_safe_as(durability);
         let mutation = Mutation { fresh, ..mutation };

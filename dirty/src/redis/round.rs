@@ -220,8 +220,11 @@ impl RedisStore {
         let mut pipeline = Pipeline::with_capacity(scripts.len() + 2 * plain.len() + 12);
         let mut names = Vec::with_capacity(scripts.len() + 1);
         if !watching {
+            // Together, so that a connection that breaks leaves no key that lasts.
+            pipeline.cmd("MULTI");
             pipeline.cmd("HSET").arg(&writer.key).arg(OWN).arg("");
             renewal(&mut pipeline, writer);
+            pipeline.cmd("EXEC");
         }
         let first = pipeline.len();
         for ((partition, _), members) in &scripts {

@@ -163,12 +163,12 @@ impl Turn<'_> {
 
     async fn write(&self, write: Write) {
         let answer = |ack: &Ack| (ack.version(), ack.changed());
-        self.send(write.with_id(self.id), answer).await;
+        self.send(write.with_new_id(self.id), answer).await;
     }
 
     async fn count(&self, write: Write<Counters>) {
         let answer = |counters: &Counters| (counters.version(), counters.ack().changed());
-        self.send(write.with_id(self.id), answer).await;
+        self.send(write.with_new_id(self.id), answer).await;
     }
 
     async fn send<T: Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> (Version, u32)) {

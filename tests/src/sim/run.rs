@@ -158,7 +158,7 @@ async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
         }
     });
     ended.await.map_err(|_| "V8: a worker does not end".to_owned())?;
-    sleep(Duration::from_secs(10)).await; // longer than anything that ends by itself
+    sleep(Duration::from_secs(15)).await; // longer than anything that ends by itself
     let data = world.redis.copy();
     let lasting = ["slug-data:", "slug-exist:", "slug-part:", "slug-ops:", "slug-meta", "slug-workers"];
     let left: Vec<String> = data.keys.keys().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
