@@ -96,7 +96,7 @@ local function raise_landed(key, r, landed)
   if landed > r.source then call('HSET', key, 'src', digits(landed)) end
 end
 
--- Tells a writer that what it was granted under this name holds no more: whatever it has under way is not applied (direct.rs).
+-- Tells a writer that what it was granted under this name holds no more: whatever it has under way is not applied (writer.rs).
 local function tell(writer, name)
   if call('EXISTS', writer) == 1 then call('HSET', writer, name, '1') end
 end

@@ -14,12 +14,13 @@
 -- ARGV[6] key of the writer that asks to be granted the owners; empty if nobody asks
 -- ARGV[7..] operation id of each write; mark of owner and fields of each; then of each: "N" to set N fields, "N=VERSION"
 --   if the owner has that version, "N+" to add to N fields; field and value, or what is added, of each
--- Reply: {answer of each write…, grants}. Grants: "epoch round" of operation ids, then for each write what stands behind its version in
---   the owner's hash, or nothing where the owner is not granted; with \31 between. Answers: "version", or "version changed counters…", as remembered under its id; or {"moved", epoch, generation} in
+-- Reply: an answer for each write; then, if a writer asks, its grants: the epoch and the window of operation ids, then for each write what
+--   stands behind its version in the owner's hash, or nothing where the owner is not granted; with \31 between. Answers: "version", or
+--   "version changed counters…", as remembered under its id; or {"moved", epoch, generation} in
 --   another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed", error};
 --   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, if a deadline of the call has passed or lies too far
 --   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
--- A granted owner names its writer, who may then change it without a script (direct.rs), until it is told that somebody else did.
+-- A granted owner names its writer, who may then change it without a script (writer.rs), until it is told that somebody else did.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::{Pipeline, Value};
 use storage_model::sabotage::broken;
-use storage_model::{Change, Condition, Epoch, Mutation, Partition, Timestamp, Version};
+use storage_model::{Change, Condition, Epoch, Mutation, Partition, Version};
 
 use super::RedisStore;
 use super::common::locked;
@@ -233,8 +233,9 @@ impl RedisStore {
             names.push("update");
         }
         if watching {
-            let deadlines = plain.iter().map(|plain| plain.waiting.mutation.deadline);
-            pipeline.add_command(script::direct(&writer.key, &writer.history, deadlines.min().unwrap_or(Timestamp(u64::MAX))));
+            if let Some(deadline) = plain.iter().map(|plain| plain.waiting.mutation.deadline).min() {
+                pipeline.add_command(script::direct(&writer.key, &writer.history, deadline));
+            }
             pipeline.cmd("MULTI");
             clearing(&mut pipeline, writer);
             renewal(&mut pipeline, writer);

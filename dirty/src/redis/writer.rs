@@ -98,7 +98,10 @@ impl Writer {
         let (_, now) = self.watched?;
         let granted = self.partitions.get_mut(&partition)?;
         let length = micros(ID_WINDOW);
-        if mutation.deadline.0 > now + length || mutation.epoch != Some(granted.epoch) || granted.window != now / length {
+        if mutation.deadline.0 > now.saturating_add(length)
+            || mutation.epoch != Some(granted.epoch)
+            || granted.window != now / length
+        {
             return None;
         }
         let grant = granted.owners.get_mut(&mutation.owner)?;
