@@ -4,7 +4,6 @@
 //! names are escaped, so that no two owners share a key and every key can be split into its parts again (R9).
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
@@ -36,12 +35,8 @@ impl Keys {
     }
 
     fn of_owner(&self, kind: &str, partition: Partition, owner: &Owner) -> String {
-        // Made whole at once: each row that lands needs two.
-        let mut key = String::with_capacity(self.prefix.len() + kind.len() + 16 + OWNER_PART);
-        for text in [&self.prefix, "-", kind, ":{"] {
-            key.push_str(text);
-        }
-        let _ = write!(key, "{partition}}}:");
+        let mut key = self.begun(kind, partition, 1 + OWNER_PART);
+        key.push(':');
         push_owner(&mut key, owner);
         key
     }
@@ -53,52 +48,75 @@ impl Keys {
 
     /// Those that are its owner's, whose [`owner_part`] is given.
     pub(crate) fn of_write(&self, partition: Partition, part: &str) -> [String; 2] {
-        ["data", "exist"].map(|kind| format!("{}-{kind}:{{{partition}}}:{part}", self.prefix))
+        ["data", "exist"].map(|kind| {
+            let mut key = self.begun(kind, partition, 1 + part.len());
+            key.push(':');
+            key.push_str(part);
+            key
+        })
     }
 
     /// The dirty map.
     pub(crate) fn dirty(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}", self.prefix)
+        self.of_partition("dirty", partition, "")
     }
 
     /// The snapshot.
     pub(crate) fn saving(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}:saving", self.prefix)
+        self.of_partition("dirty", partition, ":saving")
     }
 
     /// The error map.
     pub(crate) fn error(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}:error", self.prefix)
+        self.of_partition("dirty", partition, ":error")
     }
 
     /// Marks on probation.
     pub(crate) fn landed(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}:landed", self.prefix)
+        self.of_partition("dirty", partition, ":landed")
     }
 
     /// Marks whose probation ends together.
     pub(crate) fn leaving(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}:leaving", self.prefix)
+        self.of_partition("dirty", partition, ":leaving")
     }
 
     /// The lock.
     pub(crate) fn lock(&self, partition: Partition) -> String {
-        format!("{}-dirty:{{{partition}}}:lock", self.prefix)
+        self.of_partition("dirty", partition, ":lock")
     }
 
     /// The partition's record.
     pub(crate) fn part(&self, partition: Partition) -> String {
-        format!("{}-part:{{{partition}}}", self.prefix)
+        self.of_partition("part", partition, "")
     }
 
     /// The operation ids of even (0) or odd (1) windows.
     pub(crate) fn ops(&self, partition: Partition, parity: u8) -> String {
-        format!("{}-ops:{{{partition}}}:{parity}", self.prefix)
+        self.of_partition("ops", partition, if parity == 0 { ":0" } else { ":1" })
+    }
+
+    fn of_partition(&self, kind: &str, partition: Partition, rest: &str) -> String {
+        let mut key = self.begun(kind, partition, rest.len());
+        key.push_str(rest);
+        key
+    }
+
+    /// A key up to its partition, with room for so much more. Every write needs several and every row that lands two, so they are made
+    /// whole at once, and without the machinery of `format!`.
+    fn begun(&self, kind: &str, partition: Partition, more: usize) -> String {
+        let mut number = itoa::Buffer::new();
+        let number = number.format(partition.0);
+        let mut key = String::with_capacity(self.prefix.len() + kind.len() + number.len() + 4 + more);
+        for text in [&self.prefix, "-", kind, ":{", number, "}"] {
+            key.push_str(text);
+        }
+        key
     }
 
     /// What is written so that a WAIT behind it covers all before it.
     pub(crate) fn sync(&self, partition: Partition) -> String {
-        format!("{}-sync:{{{partition}}}", self.prefix)
+        self.of_partition("sync", partition, "")
     }
 
     /// What a writer is told; the name tells it from all others.

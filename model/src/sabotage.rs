@@ -40,7 +40,7 @@ pub const SWITCHES: &[&str] = &[
     "R7-born",
     "R7-marker",
     "R7-beside",
-    "R7-raised-once",
+    "R7-unraised",
     "R7-purge-keeps-birth",
     "R7-row-wins",
     "R8-complete",

@@ -105,7 +105,7 @@ macro_rules! hot_conformance {
                     cells_come_in_the_order_asked_and_all_by_name,
                     a_write_marks_its_fields_in_the_same_step,
                     writes_of_the_same_fields_share_a_mark_and_others_do_not,
-                    every_write_raises_the_marker_to_its_version,
+                    each_write_of_a_clean_owner_raises_the_marker,
                     versions_grow_with_every_write_of_a_partition,
                     versions_are_at_least_the_time,
                     a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others,

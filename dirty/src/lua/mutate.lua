@@ -214,7 +214,7 @@ if not r.first then
   call('HSET', KEYS[3], ':', string.rep(':', 65))
   call('HDEL', KEYS[3], ':')
 end
-call('SET', KEYS[2], digits(new))
+if marks == 0 then call('SET', KEYS[2], digits(new)) end -- whoever observes unlanded data equals no marker
 out.put(':v', head(new, generation, complete))
 out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
 if not hash or purged then

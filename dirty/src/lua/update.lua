@@ -21,7 +21,8 @@
 --   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, if a deadline of the call has passed or lies too far
 --   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
 -- A granted owner names its writer, who may then change it without a script (writer.rs), until it is told that somebody else did.
--- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2).
+-- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); the
+--   marker is raised by each write of a clean owner (R7).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 6 + 5 * writes then
@@ -171,7 +172,9 @@ for w = 1, writes do
       marks[even + 1] = ARGV[6 + writes + w]
       marks[even + 2] = wide and format('%014x', version)
         or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
-      markers[even + 1], markers[even + 2] = KEYS[4 + 2 * w], v
+      if (owner and owner.outstanding or outstanding) == 0 then
+        markers[#markers + 1], markers[#markers + 2] = KEYS[4 + 2 * w], v
+      end
       remembered[even + 1], remembered[even + 2] = id, reply
       applied, source, replies[w], last_given = applied + 1, version, reply, v
     end
@@ -210,7 +213,7 @@ else
   call('HSET', KEYS[1], ':', string.rep(':', 65))
   call('HDEL', KEYS[1], ':')
 end
-call('MSET', unpack(markers))
+if markers[1] then call('MSET', unpack(markers)) end
 local marked = not apart and {}
 for n = 1, applied do
   local p = 8 * (n - 1)

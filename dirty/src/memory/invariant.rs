@@ -25,8 +25,9 @@ fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) 
     if (marks > 0) == hash.expires.is_some() {
         return Some(format!("{owner} has {marks} marks, and ends at {:?}", hash.expires));
     }
-    if marker != Marker::At(hash.version) {
-        return Some(format!("{owner} has version {}, and {marker:?}", hash.version));
+    // A write raises it from clean on, and no landing does.
+    if !matches!(marker, Marker::At(version) if version <= hash.version && (marks == 0 || version > hash.born)) {
+        return Some(format!("{owner} is born at {} with version {}, and {marker:?}", hash.born, hash.version));
     }
     (hash.version > source || hash.born > hash.version)
         .then(|| format!("{owner} is born at {} with version {}, but {source} is the source", hash.born, hash.version))

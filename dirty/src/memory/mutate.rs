@@ -140,10 +140,12 @@ fn write(
         state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
     }
     let complete = state.markers.get(owner) == Marker::Absent || broken("R8-complete");
-    if was_clean || !broken("R7-raised-once") {
+    let is_new = state.hashes.get(owner).is_none();
+    // Whoever observes unlanded data equals no marker, so a clean owner's next write is soon enough.
+    if is_new || was_clean && !broken("R7-unraised") {
         state.markers.raise(owner, version);
     }
-    if state.hashes.get(owner).is_none() {
+    if is_new {
         let mut hash = OwnerHash::new(version, record.generation);
         hash.complete = complete;
         state.hashes.put(owner.clone(), hash);

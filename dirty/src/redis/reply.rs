@@ -98,9 +98,17 @@ pub(crate) fn mark_version(text: &[u8]) -> Decoded<Version> {
 }
 
 /// What [`mark_version`] reads.
-pub(crate) fn mark_text(version: Version) -> String {
-    format!("{:014x}", version.get())
+pub(crate) fn mark_text(version: Version) -> [u8; 14] {
+    let mut left = version.get();
+    let mut text = [b'0'; 14];
+    for digit in text.iter_mut().rev() {
+        *digit = HEXADECIMAL.get(usize::try_from(left % 16).unwrap_or_default()).copied().unwrap_or_default();
+        left /= 16;
+    }
+    text
 }
+
+const HEXADECIMAL: [u8; 16] = *b"0123456789abcdef";
 
 /// An epoch.
 pub(crate) fn epoch(text: &[u8]) -> Decoded<Epoch> {
@@ -120,6 +128,15 @@ pub(crate) fn yes(value: Value) -> Decoded<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_marks_version_is_fourteen_hexadecimal_digits() {
+        for number in [0, 1, 15, 16, 0x1234_5678_9abc, Version::MAX.get()] {
+            let version = Version::new(number).unwrap();
+            assert_eq!(mark_text(version).as_slice(), format!("{number:014x}").as_bytes());
+            assert_eq!(mark_version(&mark_text(version)).unwrap(), version);
+        }
+    }
 
     #[test]
     fn no_answer_of_another_shape_passes_as_the_one_expected() {

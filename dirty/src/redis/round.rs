@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, Value};
 use storage_model::sabotage::broken;
 use storage_model::{Change, Condition, Epoch, Mutation, Partition, Version};
+use tokio::time::Instant;
 
 use super::RedisStore;
 use super::common::locked;
@@ -219,12 +220,13 @@ impl RedisStore {
         let Plan { watching, scripts, plain, transaction, later } = plan;
         let mut pipeline = Pipeline::with_capacity(scripts.len() + 2 * plain.len() + 12);
         let mut names = Vec::with_capacity(scripts.len() + 1);
+        let renews = writer.is_to_be_renewed().then(Instant::now);
         if !watching {
             // Together, so that a connection that breaks leaves no key that lasts.
-            pipeline.cmd("MULTI");
-            pipeline.cmd("HSET").arg(&writer.key).arg(OWN).arg("");
-            renewal(&mut pipeline, writer);
-            pipeline.cmd("EXEC");
+            pipeline.add_command(plain_command(&[b"MULTI"]));
+            pipeline.add_command(plain_command(&[b"HSET", writer.key.as_bytes(), OWN, b""]));
+            pipeline.add_command(renewal(writer));
+            pipeline.add_command(plain_command(&[b"EXEC"]));
         }
         let first = pipeline.len();
         for ((partition, _), members) in &scripts {
@@ -236,17 +238,20 @@ impl RedisStore {
             if let Some(deadline) = plain.iter().map(|plain| plain.waiting.mutation.deadline).min() {
                 pipeline.add_command(script::direct(&writer.key, &writer.history, deadline));
             }
-            pipeline.cmd("MULTI");
+            pipeline.add_command(plain_command(&[b"MULTI"]));
             clearing(&mut pipeline, writer);
-            renewal(&mut pipeline, writer);
+            if renews.is_some() {
+                pipeline.add_command(renewal(writer));
+            }
             transaction.send(&mut pipeline);
-            pipeline.cmd("EXEC");
+            pipeline.add_command(plain_command(&[b"EXEC"]));
             names.push("direct");
         }
         let tail = pipeline.len();
-        pipeline.cmd("WATCH").arg(if broken("R17-unwatched") { "nothing" } else { &writer.key });
-        pipeline.cmd("HGETALL").arg(&writer.key);
-        pipeline.cmd("TIME");
+        let watched = if broken("R17-unwatched") { "nothing" } else { &writer.key };
+        pipeline.add_command(plain_command(&[b"WATCH", watched.as_bytes()]));
+        pipeline.add_command(plain_command(&[b"HGETALL", writer.key.as_bytes()]));
+        pipeline.add_command(plain_command(&[b"TIME"]));
 
         let mut values = match node.exchange_as(ready, &names, &pipeline).await {
             Ok(values) => values,
@@ -262,8 +267,12 @@ impl RedisStore {
         for (at, ((partition, _), members)) in scripts.into_iter().enumerate() {
             left.by_script.extend(self.granted(writer, partition, members, value(first + at)));
         }
+        let executed = value(if watching { tail } else { first } - 1);
+        if let (Some(at), Value::Array(_)) = (renews, &executed) {
+            writer.renew(at);
+        }
         if watching {
-            concluded(writer, plain, value(tail - 1), &mut left);
+            concluded(writer, plain, executed, &mut left);
         }
         if writer.hear(value(tail), value(tail + 1), value(tail + 2)).is_err() {
             writer.forget();
@@ -325,8 +334,19 @@ fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut
     }
 }
 
-fn renewal(pipeline: &mut Pipeline, writer: &Writer) {
-    pipeline.cmd("PEXPIRE").arg(&writer.key).arg(script::millis(writer.lease));
+/// A command of which each round has one, made with exactly the room that it needs.
+fn plain_command(arguments: &[&[u8]]) -> Cmd {
+    let mut command = Cmd::with_capacity(arguments.len(), arguments.iter().map(|argument| argument.len()).sum());
+    for argument in arguments {
+        command.arg(*argument);
+    }
+    command
+}
+
+fn renewal(writer: &Writer) -> Cmd {
+    let mut command = plain_command(&[b"PEXPIRE", writer.key.as_bytes()]);
+    command.arg(script::millis(writer.lease));
+    command
 }
 
 /// Clears what the writer has heard. What it has not heard yet keeps the transaction from being applied.

@@ -42,13 +42,8 @@ const BREAKS: &[Break] = &[
     ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
-    // Only the first write of a clean owner raises the marker; a purge leaves the owner as old as it was.
-    (
-        "R7-raised-once",
-        "update",
-        "call('MSET', unpack(markers))",
-        "for n = 1, applied do if plan[8 * n - 3] == 0 then call('SET', markers[2 * n - 1], markers[2 * n]) end end",
-    ),
+    // Only the write that makes a hash raises the marker; a purge leaves the owner as old as it was.
+    ("R7-unraised", "update", "if (owner and owner.outstanding or outstanding) == 0 then", "if not born then"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
@@ -58,14 +53,14 @@ const BREAKS: &[Break] = &[
     (
         "R8-kept",
         "update",
-        "call('MSET', unpack(markers))",
-        "for w = 1, #markers, 2 do if string.sub(call('GET', markers[w]) or '', 1, 1) ~= '-' then call('SET', markers[w], markers[w + 1]) end end",
+        "call('MSET', unpack(markers)) end",
+        "for w = 1, #markers, 2 do if string.sub(call('GET', markers[w]) or '', 1, 1) ~= '-' then call('SET', markers[w], markers[w + 1]) end end end",
     ),
     (
         "R8-kept",
         "mutate",
-        "call('SET', KEYS[2], digits(new))",
-        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2], digits(new)) end",
+        "if marks == 0 then call",
+        "if marks == 0 and string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call",
     ),
     ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.

@@ -193,7 +193,7 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
 /// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
 pub(crate) fn direct(writer: &str, history: &str, deadline: Timestamp) -> Cmd {
     let mut cmd = redis::cmd("EVAL");
-    cmd.arg(SCRIPTS.direct.bare()).arg(1).arg(writer).arg(history).arg(deadline.0);
+    cmd.arg(SCRIPTS.direct.bare()).arg(1).arg(writer).arg(format!("master_replid:{history}\r")).arg(deadline.0);
     cmd
 }
 
@@ -444,8 +444,13 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[Ma
     cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
     for (at, (mark, owner)) in numbered.into_iter().enumerate() {
         // As either map keeps it.
-        let version = if at < marks.len() { reply::mark_text(mark.version) } else { mark.version.to_string() };
-        cmd.arg(&*mark.name).arg(version).arg(owner);
+        cmd.arg(&*mark.name);
+        if at < marks.len() {
+            cmd.arg(reply::mark_text(mark.version).as_slice())
+        } else {
+            cmd.arg(mark.version.get())
+        };
+        cmd.arg(owner);
     }
     SCRIPTS.settle.write(space.slot(head.partition), cmd)
 }

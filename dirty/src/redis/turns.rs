@@ -6,7 +6,7 @@
 //! cost of a write falls as the load rises.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use storage_model::{Change, Mutation, Partition};
 use tokio::sync::{Notify, oneshot};
@@ -105,8 +105,15 @@ impl Turns {
 }
 
 impl State {
+    /// Has a write wait; answers where its answer comes.
+    fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Answer> {
+        let (answer, answered) = oneshot::channel();
+        self.waiting.push_back(Waiting { mutation, answer });
+        answered
+    }
+
     fn group(&mut self, queue: Queue) -> Vec<Waiting> {
-        let (mut group, mut bytes) = (Vec::new(), 0);
+        let (mut group, mut bytes) = (Vec::with_capacity(self.waiting.len().min(WRITES_MAX)), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
             // What is sent in another epoch goes in another call.
             let fits = |next: &mut Waiting| {
@@ -138,12 +145,12 @@ impl RedisStore {
     ) -> (Vec<oneshot::Receiver<Answer>>, Option<Batch>) {
         let Some(turn) = self.turns.of(queue) else { return (Vec::new(), None) };
         let mut state = locked(&turn.state);
-        let mut answers = Vec::new();
-        for mutation in mutations {
-            let (answer, answered) = oneshot::channel();
-            state.waiting.push_back(Waiting { mutation, answer });
-            answers.push(answered);
-        }
+        let answers = mutations.into_iter().map(|mutation| state.join(mutation)).collect();
+        (answers, self.begin(queue, state))
+    }
+
+    /// Has what waits in a queue sent: by the caller, who gets it as a batch, if it finds the turn free; else by a carrier.
+    fn begin(&self, queue: Queue, mut state: MutexGuard<'_, State>) -> Option<Batch> {
         let mut batch = None;
         if !state.taken && !state.carried {
             state.taken = true;
@@ -158,19 +165,21 @@ impl RedisStore {
             let carrier = Carrier { store: self.clone(), queue, ended: false };
             tokio::spawn(carrier.carry());
         }
-        (answers, batch)
+        batch
     }
 
     /// Sends one write when it is its turn, alone or with others.
     pub(super) async fn send_in_turn(&self, queue: Queue, mutation: &Mutation) -> Answer {
-        let (mut answers, batch) = self.take_turn(queue, [mutation.clone()]);
+        let Some(turn) = self.turns.of(queue) else { return Err(Failure::Unverified) };
+        let (answered, batch) = {
+            let mut state = locked(&turn.state);
+            (state.join(mutation.clone()), self.begin(queue, state))
+        };
         if let Some(batch) = batch {
-            self.send_batch(batch).await;
+            // Boxed, so that the future of all who only wait is small.
+            Box::pin(self.send_batch(batch)).await;
         }
-        match answers.pop() {
-            Some(answered) => given(answered.await),
-            None => Err(Failure::Unverified),
-        }
+        given(answered.await)
     }
 
     /// Sends batches together and hands out their answers.

@@ -41,8 +41,10 @@ pub(super) struct Writer {
     pub(super) history: String,
     /// How long its key lives on without a round.
     pub(super) lease: Duration,
-    /// When its key was last known to be watched, if it is: by our clock, and in microseconds by the server's.
-    watched: Option<(Instant, u64)>,
+    /// The server's time in microseconds when its key was last seen to be watched, if it is.
+    watched: Option<u64>,
+    /// When the command was sent that had its key live on last, and was carried out.
+    renewed: Option<Instant>,
     partitions: HashMap<Partition, Granted>,
     /// What it was told and has taken note of; to be cleared in its next transaction.
     pub(super) heard: Vec<Bytes>,
@@ -63,8 +65,8 @@ pub(super) struct Grant {
     pub(super) version: Version,
     /// What stands behind the version in the hash.
     pub(super) flags: String,
-    /// Its hash and its exist marker.
-    pub(super) keys: [String; 2],
+    /// Its hash's key.
+    pub(super) hash: String,
     /// Its marks that stand in the dirty map: the fields and the name of each.
     marks: Vec<(Vec<Field>, String)>,
 }
@@ -80,7 +82,7 @@ pub(super) struct Direct<'a> {
 
 impl Writer {
     pub(super) fn new(key: String, serial: u64, history: String, lease: Duration) -> Self {
-        Self { key, serial, history, lease, watched: None, partitions: HashMap::new(), heard: Vec::new() }
+        Self { key, serial, history, lease, watched: None, renewed: None, partitions: HashMap::new(), heard: Vec::new() }
     }
 
     /// Whether it may write without scripts at all.
@@ -90,12 +92,22 @@ impl Writer {
 
     /// Whether its key is watched, and has not run out since.
     pub(super) fn is_watching(&self) -> bool {
-        self.watched.is_some_and(|(at, _)| at.elapsed() < self.lease)
+        self.watched.is_some() && self.renewed.is_some_and(|at| at.elapsed() < self.lease)
+    }
+
+    /// Whether its key should be made to live on.
+    pub(super) fn is_to_be_renewed(&self) -> bool {
+        self.renewed.is_none_or(|at| at.elapsed() > self.lease / 4)
+    }
+
+    /// Takes note that its key was made to live on at this moment, or later.
+    pub(super) fn renew(&mut self, at: Instant) {
+        self.renewed = Some(at);
     }
 
     /// Takes a write that needs no script.
     pub(super) fn take(&mut self, partition: Partition, mutation: &Mutation) -> Option<Direct<'_>> {
-        let (_, now) = self.watched?;
+        let now = self.watched?;
         let granted = self.partitions.get_mut(&partition)?;
         let length = micros(ID_WINDOW);
         if mutation.deadline.0 > now.saturating_add(length)
@@ -141,7 +153,7 @@ impl Writer {
         let grant = granted.owners.entry(mutation.owner.clone()).or_insert_with(|| Grant {
             version,
             flags: String::new(),
-            keys: space.keys.of_write(partition, &part),
+            hash: space.keys.data(partition, &mutation.owner),
             marks: Vec::with_capacity(1),
         });
         grant.version = version;
@@ -171,7 +183,7 @@ impl Writer {
                 None => drop(self.partitions.remove(&partition)),
             }
         }
-        self.watched = Some((Instant::now(), now));
+        self.watched = Some(now);
         Ok(())
     }
 

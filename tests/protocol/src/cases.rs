@@ -87,7 +87,7 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
     Case { name: "R7-marker", bounds: LEAST },
     Case { name: "R7-beside", bounds: LEAST },
-    Case { name: "R7-raised-once", bounds: LEAST },
+    Case { name: "R7-unraised", bounds: LEAST },
     Case { name: "R7-row-wins", bounds: LEAST },
     Case { name: "R8-complete", bounds: TWO_FIELDS },
     Case { name: "R8-trusted", bounds: WIPED },
