@@ -110,6 +110,8 @@ pub const SWITCHES: &[&str] = &[
     "R17-snapshot",
     "R17-adopt",
     "R17-unknown",
+    "R17-condition",
+    "R17-counter",
     "H12-replayed",
     "H19-elsewhere",
     "H45-unbraked",

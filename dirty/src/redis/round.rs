@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
 use storage_model::sabotage::broken;
-use storage_model::{Change, Condition, Epoch, Mutation, Partition, Version};
+use storage_model::{Epoch, Mutation, Partition, Version};
 use tokio::time::Instant;
 
 use super::RedisStore;
@@ -19,6 +19,7 @@ use super::error::Failure;
 use super::lane::Ready;
 use super::transaction::Transaction;
 use super::turns::{Queue, Waiting, answer_all};
+use super::write::applied;
 use super::writer::{OWN, Writer, time_of};
 use super::{reply, script, server};
 
@@ -55,6 +56,7 @@ struct Plain {
     waiting: Waiting,
     partition: Partition,
     version: Version,
+    answer: Value,
 }
 
 /// What goes how.
@@ -104,11 +106,8 @@ impl Drop for Pilot<'_> {
 impl RedisStore {
     /// Where a write waits that goes with others.
     pub(super) fn queue_of(&self, partition: Partition, mutation: &Mutation) -> Queue {
-        let plain = mutation.fresh
-            && mutation.condition == Condition::None
-            && mutation.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)));
         let writer = usize::try_from(partition.0).ok().and_then(|number| number.checked_rem(self.writers.seats.len()));
-        writer.filter(|_| plain).map_or(Queue::Partition(partition), Queue::Writer)
+        writer.filter(|_| mutation.fresh).map_or(Queue::Partition(partition), Queue::Writer)
     }
 
     /// Sends writes of a writer's partitions in a round, and answers them.
@@ -198,9 +197,9 @@ impl RedisStore {
             }
             let direct = (watching && !by_script.contains(&mutation.owner)).then(|| writer.take(partition, mutation)).flatten();
             if let Some(direct) = direct {
-                plan.transaction.push(&self.space, partition, mutation, &direct);
+                let answer = plan.transaction.push(&self.space, partition, mutation, &direct);
                 let version = direct.grant.version;
-                plan.plain.push(Plain { waiting, partition, version });
+                plan.plain.push(Plain { waiting, partition, version, answer });
             } else if plan.plain.iter().any(|plain| plain.waiting.mutation.owner == mutation.owner) {
                 waits.insert(mutation.owner.clone());
                 plan.later.push(waiting);
@@ -283,29 +282,41 @@ impl RedisStore {
     /// Reads the answer of a script and hands it out; answers the writes that are to be sent by other ways.
     fn granted(&self, writer: &mut Writer, partition: Partition, members: Vec<Waiting>, value: Value) -> Vec<Waiting> {
         let Ok(mut answers) = reply::list(value) else { return members };
-        let grants = answers.pop().and_then(|grants| reply::text(grants).ok());
+        let grants = answers.pop().and_then(|grants| reply::text(grants).ok()).unwrap_or_default();
         if answers.len() != members.len() {
+            writer.forget();
             return members;
         }
-        if let Some(grants) = grants {
-            self.note(writer, partition, &members, &answers, &grants);
+        if self.note(writer, partition, &members, &answers, &grants).is_none() {
+            writer.forget();
         }
         answer_all(members, answers.into_iter().map(Ok));
         Vec::new()
     }
 
-    fn note(&self, writer: &mut Writer, partition: Partition, members: &[Waiting], answers: &[Value], grants: &str) {
-        let mut grants = grants.split('\u{1f}');
-        let Some((epoch, window)) = grants.next().and_then(|first| first.split_once(' ')) else { return };
-        let (Ok(epoch), Ok(window)) = (reply::epoch(epoch.as_bytes()), window.parse()) else { return };
-        for ((waiting, answer), flags) in members.iter().zip(answers).zip(grants) {
-            let Value::BulkString(version) = answer else { continue };
-            let Ok(version) = reply::version(version) else { continue };
-            if flags.is_empty() {
-                continue;
-            }
-            writer.grant(&self.space, (partition, epoch, window), &waiting.mutation, version, flags);
+    /// Has the writer take note of what was granted. None if that can't be read: then it does not know what became of what it had.
+    fn note(
+        &self,
+        writer: &mut Writer,
+        partition: Partition,
+        members: &[Waiting],
+        answers: &[Value],
+        grants: &str,
+    ) -> Option<()> {
+        if grants.is_empty() {
+            // Nothing was applied, or by mutate.lua, which tells.
+            return Some(());
         }
+        let mut grants = grants.split('\u{1f}');
+        let (epoch, window) = grants.next()?.split_once(' ')?;
+        let (epoch, window) = (reply::epoch(epoch.as_bytes()).ok()?, window.parse().ok()?);
+        for (Waiting { mutation, .. }, answer) in members.iter().zip(answers) {
+            let flags = grants.next()?;
+            let Value::BulkString(reply) = answer else { continue };
+            let applied = applied(reply, mutation.changes.len()).ok()?;
+            writer.grant(&self.space, (partition, epoch, window), mutation, &applied, flags);
+        }
+        Some(())
     }
 }
 
@@ -328,7 +339,7 @@ fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut
     for (plain, result) in plain.into_iter().zip(results.into_iter().skip(data)) {
         let answer = match result {
             Value::ServerError(error) => Err(Failure::from(&error)),
-            _ => Ok(Value::Int(i64::try_from(plain.version.get()).unwrap_or(i64::MAX))),
+            _ => Ok(plain.answer),
         };
         answer_all([plain.waiting], [answer]);
     }

@@ -192,8 +192,9 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
 
 /// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
 pub(crate) fn direct(writer: &str, history: &str, deadline: Timestamp) -> Cmd {
-    let mut cmd = redis::cmd("EVAL");
-    cmd.arg(SCRIPTS.direct.bare()).arg(1).arg(writer).arg(format!("master_replid:{history}\r")).arg(deadline.0);
+    let (text, history) = (SCRIPTS.direct.bare(), ["master_replid:", history, "\r"].concat());
+    let mut cmd = Cmd::with_capacity(6, text.len() + writer.len() + history.len() + 32);
+    cmd.arg("EVAL").arg(text).arg(1).arg(writer).arg(history).arg(deadline.0);
     cmd
 }
 

@@ -1,6 +1,6 @@
 //! The plain commands that set what `update.lua` would set (`writer.rs`).
 
-use redis::{Cmd, Pipeline};
+use redis::{Cmd, Pipeline, Value};
 use storage_model::{Change, Mutation, Partition};
 
 use super::reply;
@@ -19,10 +19,11 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// Adds a write.
-    pub(super) fn push(&mut self, space: &Space, partition: Partition, mutation: &Mutation, direct: &Direct<'_>) {
-        let Direct { grant, mark, parity } = direct;
+    /// Adds a write. Answers what `update.lua` would answer.
+    pub(super) fn push(&mut self, space: &Space, partition: Partition, mutation: &Mutation, direct: &Direct<'_>) -> Value {
+        let Direct { grant, mark, parity, sums } = direct;
         let version = grant.version.get();
+        let counted = if sums.is_empty() { None } else { Some(counted(version, sums)) };
         let known = self.partitions.iter().position(|(known, ..)| *known == partition);
         let at = known.unwrap_or_else(|| {
             let commands = [space.keys.dirty(partition), space.keys.ops(partition, *parity)].map(|key| set(&key));
@@ -32,12 +33,20 @@ impl Transaction {
         });
         if let Some((_, marks, ids)) = self.partitions.get_mut(at) {
             marks.arg(*mark).arg(reply::mark_text(grant.version).as_slice());
-            ids.arg(&mutation.id.0).arg(version);
+            ids.arg(&mutation.id.0);
+            match &counted {
+                None => ids.arg(version),
+                Some(counted) => ids.arg(counted),
+            };
         }
         self.head.clear();
         self.head.push_str(itoa::Buffer::new().format(version));
         self.head.push_str(&grant.flags);
-        self.data.push(data(&grant.hash, &self.head, mutation));
+        self.data.push(data(&grant.hash, &self.head, mutation, sums));
+        match counted {
+            None => Value::Int(i64::try_from(version).unwrap_or(i64::MAX)),
+            Some(counted) => Value::BulkString(counted.into_bytes()),
+        }
     }
 
     /// Adds the commands to a pipeline, those on data last. Marks come before data, as in `update.lua`.
@@ -58,21 +67,36 @@ fn set(key: &str) -> Cmd {
     command
 }
 
-/// The command that sets an owner's fields. It is made with exactly the room that it needs, since each round makes many.
-fn data(hash: &str, head: &str, mutation: &Mutation) -> Cmd {
-    let fields = || {
-        mutation.changes.iter().filter_map(|(field, change)| match change {
-            Change::Set(value) => Some((key::stored(field), value)),
-            _ => None,
-        })
-    };
-    let bytes: usize = fields().map(|(name, value)| name.len() + value.len()).sum();
-    let [command, version] = ["HSET", ":v"];
-    let bytes = command.len() + hash.len() + version.len() + head.len() + bytes;
-    let mut data = Cmd::with_capacity(4 + 2 * mutation.changes.len(), bytes);
-    data.arg(command).arg(hash).arg(version).arg(head);
-    for (name, value) in fields() {
-        data.arg(&*name).arg(&**value);
+/// The reply to a write that adds, as it is remembered under its id.
+fn counted(version: u64, sums: &[i64]) -> String {
+    let mut reply = String::with_capacity(24 + DIGITS * sums.len());
+    reply.push_str(itoa::Buffer::new().format(version));
+    reply.push(' ');
+    reply.push_str(itoa::Buffer::new().format(sums.len()));
+    for sum in sums {
+        reply.push(' ');
+        reply.push_str(itoa::Buffer::new().format(*sum));
+    }
+    reply
+}
+
+/// The most characters of a sum, and a space.
+const DIGITS: usize = 21;
+
+/// The command that sets an owner's fields, counters to their sums. It is made with all the room that it needs, since each round makes
+/// many.
+fn data(hash: &str, head: &str, mutation: &Mutation, sums: &[i64]) -> Cmd {
+    let value = |change: &Change| if let Change::Set(value) = change { value.len() } else { DIGITS };
+    let fields: usize = mutation.changes.iter().map(|(field, change)| 1 + field.as_str().len() + value(change)).sum();
+    let mut data = Cmd::with_capacity(4 + 2 * mutation.changes.len(), "HSET:v".len() + hash.len() + head.len() + fields);
+    data.arg("HSET").arg(hash).arg(":v").arg(head);
+    let mut sums = sums.iter();
+    for (field, change) in mutation.changes.iter() {
+        match (change, sums.next()) {
+            (Change::Set(value), _) => data.arg(&*key::stored(field)).arg(&**value),
+            (_, Some(sum)) => data.arg(&*key::stored(field)).arg(*sum),
+            (_, None) => continue,
+        };
     }
     data
 }

@@ -169,7 +169,7 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
 }
 
 /// "version changed counters…", as it is remembered under the operation's id; of what only sets fields, "version" alone.
-fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+pub(super) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;
     let changed = parts.next().map_or_else(|| Ok(u32::try_from(changes).unwrap_or(u32::MAX)), reply::digits)?;

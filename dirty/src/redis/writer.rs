@@ -1,8 +1,9 @@
 //! What a connection may write without a script.
 //!
 //! `update.lua` *grants* an owner that it has written: the owner's hash names the writer, and the writer knows from then on how the
-//! hash begins (version, generation, flag), that it has no tombstones, and which of its marks stand in the dirty map. While that
-//! holds, a further write of the same fields needs no script: a transaction of plain commands sets what `update.lua` would have set.
+//! hash begins (version, generation, flag), that it has no tombstones, which of its marks stand in the dirty map, and what its counters
+//! came to. While that holds, a further write of the same fields needs no script: a transaction of plain commands sets what `update.lua`
+//! would have set.
 //!
 //! Whoever changes what a writer builds on tells it, in the same script, by a field in the writer's key: another script that writes
 //! the owner, the snapshot that takes the marks away, an adoption. The writer watches its key while its transaction is on the way
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Epoch, Field, Mutation, Owner, Partition, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Applied, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
 use tokio::time::Instant;
 
 use super::error::Failure;
@@ -69,6 +71,8 @@ pub(super) struct Grant {
     pub(super) hash: String,
     /// Its marks that stand in the dirty map: the fields and the name of each.
     marks: Vec<(Vec<Field>, String)>,
+    /// What those of its fields hold that were added to last.
+    counters: Vec<(Field, i64)>,
 }
 
 /// A write that needs no script.
@@ -78,6 +82,8 @@ pub(super) struct Direct<'a> {
     pub(super) mark: &'a str,
     /// Where its operation id is remembered: in the ids of even (0) or odd (1) windows.
     pub(super) parity: u8,
+    /// Of a write that adds, the sums.
+    pub(super) sums: Vec<i64>,
 }
 
 impl Writer {
@@ -119,9 +125,11 @@ impl Writer {
         let grant = granted.owners.get_mut(&mutation.owner)?;
         let known =
             grant.marks.iter().position(|(fields, _)| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))?;
+        let sums = grant.sums(mutation).filter(|_| grant.satisfies(mutation.condition))?;
         grant.version = Version::new(grant.version.get() + 2)?;
+        grant.wrote(mutation, &sums);
         let mark = grant.marks.get(known).map(|(_, mark)| &**mark)?;
-        Some(Direct { grant, mark, parity: u8::from(granted.window % 2 == 1) })
+        Some(Direct { grant, mark, parity: u8::from(granted.window % 2 == 1), sums })
     }
 
     /// Takes back what [`Writer::take`] took for a write that was not applied after all; the latest first.
@@ -131,16 +139,18 @@ impl Writer {
             && let Some(before) = taken.get().checked_sub(2).and_then(Version::new)
         {
             grant.version = before;
+            grant.counters.clear();
         }
     }
 
-    /// Takes note of an owner that `update.lua` wrote and granted, in this epoch and window of operation ids.
+    /// Takes note of an owner that `update.lua` wrote and granted, in this epoch and window of operation ids; without flags, of one that
+    /// it did not grant.
     pub(super) fn grant(
         &mut self,
         space: &Space,
         at: (Partition, Epoch, u64),
         mutation: &Mutation,
-        version: Version,
+        applied: &Applied,
         flags: &str,
     ) {
         let (partition, epoch, window) = at;
@@ -149,14 +159,20 @@ impl Writer {
             granted.owners.clear();
         }
         (granted.epoch, granted.window) = (epoch, window);
+        if flags.is_empty() {
+            granted.owners.remove(&mutation.owner);
+            return;
+        }
         let part = key::owner_part(&mutation.owner);
         let grant = granted.owners.entry(mutation.owner.clone()).or_insert_with(|| Grant {
-            version,
+            version: applied.version,
             flags: String::new(),
             hash: space.keys.data(partition, &mutation.owner),
             marks: Vec::with_capacity(1),
+            counters: Vec::new(),
         });
-        grant.version = version;
+        grant.version = applied.version;
+        grant.wrote(mutation, &applied.counters);
         flags.clone_into(&mut grant.flags);
         let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
         if !grant.marks.iter().any(|(known, _)| *known == fields) {
@@ -192,6 +208,48 @@ impl Writer {
         self.watched = None;
         self.partitions.clear();
         self.heard.clear();
+    }
+}
+
+impl Grant {
+    fn satisfies(&self, condition: Condition) -> bool {
+        match condition {
+            Condition::None => true,
+            Condition::Version(wanted) => wanted == self.version || broken("R17-condition"),
+            Condition::Absent => false,
+        }
+    }
+
+    /// What a write that adds comes to, and nothing for one that sets; none if a counter is not known, or the sum is too large for one.
+    fn sums(&self, mutation: &Mutation) -> Option<Vec<i64>> {
+        let mut sums = Vec::new();
+        for (field, change) in mutation.changes.iter() {
+            match change {
+                Change::Set(_) => {}
+                Change::Incr(step) => {
+                    let (_, known) = self.counters.iter().find(|(known, _)| known == field)?;
+                    sums.push(known.checked_add(*step)?);
+                }
+                Change::Remove | Change::Restore | Change::Purge => return None,
+            }
+        }
+        Some(sums)
+    }
+
+    /// Takes note of what a write did to the owner's counters.
+    fn wrote(&mut self, mutation: &Mutation, sums: &[i64]) {
+        if self.counters.is_empty() && sums.is_empty() || broken("R17-counter") && sums.is_empty() {
+            return;
+        }
+        if sums.is_empty() {
+            self.counters.retain(|(known, _)| mutation.changes.iter().all(|(field, _)| field != known));
+        }
+        for ((field, _), sum) in mutation.changes.iter().zip(sums) {
+            match self.counters.iter_mut().find(|(known, _)| known == field) {
+                Some((_, known)) => *known = *sum,
+                None => self.counters.push((field.clone(), *sum)),
+            }
+        }
     }
 }
 

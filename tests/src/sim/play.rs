@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
+use super::oracle::applied::Asked;
 use super::oracle::book::PAIR;
 use super::plan::Operation;
 use super::process::Process;
@@ -112,15 +113,21 @@ impl Turn<'_> {
                 let all = self.texts.iter().chain(&PAIR).map(|field| (*field, self.value.clone()));
                 self.write(owner.update(all)).await;
             }
-            Operation::UpdateIfVersion => self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await,
+            Operation::UpdateIfVersion => {
+                self.asks(Asked { wanted: Some(known.get()), ..Asked::default() });
+                self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await;
+            }
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
                 let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
                 self.write(owner.update([(text, self.value.clone())]).durability(landed)).await;
             }
-            Operation::Incr => self.count(owner.incr(counter, by)).await,
-            Operation::IncrLarge => self.count(owner.incr(counter, *chance.one(&LARGE))).await,
-            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by)))).await,
+            Operation::Incr => self.count(owner.incr(counter, by), by).await,
+            Operation::IncrLarge => {
+                let by = *chance.one(&LARGE);
+                self.count(owner.incr(counter, by), by).await;
+            }
+            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by))), by).await,
             Operation::Remove => self.write(owner.remove([*chance.one(&[text, counter])])).await,
             Operation::RemovePair => self.write(owner.remove(PAIR)).await,
             Operation::RestorePair => self.write(owner.restore(PAIR)).await,
@@ -166,7 +173,12 @@ impl Turn<'_> {
         self.send(write.with_new_id(self.id), answer).await;
     }
 
-    async fn count(&self, write: Write<Counters>) {
+    fn asks(&self, asked: Asked) {
+        self.world.history.asks(&self.id.0, asked);
+    }
+
+    async fn count(&self, write: Write<Counters>, step: i64) {
+        self.asks(Asked { step: Some(step), ..Asked::default() });
         let answer = |counters: &Counters| (counters.version(), counters.ack().changed());
         self.send(write.with_new_id(self.id), answer).await;
     }

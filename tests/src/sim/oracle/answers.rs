@@ -2,6 +2,7 @@
 
 use storage_model::{Field, Outcome, Version};
 
+use super::applied::Asked;
 use super::book::Book;
 use super::history::{History, owner_of};
 use crate::sim::database::Database;
@@ -38,6 +39,11 @@ impl History {
         let (era, forgets, landed) = (state.era, state.forgets, state.landed.get(owner).copied().unwrap_or_default());
         let seen = state.told(owner).seen.max(landed);
         Begun { owner: owner.to_owned(), era, forgets, seen }
+    }
+
+    /// A write will be sent under this id.
+    pub fn asks(&self, id: &[u8], asked: Asked) {
+        self.state().asked.insert(id.to_vec(), asked);
     }
 
     /// A write was acknowledged, with how many changes.

@@ -17,6 +17,33 @@ pub struct Applied {
     pub wanted: Option<u64>,
     /// The fields that it names, with what it did to each.
     pub changes: Vec<(String, Change)>,
+    /// Whether it went without a script: then only its caller knows what was wanted, and what was added.
+    pub direct: bool,
+}
+
+/// What a caller asks for, so far as a write without a script does not show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// The version that the owner must have.
+    pub wanted: Option<u64>,
+    /// What is added to its fields.
+    pub step: Option<i64>,
+}
+
+impl Asked {
+    /// The mutation as it was meant.
+    #[must_use]
+    pub fn complete(self, applied: &Applied) -> Applied {
+        let meant = |change: &Change| match (change, self.step) {
+            (Change::Set(sum), Some(step)) => std::str::from_utf8(sum)
+                .ok()
+                .and_then(|sum| sum.parse().ok())
+                .map_or(change.clone(), |sum| Change::Incr(step, sum)),
+            _ => change.clone(),
+        };
+        let changes = applied.changes.iter().map(|(field, change)| (field.clone(), meant(change))).collect();
+        Applied { wanted: self.wanted, changes, ..applied.clone() }
+    }
 }
 
 impl Applied {
@@ -63,10 +90,11 @@ fn direct(commands: &[Vec<Vec<u8>>]) -> Vec<Applied> {
     };
     let one = |(mark, id): (&[Vec<u8>], &[Vec<u8>])| {
         let ([mark, _], [id, version]) = (mark, id) else { return None };
-        let (owner, version) = (text(mark)?.split('\u{1f}').next()?, text(version)?.parse().ok()?);
+        // Of counters the sums follow.
+        let (owner, version) = (text(mark)?.split('\u{1f}').next()?, text(version)?.split(' ').next()?.parse().ok()?);
         let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
         let changes = data(owner, version)?.chunks_exact(2).map(set).collect::<Option<_>>()?;
-        Some(Applied { id: id.clone(), owner: owner.to_owned(), version, wanted: None, changes })
+        Some(Applied { id: id.clone(), owner: owner.to_owned(), version, wanted: None, changes, direct: true })
     };
     pairs("slug-dirty:").zip(pairs("slug-ops:")).filter_map(one).collect()
 }
@@ -91,7 +119,7 @@ fn updated(id: &[u8], kind: &str, pairs: &[Vec<u8>], keys: &[Vec<u8>], reply: &[
     };
     let changes = pairs.chunks(2).map(&mut change).collect::<Option<_>>()?;
     let wanted = kind.strip_prefix('=').and_then(|version| version.parse().ok());
-    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, changes })
+    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, changes, direct: false })
 }
 
 /// The change of `mutate.lua`.
@@ -104,7 +132,14 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     }
     let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
     let changes = changes(argv, &counters)?;
-    Some(Applied { id: argv.first()?.clone(), owner: owner(keys)?, version, wanted: text(argv.get(5)?)?.parse().ok(), changes })
+    Some(Applied {
+        id: argv.first()?.clone(),
+        owner: owner(keys)?,
+        version,
+        wanted: text(argv.get(5)?)?.parse().ok(),
+        changes,
+        direct: false,
+    })
 }
 
 fn owner(keys: &[Vec<u8>]) -> Option<String> {

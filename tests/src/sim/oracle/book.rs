@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Owner, Row};
 
-use super::applied::Applied;
+use super::applied::{Applied, Asked};
 use super::line::Line;
 use super::slot::Slot;
 use crate::sim::database::tables::Tables;
@@ -31,6 +31,8 @@ pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
     /// Applied mutations and the versions they gave.
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
+    /// What callers asked for.
+    pub(super) asked: BTreeMap<Vec<u8>, Asked>,
     /// Mutations whose callers were told that they are not applied.
     pub(super) denied: BTreeSet<Vec<u8>>,
     /// Mutations whose callers were told that there was nothing to change, since Redis last came back older.
@@ -92,7 +94,8 @@ impl Book {
 
     /// A mutation was applied.
     pub(super) fn apply(&mut self, applied: &Applied) {
-        let Applied { id, owner, version, wanted, changes } = applied;
+        let meant = applied.direct.then(|| self.asked.get(&applied.id).copied().unwrap_or_default().complete(applied));
+        let Applied { id, owner, version, wanted, changes, .. } = meant.as_ref().unwrap_or(applied);
         self.counts.applied += 1;
         if self.ids.insert(id.clone(), *version).is_some() {
             self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));

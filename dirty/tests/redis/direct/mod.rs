@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
+mod counters;
+
 /// Tells what is sent; once it is closed, holds what is sent without a script until it is let go.
 #[derive(Debug)]
 struct Watch {
