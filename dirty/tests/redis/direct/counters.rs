@@ -25,7 +25,7 @@ impl Stage {
 
 fn sum(answer: Result<Mutated, HotError>) -> i64 {
     match answer.unwrap() {
-        Mutated::Applied(applied) => applied.counters[0],
+        Mutated::Applied(applied) => *applied.counters.first().unwrap(),
         other => panic!("{other:?}"),
     }
 }
