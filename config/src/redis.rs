@@ -23,7 +23,8 @@ pub struct RedisSettings {
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the web.
     /// Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
-    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. More help only
+    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Where writes go
+    /// [without a script](RedisSettings::direct_writes), each carries a share of them and half of them everything else. More help only
     /// when one connection's bytes are the bottleneck, or large values hold up small ones.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.

@@ -14,6 +14,8 @@ use super::transport::{Dial, Gate};
 /// What all nodes of one engine share.
 pub(crate) struct Common {
     pub(crate) connections: usize,
+    /// How many of them calls use that are no round of a writer.
+    pub(crate) for_calls: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
@@ -26,9 +28,13 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
+    /// With or without writers, of which each has a connection that it shares with other calls or has alone.
+    pub(crate) fn new(options: &RedisOptions, writers: bool) -> Arc<Self> {
+        let connections = options.connections.max(1);
         Arc::new(Self {
-            connections: options.connections.max(1),
+            connections,
+            // Reads go best over two or three, rounds over some more, since each waits for its end.
+            for_calls: if writers { connections.div_ceil(2) } else { connections },
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,

@@ -257,7 +257,7 @@ impl Node {
 
     /// A connection of the next lane, opened if need be.
     async fn ready(&self) -> Result<Ready, Failure> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.lanes.len()).unwrap_or_default();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.common.for_calls).unwrap_or_default();
         let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
         self.ready_in(lane).await
     }

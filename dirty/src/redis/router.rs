@@ -235,7 +235,7 @@ impl Router {
         if self.is_cluster() { None } else { self.topology().nodes.first().cloned() }
     }
 
-    pub(crate) fn is_cluster(&self) -> bool {
+    fn is_cluster(&self) -> bool {
         matches!(*self.source, Source::Cluster(_))
     }
 
