@@ -214,7 +214,12 @@ if not r.first then
   call('HSET', KEYS[3], ':', string.rep(':', 65))
   call('HDEL', KEYS[3], ':')
 end
-if marks == 0 then call('SET', KEYS[2], digits(new)) end -- whoever observes unlanded data equals no marker
+-- Whoever observes unlanded data equals no marker, so a dirty owner's need not be raised; a load raises it as a fill does.
+if marks == 0 then
+  call('SET', KEYS[2], digits(new))
+elseif load then
+  call('SET', KEYS[2], digits(base))
+end
 out.put(':v', head(new, generation, complete))
 out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
 if not hash or purged then

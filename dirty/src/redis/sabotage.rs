@@ -59,8 +59,8 @@ const BREAKS: &[Break] = &[
     (
         "R8-kept",
         "mutate",
-        "if marks == 0 then call",
-        "if marks == 0 and string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call",
+        "if marks == 0 then\n  call",
+        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) == '-' then\nelseif marks == 0 then\n  call",
     ),
     ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.
