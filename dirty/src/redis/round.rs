@@ -281,9 +281,10 @@ impl RedisStore {
 
     /// Reads the answer of a script and hands it out; answers the writes that are to be sent by other ways.
     fn granted(&self, writer: &mut Writer, partition: Partition, members: Vec<Waiting>, value: Value) -> Vec<Waiting> {
-        let Ok(mut answers) = reply::list(value) else { return members };
+        let mut answers = reply::list(value).unwrap_or_default();
         let grants = answers.pop().and_then(|grants| reply::text(grants).ok()).unwrap_or_default();
         if answers.len() != members.len() {
+            // An error, or an answer that is none: what the script did nobody knows.
             writer.forget();
             return members;
         }
