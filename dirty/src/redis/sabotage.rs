@@ -44,6 +44,7 @@ const BREAKS: &[Break] = &[
     ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     // Only the write that makes a hash raises the marker; a purge leaves the owner as old as it was.
     ("R7-unraised", "update", "if (owner and owner.outstanding or outstanding) == 0 then", "if not born then"),
+    ("R7-unraised", "mutate", "if marks == 0 then\n  call", "if not hash then\n  call"),
     ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
