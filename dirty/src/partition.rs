@@ -66,7 +66,7 @@ pub struct Adopt {
     pub epoch: Epoch,
     /// The database's highest landed version.
     pub last_version: Version,
-    /// Whether all that landed in the recorded epoch was collected from this hot tier, or one that it is a copy of; see
+    /// Whether all that has landed was collected from this hot tier, or one that it is a copy of; see
     /// [`PartitionRecord::has_forgotten`].
     pub landed_here: bool,
     /// The database that answered; none leaves what is recorded.

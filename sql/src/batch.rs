@@ -45,6 +45,8 @@ pub struct PartitionRecord {
     pub epoch: Epoch,
     /// The highest version that a landing transaction of this partition committed.
     pub last_version: Version,
+    /// The epoch in which the last of them committed; 0 if none did.
+    pub landed_epoch: Epoch,
     /// The database server that answered, the same for all records of one answer.
     pub database: DatabaseId,
 }

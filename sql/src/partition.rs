@@ -25,7 +25,8 @@ pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partit
         let records = exec.fetch(Statement::Partitions, ids.len(), &args, read).await?;
         found.extend(records.into_iter().map(|record| (record.partition, record)));
     }
-    let none = |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO, database };
+    let none =
+        |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO, landed_epoch: Epoch(0), database };
     Ok(partitions.iter().map(|&partition| found.get(&partition).copied().unwrap_or_else(|| none(partition))).collect())
 }
 
@@ -100,6 +101,7 @@ fn record(record: &dyn Record, database: DatabaseId) -> Result<PartitionRecord, 
         partition: Partition(number),
         epoch: Epoch(record.number(1)?),
         last_version: version(record.number(2)?)?,
+        landed_epoch: Epoch(record.number(3)?),
         database,
     })
 }

@@ -8,8 +8,8 @@ use futures::future::try_join_all;
 use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
 use storage_landing::Tiers;
 use storage_landing::tiers::landed_here;
-use storage_model::{Epoch, ManualClock, Partition, Timestamp};
-use storage_sql::Raise;
+use storage_model::{Epoch, Field, ManualClock, Owner, Partition, Timestamp, Version};
+use storage_sql::{Batch, Fence, PartitionRecord as ColdRecord, Raise};
 use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::server::Lockable;
 use storage_tests::sim::database::transaction::Way;
@@ -57,7 +57,33 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     preparing.await??;
     let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
     assert_eq!(record(&tiers).await?.epoch, Epoch(2));
-    let from = |seen| Raise { partition: PARTITION, seen: Epoch(seen), above: Epoch(2) };
-    assert!(landed_here(&seen, from(2)) && !landed_here(&seen, from(3)), "in epoch 3 another one has landed");
+    let landed_in = |epoch| ColdRecord { landed_epoch: Epoch(epoch), ..database.tables(|tables| tables.record(PARTITION)) };
+    assert!(landed_here(&seen, landed_in(2)) && !landed_here(&seen, landed_in(3)), "in epoch 3 another one has landed");
+    Ok(())
+}
+
+/// Whoever raised it was lost, or its server was replaced once more, as when a server that just came back is slow.
+#[tokio::test(start_paused = true)]
+async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless_something_landed_in_it() -> Result<()> {
+    for (landed_in, is_suspect) in [(Epoch(1), false), (Epoch(2), true)] {
+        let (database, tiers) = tiers();
+        tiers.prepare(&[PARTITION]).await?;
+        let owner = Owner::new("game", "eu", "player", "ann")?;
+        tiers.hot().collect(PARTITION, &[(owner, vec![Field::new("gold")?])]).await?;
+        let before = record(&tiers).await?;
+        let reaches = before.collected;
+        let fence = Fence { partition: PARTITION, epoch: landed_in, landed: Version::ZERO, reaches, database: None };
+        // A commit that nobody settled, beside an epoch that nobody adopted.
+        database.change(|tables| {
+            tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
+            tables.take(&Batch { fences: vec![fence], rows: vec![] });
+            // A landing of epoch 1 is taken as if it had come before.
+            tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
+        });
+        tiers.prepare(&[PARTITION]).await?;
+        let after = record(&tiers).await?;
+        assert_eq!((after.epoch, after.landed), (Epoch(3), reaches));
+        assert_eq!(after.generation != before.generation, is_suspect, "landed in {landed_in:?}");
+    }
     Ok(())
 }

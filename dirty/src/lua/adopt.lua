@@ -8,7 +8,7 @@
 -- ARGV[3] epoch, raised
 -- ARGV[4] highest version that landed
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
--- ARGV[6] 1 if all that landed in the recorded epoch was collected from this server, or one that it is a copy of; else 0
+-- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
 -- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect; what was committed in an

@@ -17,7 +17,8 @@ CREATE TABLE IF NOT EXISTS `{table}` (
 CREATE TABLE IF NOT EXISTS `{stem}_partition` (
     partition_id INT UNSIGNED    NOT NULL PRIMARY KEY,
     epoch        BIGINT UNSIGNED NOT NULL,
-    last_version BIGINT UNSIGNED NOT NULL
+    last_version BIGINT UNSIGNED NOT NULL,
+    landed_epoch BIGINT UNSIGNED NOT NULL
 ) ENGINE = InnoDB;
 
 CREATE TABLE IF NOT EXISTS `{stem}_meta` (

@@ -17,7 +17,8 @@ CREATE TABLE IF NOT EXISTS `{table}` (
 CREATE TABLE IF NOT EXISTS `{stem}_partition` (
     partition_id INTEGER NOT NULL PRIMARY KEY,
     epoch        INTEGER NOT NULL,
-    last_version INTEGER NOT NULL
+    last_version INTEGER NOT NULL,
+    landed_epoch INTEGER NOT NULL
 );
 
 CREATE TABLE IF NOT EXISTS `{stem}_meta` (

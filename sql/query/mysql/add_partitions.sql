@@ -1,6 +1,6 @@
 -- Purpose: makes sure that these partitions have records, and locks them all until the transaction ends.
 -- Arguments: each partition_id, ascending.
 -- Result: none.
-INSERT INTO `{stem}_partition` (partition_id, epoch, last_version)
-VALUES {each (?, 0, 0)}
+INSERT INTO `{stem}_partition` (partition_id, epoch, last_version, landed_epoch)
+VALUES {each (?, 0, 0, 0)}
 ON DUPLICATE KEY UPDATE epoch = epoch

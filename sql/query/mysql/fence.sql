@@ -1,7 +1,8 @@
--- Purpose: proves that a partition's record is the one that was read with the batch, and raises its highest landed version.
+-- Purpose: proves that a partition's record is the one that was read with the batch, raises its highest landed version, and notes
+--   the epoch of this landing.
 -- Arguments: the batch's highest version, partition_id, epoch, last_version as read.
 -- Result: one row matched if the record is the same, none otherwise. A matched row counts also if nothing changes in it.
 -- Locks the record until the transaction ends: landings of one partition follow each other, and raising an epoch waits for them.
 UPDATE `{stem}_partition`
-SET last_version = GREATEST(last_version, ?)
+SET last_version = GREATEST(last_version, ?), landed_epoch = epoch
 WHERE partition_id = ? AND epoch = ? AND last_version = ?

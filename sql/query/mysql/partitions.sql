@@ -1,6 +1,6 @@
 -- Purpose: the records of some partitions.
 -- Arguments: each partition_id.
--- Result: partition_id, epoch, last_version.
-SELECT partition_id, epoch, last_version
+-- Result: partition_id, epoch, last_version, landed_epoch.
+SELECT partition_id, epoch, last_version, landed_epoch
 FROM `{stem}_partition`
 WHERE partition_id IN ({each ?})

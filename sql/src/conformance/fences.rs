@@ -8,8 +8,10 @@ use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
 use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Raise, Raised, Statement};
 
+/// A record to which nothing has landed after epoch 1.
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
-    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), database }
+    let landed_epoch = Epoch(u64::from(last > 0));
+    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), landed_epoch, database }
 }
 
 /// R14: the record follows what was committed.
@@ -127,6 +129,21 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     let batch = Batch { fences: vec![fence(0, 1, 0, 5)], rows: vec![live(&owner("ann"), "gold", "1", 5)] };
     assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(0)])));
     assert!(h.rows(&owner("ann")).await.is_empty());
+}
+
+/// R14: an epoch that was only raised is told from one in which something has landed.
+pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
+    h.init(&[0]).await;
+    let landed = async |epoch, landed, reaches| {
+        let batch = Batch { fences: vec![fence(0, epoch, landed, reaches)], rows: vec![] };
+        h.store.land(&batch).await.unwrap();
+    };
+    landed(1, 0, 5).await;
+    let raised = h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
+    assert_eq!(raised, [Raised { record: record(h.database, 0, 2, 5), moved: true }]);
+    landed(2, 5, 7).await;
+    let in_the_second = PartitionRecord { landed_epoch: Epoch(2), ..record(h.database, 0, 2, 7) };
+    assert_eq!(h.store.partitions(&[Partition(0)]).await.unwrap(), [in_the_second]);
 }
 
 /// R14: the landing under way commits, and the raise sees what it landed.

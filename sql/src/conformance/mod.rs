@@ -152,6 +152,7 @@ macro_rules! conformance_cases {
                 a_partition_without_a_record_is_fenced
                 an_epoch_jumps_above_the_one_that_is_asked_for
                 the_epoch_is_raised_only_from_the_one_seen
+                a_record_tells_in_which_epoch_something_landed_last
                 many_partitions_are_raised_in_one_call
                 no_landing_of_an_earlier_epoch_commits_after_a_raise
                 raising_waits_for_a_landing_under_way

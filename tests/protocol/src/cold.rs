@@ -26,7 +26,7 @@ pub(super) struct Cold {
 impl Cold {
     pub(super) fn new() -> Self {
         let (epoch, last_version, database) = (Epoch(0), Version::ZERO, DatabaseId(0));
-        let record = PartitionRecord { partition: PARTITION, epoch, last_version, database };
+        let record = PartitionRecord { partition: PARTITION, epoch, last_version, landed_epoch: epoch, database };
         Self { rows: BTreeMap::new(), record, flushed: None, kept: false }
     }
 
@@ -56,7 +56,7 @@ impl Cold {
         if elsewhere || moved {
             return false;
         }
-        self.record.last_version = last_version.max(fence.reaches);
+        (self.record.last_version, self.record.landed_epoch) = (last_version.max(fence.reaches), epoch);
         for row in rows {
             let held = self.version(&row.field);
             let newer = held.is_none_or(|held| row.version > held || (row.version == held && broken("R3-equal")));

@@ -15,11 +15,19 @@ pub struct Kept {
     pub version: Version,
 }
 
+/// A partition's record.
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    epoch: Epoch,
+    last_version: Version,
+    landed_epoch: Epoch,
+}
+
 /// The rows and the partitions' records.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     rows: BTreeMap<Owner, BTreeMap<Field, Kept>>,
-    partitions: BTreeMap<Partition, (Epoch, Version)>,
+    partitions: BTreeMap<Partition, Record>,
     /// How often the process was started again.
     pub starts: u64,
     /// The partition count, once it is fixed.
@@ -65,14 +73,16 @@ impl Tables {
     /// A partition's record; of epoch 0 without one.
     #[must_use]
     pub fn record(&self, partition: Partition) -> PartitionRecord {
-        let (epoch, last_version) = self.partitions.get(&partition).copied().unwrap_or_default();
-        PartitionRecord { partition, epoch, last_version, database: self.database() }
+        let Record { epoch, last_version, landed_epoch } = self.partitions.get(&partition).copied().unwrap_or_default();
+        PartitionRecord { partition, epoch, last_version, landed_epoch, database: self.database() }
     }
 
     /// Whether a fence matches. Nothing matches a partition without a record.
     #[must_use]
     pub fn matches(&self, fence: &Fence) -> bool {
-        let landed = self.partitions.get(&fence.partition) == Some(&(fence.epoch, fence.landed)) || broken("R14-fence");
+        let record = self.partitions.get(&fence.partition);
+        let landed = record.is_some_and(|record| (record.epoch, record.last_version) == (fence.epoch, fence.landed))
+            || broken("R14-fence");
         landed && (fence.database.is_none_or(|database| database == self.database()) || broken("H33-moved"))
     }
 
@@ -85,7 +95,8 @@ impl Tables {
     /// Takes a batch whose fences match: rows that are newer, and how far each partition has landed.
     pub fn take(&mut self, batch: &Batch) {
         for fence in &batch.fences {
-            self.partitions.insert(fence.partition, (fence.epoch, fence.landed.max(fence.reaches)));
+            let (epoch, last_version) = (fence.epoch, fence.landed.max(fence.reaches));
+            self.partitions.insert(fence.partition, Record { epoch, last_version, landed_epoch: epoch });
         }
         for row in &batch.rows {
             let held = self.rows.entry(row.owner.clone()).or_default();
@@ -103,8 +114,8 @@ impl Tables {
         descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
         for raise in descending {
             let record = self.partitions.entry(raise.partition).or_default();
-            if record.0 == raise.seen || broken("R14-raised-blindly") {
-                record.0 = Epoch(raise.seen.max(raise.above).0 + 1);
+            if record.epoch == raise.seen || broken("R14-raised-blindly") {
+                record.epoch = Epoch(raise.seen.max(raise.above).0 + 1);
             }
         }
         let after = raises.iter().map(|raise| self.record(raise.partition));
