@@ -61,6 +61,9 @@ pub struct Collected {
     pub epoch: Epoch,
     /// The highest version that is known to have landed.
     pub landed: Version,
+    /// How far a landing of the values is said to reach at least, whatever their versions: above all that landed before where versions may
+    /// be given without their source, so that a hot tier that forgets the values is known by it (R14).
+    pub reaches: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
     /// Whether the error map has entries; mostly it has none, and then nothing that lands has one. Only who holds the lock adds any.

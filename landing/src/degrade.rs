@@ -1,7 +1,8 @@
 //! What to do with a batch that the database refuses: halve it until only the culprits are left (H38).
 
+use storage_dirty::Collected;
 use storage_model::sabotage::broken;
-use storage_model::{Row, Version};
+use storage_model::{Partition, Row, Version};
 use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
 
 /// A row that the database refuses by itself, and why.
@@ -57,10 +58,12 @@ fn halves(mut rows: Vec<Row>) -> Halves {
     Halves::Two(rows, right)
 }
 
-/// The highest version among rows, for their fence.
+/// The fence of a partition's rows.
 #[must_use]
-pub fn reaches<'a>(rows: impl Iterator<Item = &'a Row>) -> Version {
-    rows.map(|row| row.version).max().unwrap_or(Version::ZERO)
+pub fn fence<'a>(partition: Partition, collected: &Collected, rows: impl Iterator<Item = &'a Row>) -> Fence {
+    let &Collected { epoch, landed, reaches, database, .. } = collected;
+    let reaches = rows.map(|row| row.version).fold(reaches.max(landed), Version::max);
+    Fence { partition, epoch, landed, reaches, database }
 }
 
 #[cfg(test)]

@@ -135,9 +135,7 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(Proofs, Faults), 
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
-    let Collected { epoch, landed, database, .. } = ready.collected;
-    let reaches = degrade::reaches(ready.rows.rows.iter()).max(landed);
-    Fence { partition: ready.part.partition, epoch, landed, reaches, database }
+    degrade::fence(ready.part.partition, &ready.collected, ready.rows.rows.iter())
 }
 
 /// Clears what landed and parks what was refused.

@@ -72,6 +72,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-source",
     "R14-claimed",
     "R14-early",
+    "R14-still",
     "R14-joined",
     "R14-generation",
     "R14-unraised",

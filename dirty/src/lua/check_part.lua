@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
 -- Ends a collection: says under which epoch the values before it were read, and notes how far the source of versions was then.
 -- KEYS[1] partition record
--- Reply: {epoch, landed, generation, identity of the database, false if it is not watched}.
--- Invariant: refused under another incarnation than the recorded one, so every version up to `collected` was given to a write that
---   is here, though somebody who did not know of a rewind should write after it (R14).
+-- Reply: {epoch, landed, how far a landing of the values reaches at least, generation, identity of the database, false if it is not
+--   watched}.
+-- Invariant: refused under another incarnation than the recorded one, so what has landed up to `collected` is here, though somebody who
+--   did not know of a rewind should write after it; and `collected` is above all that was collected and settled before, so that each
+--   landing shows in the database, also of versions that were given without a script and left their source as it is (R14).
 expect(#KEYS == 1 and #ARGV == 0)
 local r = present(KEYS[1])
-if r.collected ~= r.source then call('HSET', KEYS[1], 'collected', digits(r.source)) end
-return { r.epoch, digits(r.landed), digits(r.generation), call('HGET', KEYS[1], 'db') }
+local source = digits(math.max(r.source + 2, time()))
+call('HSET', KEYS[1], 'src', source, 'collected', source)
+return { r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[1], 'db') }

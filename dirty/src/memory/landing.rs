@@ -9,7 +9,7 @@ use super::lock::require;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
-use crate::{Collected, Entry, Fields, HotError, Lock, Map, Mark, Page, Settle, Settled, Snapshot};
+use crate::{Collected, Entry, Fields, HotError, Lock, Map, Mark, Page, PartitionRecord, Settle, Settled, Snapshot};
 
 /// Turns the dirty map into the snapshot, unless one is left over (R4).
 ///
@@ -43,7 +43,8 @@ pub fn collect(state: &PartState, partition: Partition, wanted: &[(Owner, Vec<Fi
     let cells = |fields: &Vec<Field>| if fields.is_empty() { Fields::All } else { Fields::Cells(fields.clone()) };
     let reads = wanted.iter().map(|(owner, fields)| read(state, owner, &cells(fields))).collect();
     let has_errors = state.marks.has_errors();
-    Ok(Collected { epoch: record.epoch, landed: record.landed, database: record.database, has_errors, reads })
+    let &PartitionRecord { epoch, landed, source: reaches, database, .. } = record;
+    Ok(Collected { epoch, landed, reaches, database, has_errors, reads })
 }
 
 /// Clears marks whose rows were committed (R5).

@@ -85,7 +85,7 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, generation, database] = reply::array(check)?;
+            let [epoch, landed, reaches, generation, database] = reply::array(check)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
             let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
@@ -96,6 +96,7 @@ impl RedisStore {
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
                 landed: reply::version(&reply::bytes(landed)?)?,
+                reaches: reply::version(&reply::bytes(reaches)?)?,
                 database: reply::database(database)?,
                 has_errors,
                 reads: reads.collect::<Result<_, Failure>>()?,

@@ -105,6 +105,7 @@ const BREAKS: &[Break] = &[
     ("R14-restamped", "fill", "if suspect and load.complete then out.drop(':u') end", ""),
     ("R14-stamped-ever", "fill", "return u.epoch == r.over and VERSION_MAX or hash.version", "return VERSION_MAX"),
     ("R14-early", "adopt", "last <= collected", "last <= source"),
+    ("R14-still", "check_part", "math.max(r.source + 2, time())", "r.source"),
     ("R14-uncompared", "adopt", "local suspect = forgotten or old[6]", "local suspect = forgotten"),
     ("R14-purged", "mutate", "if marks > 0 or r.unverified then", "if marks > 0 then"),
     ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),

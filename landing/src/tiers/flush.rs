@@ -2,7 +2,7 @@
 
 use storage_dirty::{Collected, HotKind, Settle};
 use storage_model::{Owner, Row, Version};
-use storage_sql::{Fence, LandError};
+use storage_sql::LandError;
 
 use super::{TierError, Tiers, is_suspect};
 use crate::degrade;
@@ -51,8 +51,7 @@ impl Tiers {
             if rows.is_empty() {
                 return Ok(Flushed { version, rows: 0 });
             }
-            let Collected { epoch, landed, database, .. } = collected;
-            let fence = Fence { partition, epoch, landed, reaches: version, database };
+            let fence = degrade::fence(partition, &collected, rows.iter());
             let outcome = match degrade::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
                 Ok(outcome) => outcome,
                 Err(LandError::Fenced(_)) => {
@@ -62,7 +61,7 @@ impl Tiers {
                 Err(LandError::Cold(error)) => return Err(error.into()),
                 Err(LandError::Refused(fault)) => return Err(refused(owner, String::new(), fault)),
             };
-            self.settle_flush(owner, &collected, version, &rows, &outcome).await;
+            self.settle_flush(owner, &collected, fence.reaches, &rows, &outcome).await;
             return match outcome.into_iter().next() {
                 None => Ok(Flushed { version, rows: rows.len() }),
                 Some((row, fault)) => Err(refused(owner, row.field.to_string(), fault)),
@@ -76,7 +75,7 @@ impl Tiers {
         &self,
         owner: &Owner,
         collected: &Collected,
-        version: Version,
+        reaches: Version,
         rows: &[Row],
         refused: &[degrade::Refused],
     ) {
@@ -86,7 +85,7 @@ impl Tiers {
             lock: None,
             epoch: collected.epoch,
             // Nothing was committed if all was refused; then the fence has not moved either.
-            landed: if refused.len() < rows.len() { version } else { collected.landed },
+            landed: if refused.len() < rows.len() { reaches } else { collected.landed },
             marks: Vec::new(),
             rows: landed.map(|row| (row.owner.clone(), row.field.clone(), row.version)).collect(),
             probation: self.has_probation(),

@@ -52,8 +52,7 @@ pub(super) fn is_suspect(collected: &Collected) -> bool {
 
 /// The fence of one batch.
 pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
-    let Collected { epoch, landed, database, .. } = *collected;
-    Fence { partition: PARTITION, epoch, landed, reaches: degrade::reaches(rows.iter()).max(landed), database }
+    degrade::fence(PARTITION, collected, rows.iter())
 }
 
 /// Commits rows; answers whether the fence matched, or what must not be in the database.

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::support::*;
 
 mod counters;
+mod landing;
 
 /// Tells what is sent; once it is closed, holds what is sent without a script until it is let go.
 #[derive(Debug)]

@@ -60,5 +60,5 @@ fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
         cells: fields.iter().map(|field| (field.clone(), cell.clone())).collect(),
     };
     let reads = wanted.iter().map(|(_, fields)| read(fields)).collect();
-    Ok(Collected { epoch, landed: version, database: None, has_errors: false, reads })
+    Ok(Collected { epoch, landed: version, reaches: version, database: None, has_errors: false, reads })
 }
