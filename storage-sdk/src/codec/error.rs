@@ -112,13 +112,3 @@ pub enum CodecError {
         reason: String,
     },
 }
-
-impl CodecError {
-    /// What the type said, without the words around it.
-    pub(super) fn root(self) -> String {
-        match self {
-            Self::Decode { reason, .. } => reason,
-            other => other.to_string(),
-        }
-    }
-}
