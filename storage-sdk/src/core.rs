@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use futures::future::{Either, ready};
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
@@ -14,10 +15,10 @@ use storage_model::sabotage::broken;
 use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, Outcome, Partition};
 use tokio::time::{Instant, sleep_until};
 
-use self::flights::Flights;
+use self::flights::{Flight, Flights};
 use self::time::HotTime;
 use crate::brake::Brake;
-use crate::durability::{Defaults, check};
+use crate::durability::{Defaults, at_once, check};
 use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
 
@@ -48,6 +49,14 @@ pub(crate) struct Core {
     flights: Flights,
 }
 
+/// The answer to a write that its first answer tells to be applied, and as safe as it asks for. Otherwise that first answer.
+fn acknowledged(mutation: &Mutation, first: Result<Mutated, HotError>) -> Result<Ack, Result<Mutated, HotError>> {
+    match (first, at_once(mutation.durability)) {
+        (Ok(Mutated::Applied(applied)), Some(safety)) => Ok(Ack { applied, safety, id: mutation.id }),
+        (first, _) => Err(first),
+    }
+}
+
 /// A write that an engine, against its contract, gave no answer for.
 fn no_answer<T>() -> Result<T> {
     Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
@@ -76,18 +85,26 @@ impl Core {
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
     /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
     pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
-        let _flight = self.flight().map_err(|error| error.of(&mutation.owner))?;
+        let (_flight, mutation) = self.begin(mutation)?;
         let until = Instant::now() + within;
-        let sent = [(self.ready(mutation)?, None)];
+        let sent = [(mutation, None)];
         // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
         let [(mutation, _)] = &sent;
         let generation = self.generation(mutation);
         let first = self.tiers.hot().mutate(&sent).await.pop();
         let [(mutation, _)] = sent;
-        match first {
-            Some(first) => self.complete(mutation, generation, first, within, until).await,
+        match first.map(|first| acknowledged(&mutation, first)) {
+            Some(Ok(ack)) => Ok(ack),
+            // Boxed, as few writes need it: the futures of all others are small.
+            Some(Err(first)) => Box::pin(self.complete(mutation, generation, first, within, until)).await,
             None => no_answer(),
         }
+    }
+
+    /// A write that is under way from now on, as it can be sent. No future holds it meanwhile.
+    fn begin(&self, mutation: Mutation) -> Result<(Flight<'_>, Mutation)> {
+        let flight = self.flight().map_err(|error| error.of(&mutation.owner))?;
+        Ok((flight, self.ready(mutation)?))
     }
 
     /// Applies mutations, sent together; each as [`Core::write`].
@@ -106,8 +123,10 @@ impl Core {
         let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation(mutation)).collect();
         let first = self.tiers.hot().mutate(&sent).await;
         let sent = sent.into_iter().zip(generations).zip(first);
-        let completed =
-            sent.map(|(((mutation, _), generation), first)| self.complete(mutation, generation, first, within, until));
+        let completed = sent.map(|(((mutation, _), generation), first)| match acknowledged(&mutation, first) {
+            Ok(ack) => Either::Left(ready(Ok(ack))),
+            Err(first) => Either::Right(Box::pin(self.complete(mutation, generation, first, within, until))),
+        });
         let mut completed = futures::future::join_all(completed).await.into_iter();
         checked.into_iter().map(|checked| checked.and_then(|()| completed.next().unwrap_or_else(no_answer))).collect()
     }
@@ -124,7 +143,7 @@ impl Core {
         self.tiers.generation(self.partition_of(mutation))
     }
 
-    /// Goes on from a mutation's first answer until it is applied and as safe as it asks for.
+    /// Goes on from the first answer of a mutation that is not done with it, until it is applied and as safe as it asks for.
     async fn complete(
         &self,
         mutation: Mutation,

@@ -49,6 +49,16 @@ impl Defaults {
     }
 }
 
+/// How safe a write is once the hot tier has acknowledged it; none if it has to land first.
+pub(crate) fn at_once(durability: Durability) -> Option<Safety> {
+    match durability {
+        Durability::Replicated { replicas, .. } => Some(Safety::Replicated { replicas }),
+        Durability::Fsynced { .. } => Some(Safety::Fsynced),
+        Durability::Landed { .. } => None,
+        _ => Some(Safety::Cached),
+    }
+}
+
 /// Refuses numbers that are not possible.
 pub(crate) fn check(durability: Durability) -> Result<()> {
     if durability.is_possible() {
@@ -64,10 +74,8 @@ impl Core {
     /// here has been applied.
     pub(crate) async fn secure(&self, owner: &Owner, durability: Durability) -> Result<Safety> {
         match durability {
-            Durability::Replicated { replicas, .. } => Ok(Safety::Replicated { replicas }),
-            Durability::Fsynced { .. } => Ok(Safety::Fsynced),
             Durability::Landed { timeout } => self.land(owner, timeout).await.map(|()| Safety::Landed),
-            _ => Ok(Safety::Cached),
+            _ => Ok(at_once(durability).unwrap_or(Safety::Cached)),
         }
     }
 

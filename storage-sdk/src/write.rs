@@ -103,18 +103,22 @@ impl<T> Write<T> {
         self
     }
 
-    async fn send(self) -> Result<T> {
-        let Self { core, owner, changes, condition, durability, deadline, id, fresh, answer } = self;
-        let changes = changes.map_err(|error| error.of(&owner))?;
-        check_deadline(deadline).map_err(|error| error.of(&owner))?;
-        let left = core.brake.admit(deadline, id.is_some()).await.map_err(|error| error.of(&owner))?;
+    /// Refuses what is not possible, and waits if writes are to be slowed down; answers how much of the deadline is left.
+    async fn admitted(&self) -> Result<Duration> {
+        let Self { core, owner, changes, deadline, id, .. } = self;
+        let possible = changes.as_ref().map_err(Clone::clone).and_then(|_| check_deadline(*deadline));
+        possible.map_err(|error| error.of(owner))?;
+        core.brake.admit(*deadline, id.is_some()).await.map_err(|error| error.of(owner))
+    }
+
+    /// What is sent, and the fields that are added to.
+    fn mutation(self, left: Duration) -> Result<(Mutation, Vec<Field>)> {
+        let Self { core, owner, changes, condition, durability, id, fresh, .. } = self;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner, changes, id, core.expiry(left)).when(condition).as_safe_as(durability);
-        let mutation = Mutation { fresh, ..mutation };
+        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).when(condition).as_safe_as(durability);
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
-        let ack = core.write(mutation, left).await?;
-        Ok(answer(ack, fields))
+        Ok((Mutation { fresh, ..mutation }, fields))
     }
 }
 
@@ -134,6 +138,13 @@ impl<T: Send + 'static> IntoFuture for Write<T> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
+        // A block and not a function, whose future would hold its arguments twice: each write asks for the room.
+        Box::pin(async move {
+            let left = self.admitted().await?;
+            let (core, answer) = (Arc::clone(&self.core), self.answer);
+            let (mutation, fields) = self.mutation(left)?;
+            let ack = core.write(mutation, left).await?;
+            Ok(answer(ack, fields))
+        })
     }
 }
