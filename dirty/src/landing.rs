@@ -59,7 +59,7 @@ pub struct Page<T> {
 pub struct Collected {
     /// The partition's epoch.
     pub epoch: Epoch,
-    /// The highest version that is known to have landed.
+    /// How far landings are known to reach.
     pub landed: Version,
     /// How far a landing of the values is said to reach at least, whatever their versions: above all that landed before where versions may
     /// be given without their source, so that a hot tier that forgets the values is known by it (R14).
@@ -81,7 +81,7 @@ pub struct Settle {
     pub lock: Option<Lock>,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
-    /// The highest version that the commit landed; `landed` is raised to it.
+    /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
     /// Snapshot entries and the versions they had when they were read. One that has another version by now stays (R5).
     pub marks: Vec<(Entry, Version)>,

@@ -16,7 +16,7 @@ pub struct PartitionRecord {
     pub generation: Epoch,
     /// The highest version given.
     pub source: Version,
-    /// The highest version known to have landed.
+    /// How far landings are known to reach: no version above it has landed, as far as is known.
     pub landed: Version,
     /// The source when values were last collected, under the incarnation that the record was made under then: every version up to it
     /// was given to a write that is here.
@@ -64,7 +64,7 @@ pub struct Adopt {
     pub seen: PartitionState,
     /// The database's epoch, raised.
     pub epoch: Epoch,
-    /// The database's highest landed version.
+    /// How far landings reach, by the database.
     pub last_version: Version,
     /// Whether all that has landed was collected from this hot tier, or one that it is a copy of; see
     /// [`PartitionRecord::has_forgotten`].

@@ -10,9 +10,9 @@ pub struct Fence {
     pub partition: Partition,
     /// The epoch read from the hot tier with the rows.
     pub epoch: Epoch,
-    /// The highest landed version read from the hot tier with the rows.
+    /// How far landings reach, as read from the hot tier with the rows.
     pub landed: Version,
-    /// The highest version among the batch's rows of this partition; the record keeps the greater of this and `landed`.
+    /// How far the batch reaches: no version of its rows of this partition is above. The record keeps the greater of this and `landed`.
     pub reaches: Version,
     /// The database that the hot tier has landed to so far, read with the rows; another one does not match. None: any matches.
     pub database: Option<DatabaseId>,
@@ -43,7 +43,7 @@ pub struct PartitionRecord {
     pub partition: Partition,
     /// How often the hot tier was replaced.
     pub epoch: Epoch,
-    /// The highest version that a landing transaction of this partition committed.
+    /// How far the landings of this partition reach: each has raised it, and none has committed a version above it.
     pub last_version: Version,
     /// The epoch in which the last of them committed; 0 if none did.
     pub landed_epoch: Epoch,

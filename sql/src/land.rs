@@ -89,7 +89,7 @@ fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
     fences.iter().filter(other).map(|fence| fence.partition).collect()
 }
 
-/// Whether the partition's record is the one that was read with the batch. If so, it holds the batch's highest version from now on.
+/// Whether the partition's record is the one that was read with the batch. If so, it holds how far the batch reaches from now on.
 async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
     let numbers = [fence.reaches.get(), u64::from(fence.partition.0), fence.epoch.0, fence.landed.get()];
     let matched = exec.execute(Statement::Fence, 1, &numbers.map(Arg::Number)).await?;

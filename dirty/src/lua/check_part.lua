@@ -8,6 +8,6 @@
 --   landing shows in the database, also of versions that were given without a script and left their source as it is (R14).
 expect(#KEYS == 1 and #ARGV == 0)
 local r = present(KEYS[1])
-local source = digits(math.max(r.source + 2, time()))
+local source = digits(math.min(math.max(r.source + 2, time()), VERSION_MAX))
 call('HSET', KEYS[1], 'src', source, 'collected', source)
 return { r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[1], 'db') }

@@ -142,4 +142,8 @@ async fn versions_come_back_to_the_last_digit() {
     }
     let error = mutate(&store, &ann, &[("gold", set("2"))]).await.unwrap_err();
     assert_eq!((error.kind, error.outcome), (HotKind::Corrupt, Outcome::NotApplied), "no version reaches 2^53");
+    for _ in 0..2 {
+        let collected = store.collect(Partition(0), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+        assert_eq!((collected.reaches, collected.reads[0].header.unwrap().version), (Version::MAX, Version::MAX));
+    }
 }
