@@ -14,12 +14,12 @@ pub struct PartitionRecord {
     pub epoch: Epoch,
     /// The epoch in which the hot tier was last found rewound; hashes of a lower generation are suspect.
     pub generation: Epoch,
-    /// The highest version given.
+    /// Where versions begin: the next one that is not given by a transaction of its owner's writer is above it.
     pub source: Version,
     /// How far landings are known to reach: no version above it has landed, as far as is known.
     pub landed: Version,
-    /// The source when values were last collected, under the incarnation that the record was made under then: every version up to it
-    /// was given to a write that is here.
+    /// How far what was collected last reaches, under the incarnation that the record was made under then: what landed up to it in an
+    /// epoch of this hot tier was collected from it, and is here.
     pub collected: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
@@ -28,8 +28,9 @@ pub struct PartitionRecord {
 impl PartitionRecord {
     /// Whether the hot tier lacks something that has landed, up to `last_version`.
     ///
-    /// If all of it was collected here (`landed_here`), its versions are at or below `collected`, unless that was forgotten with it; so a
-    /// commit that was not settled is told from a forgotten one. Otherwise somebody else may have landed it, and only what is known to
+    /// If all of it was collected here (`landed_here`), it reaches as far as `collected`, unless that was forgotten with it; so a commit that
+    /// was not settled is told from a forgotten one. (Only a row that is itself above `collected`, after the clock was set back, makes one
+    /// that was not forgotten look so.) Otherwise somebody else may have landed it, and only what is known to
     /// have landed counts. The source says nothing: a write may have come before anybody noticed that something was forgotten.
     #[must_use]
     pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {

@@ -92,9 +92,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError>;
 
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
-    /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if `landed` was below it
-    /// (the hot tier was rewound), the partition was served unverified, or there was no record, the generation becomes the epoch. Marks on probation are to become live
-    /// again. Answers whether it did.
+    /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if the hot tier
+    /// [has forgotten](crate::PartitionRecord::has_forgotten) what landed, the partition was served unverified, or there was no record, the
+    /// generation becomes the epoch. Marks on probation are to become live again. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 
     /// Raises `landed` (never lowers it), after a fence found that a commit was not settled. Refused under another epoch or incarnation.

@@ -3,7 +3,7 @@
 use storage_model::{DatabaseId, Epoch, Partition, Row, Version};
 
 /// The proof that a landing transaction carries for one partition: it commits only if the database's record still has this
-/// epoch and this highest landed version. Otherwise the hot tier was replaced, or another worker landed in between.
+/// epoch, and its landings reach as far. Otherwise the hot tier was replaced, or another worker landed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
     /// The partition that rows of the batch belong to.

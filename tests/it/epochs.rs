@@ -58,7 +58,13 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
     assert_eq!(record(&tiers).await?.epoch, Epoch(2));
     let landed_in = |epoch| ColdRecord { landed_epoch: Epoch(epoch), ..database.tables(|tables| tables.record(PARTITION)) };
-    assert!(landed_here(&seen, landed_in(2)) && !landed_here(&seen, landed_in(3)), "in epoch 3 another one has landed");
+    let from = |seen| Raise { partition: PARTITION, seen: Epoch(seen), above: Epoch(2) };
+    assert!(landed_here(&seen, from(2), landed_in(2)) && landed_here(&seen, from(3), landed_in(1)));
+    assert!(!landed_here(&seen, from(3), landed_in(3)), "in epoch 3 another one has landed");
+    assert!(
+        !landed_here(&seen, from(1), landed_in(1)),
+        "the database has forgotten epoch 2, and may have given it to another one"
+    );
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 -- ARGV[1] incarnation of the record that was seen; empty if there was none
 -- ARGV[2] incarnation of the server that was seen
 -- ARGV[3] epoch, raised
--- ARGV[4] highest version that landed
+-- ARGV[4] how far landings reach
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
@@ -22,8 +22,8 @@ if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
   end_grants(KEYS[1])
   local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[7] or '0', 'collected')
-  -- What was collected here has versions up to `collected`, unless that was forgotten with it; so a commit that was not settled is
-  -- told from a forgotten one. What another may have landed is not.
+  -- What was collected here reaches as far as `collected`, unless that was forgotten with it; so a commit that was not settled is told
+  -- from a forgotten one. What another may have landed is not.
   local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
   local suspect = forgotten or old[6] -- also what was served unverified, of which nobody knows what it hides
   local generation = suspect and ARGV[3] or old[3]

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Ends a collection: says under which epoch the values before it were read, and notes how far the source of versions was then.
+-- Ends a collection: says under which epoch the values before it were read, raises the source of versions and notes it.
 -- KEYS[1] partition record
 -- Reply: {epoch, landed, how far a landing of the values reaches at least, generation, identity of the database, false if it is not
 --   watched}.

@@ -2,7 +2,7 @@
 -- Raises what is known to have landed, after a fence found a commit that was not settled.
 -- KEYS[1] partition record
 -- ARGV[1] epoch
--- ARGV[2] highest version that landed
+-- ARGV[2] how far landings reach
 -- Reply: 1.
 -- Invariant: `landed` never falls; another epoch or incarnation refuses it.
 expect(#KEYS == 1 and #ARGV == 2)

@@ -8,7 +8,7 @@
 -- KEYS[6..] owner hashes
 -- ARGV[1] token and holder; empty if only error marks are cleared
 -- ARGV[2] epoch
--- ARGV[3] highest version that the commit landed
+-- ARGV[3] how far the commit reaches
 -- ARGV[4] time to live of landed data, milliseconds
 -- ARGV[5] 1 if marks go on probation, 0 if not
 -- ARGV[6] number of marks

@@ -122,7 +122,8 @@ pub(super) fn serve_unverified(state: &mut PartState) {
     state.unverified.get_or_insert(incarnation);
 }
 
-/// Takes note that values are collected: what lands of them has versions up to the source.
+/// Takes note that values are collected. What lands of them has versions up to the source, since here none is given without it; so it
+/// need not be raised, as it is in Redis.
 pub fn collects(state: &mut PartState) {
     if let Some(record) = &mut state.record {
         record.collected = record.source;

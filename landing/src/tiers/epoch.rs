@@ -136,7 +136,7 @@ impl Tiers {
 
     fn adoption(&self, raise: Raise, seen: PartitionState, cold: PartitionRecord) -> Adopt {
         let partition = raise.partition;
-        let landed_here = landed_here(&seen, cold);
+        let landed_here = landed_here(&seen, raise, cold);
         report(&seen, cold, landed_here);
         // Once watched, always watched: processes of other settings would undo each other's records.
         let watched = self.has_probation() || seen.record.as_ref().is_some_and(|record| record.database.is_some());
@@ -147,10 +147,11 @@ impl Tiers {
 
 /// Whether all that has landed since the record was made was read from this hot tier, or from one that it is a copy of: nothing has landed
 /// in a later epoch than the recorded one. An epoch that was raised and never adopted, since who raised it was lost or the hot tier was
-/// replaced once more, tells nothing.
+/// replaced once more, tells nothing. A database whose epoch was below the recorded one has forgotten epochs, and gives them once more.
 #[must_use]
-pub fn landed_here(seen: &PartitionState, cold: PartitionRecord) -> bool {
-    seen.record.as_ref().is_some_and(|record| cold.landed_epoch <= record.epoch) || broken("R14-claimed")
+pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -> bool {
+    let here = |record: &storage_dirty::PartitionRecord| (cold.landed_epoch..=raise.seen).contains(&record.epoch);
+    seen.record.as_ref().is_some_and(here) || broken("R14-claimed")
 }
 
 fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {

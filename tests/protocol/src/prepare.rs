@@ -78,7 +78,7 @@ impl Preparer {
                 if !world.cold.raise(*raise) && !broken("R14-joined") {
                     return ("finds the epoch raised", Self::Idle);
                 }
-                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state))))
+                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state, *raise))))
             }
             Self::Adopt(adopt) => {
                 record::adopt(world.hot(), &present, adopt);
@@ -93,10 +93,10 @@ impl Preparer {
     }
 }
 
-pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState) -> Adopt {
+pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, raise: Raise) -> Adopt {
     let PartitionRecord { epoch, last_version, database, .. } = cold.record;
     let database = bounds.probation.then_some(database);
-    let (seen, landed_here) = (seen.clone(), landed_here(seen, cold.record));
+    let (seen, landed_here) = (seen.clone(), landed_here(seen, raise, cold.record));
     Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, database }
 }
 

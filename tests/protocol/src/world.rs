@@ -63,7 +63,7 @@ impl World {
             let first = Raise::by_one(PARTITION, Epoch(0));
             cold.raise(first);
             let seen = record::partition_state(&hot);
-            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen));
+            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
         Self {
             hot: Arc::new(hot),

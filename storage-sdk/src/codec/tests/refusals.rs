@@ -60,6 +60,18 @@ fn a_type_that_lies_about_its_length_is_refused_before_it_is_stored() {
         }
     }
     assert!(matches!(encode(&Lies, 1), Err(CodecError::Encode { .. })));
+
+    struct Understates;
+    impl Serialize for Understates {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut sequence = serializer.serialize_seq(Some(1))?;
+            for text in ["a", "b"] {
+                serde::ser::SerializeSeq::serialize_element(&mut sequence, text)?;
+            }
+            serde::ser::SerializeSeq::end(sequence)
+        }
+    }
+    assert!(matches!(encode(&Understates, 1), Err(CodecError::Encode { .. })));
 }
 
 #[test]
