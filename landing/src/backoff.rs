@@ -22,7 +22,7 @@ impl Backoff {
     #[must_use]
     pub fn new(min: Duration, max: Duration, seed: OpId) -> Self {
         let mut bytes = [0; 32];
-        bytes.iter_mut().zip(seed.0).for_each(|(to, from)| *to = from);
+        bytes.iter_mut().zip(seed.as_bytes()).for_each(|(to, from)| *to = *from);
         Self { min, max, next: min, random: StdRng::from_seed(bytes) }
     }
 

@@ -33,7 +33,7 @@ pub use database::DatabaseId;
 pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use limits::{LimitError, Limits};
-pub use mutation::{Applied, Change, Condition, Mutation};
+pub use mutation::{Applied, Change, Condition, Known, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use version::{Epoch, Timestamp, Version};

@@ -34,6 +34,18 @@ pub enum Condition {
     Absent,
 }
 
+/// Who knows the id of a mutation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Known {
+    /// Nobody but who sends this copy, which is the first, and who takes another id that the hot tier gives it.
+    Nobody,
+    /// The caller, who may repeat the mutation under it; but this copy is the first.
+    Caller,
+    /// The hot tier may: another copy may have been sent before.
+    #[default]
+    Sent,
+}
+
 /// A write of one owner: all of its changes happen, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mutation {
@@ -45,13 +57,13 @@ pub struct Mutation {
     pub condition: Condition,
     /// By this a repeat is recognised: it changes nothing again and gets the first reply.
     pub id: OpId,
+    /// Who knows the id.
+    pub known: Known,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
     /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
     /// its id, and what came after it. None: nobody asks.
     pub epoch: Option<Epoch>,
-    /// Whether no copy of it was sent before and its id is nobody else's, so that the hot tier need not look for the id.
-    pub fresh: bool,
     /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
     pub durability: Durability,
 }
@@ -67,9 +79,9 @@ impl Mutation {
             changes,
             condition: Condition::None,
             id,
+            known: Known::Sent,
             deadline,
             epoch: None,
-            fresh: false,
             durability: Durability::Cached,
         }
     }
@@ -81,10 +93,10 @@ impl Mutation {
         self
     }
 
-    /// The same mutation, of which this is the first copy and whose id is new.
+    /// The same mutation, whose id is known to these.
     #[must_use]
-    pub fn first_copy(mut self) -> Self {
-        self.fresh = true;
+    pub fn known_to(mut self, known: Known) -> Self {
+        self.known = known;
         self
     }
 
@@ -104,8 +116,10 @@ impl Mutation {
 }
 
 /// What an applied mutation did.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Applied {
+    /// The id under which its repeat is recognised: its own, or one that the hot tier gave it.
+    pub id: OpId,
     /// The owner's version after it. Unchanged if no field changed.
     pub version: Version,
     /// How many fields changed.

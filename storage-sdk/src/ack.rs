@@ -9,7 +9,6 @@ use crate::Safety;
 pub struct Ack {
     pub(crate) applied: Applied,
     pub(crate) safety: Safety,
-    pub(crate) id: OpId,
 }
 
 impl Ack {
@@ -31,10 +30,11 @@ impl Ack {
         self.safety
     }
 
-    /// The id that the write was sent under.
+    /// The id of the write: under it, a repeat [`with_id`](crate::Write::with_id) gets this answer again. The caller's own, if the write was
+    /// sent under one; else what the hot tier remembers it by.
     #[must_use]
     pub fn id(&self) -> OpId {
-        self.id
+        self.applied.id
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use storage_model::{Bytes, Change, Durability, Field, Mutation, Owner};
+use storage_model::{Bytes, Change, Durability, Field, Known, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
@@ -71,7 +71,7 @@ impl Bulk {
         for (owner, changes, default) in writes {
             refused.push(match changes {
                 Ok(changes) => {
-                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).first_copy();
+                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).known_to(Known::Nobody);
                     sent.push(mutation.as_safe_as(durability.unwrap_or(default)));
                     None
                 }

@@ -12,7 +12,7 @@ use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Epoch, Field, Ids, Limits, Mutation, Outcome, Partition};
+use storage_model::{Applied, Epoch, Field, Ids, Known, Limits, Mutation, Outcome, Partition};
 use tokio::time::{Instant, sleep_until};
 
 use self::flights::{Flight, Flights};
@@ -52,7 +52,7 @@ pub(crate) struct Core {
 /// The answer to a write that its first answer tells to be applied, and as safe as it asks for. Otherwise that first answer.
 fn acknowledged(mutation: &Mutation, first: Result<Mutated, HotError>) -> Result<Ack, Result<Mutated, HotError>> {
     match (first, at_once(mutation.durability)) {
-        (Ok(Mutated::Applied(applied)), Some(safety)) => Ok(Ack { applied, safety, id: mutation.id }),
+        (Ok(Mutated::Applied(applied)), Some(safety)) => Ok(Ack { applied, safety }),
         (first, _) => Err(first),
     }
 }
@@ -152,13 +152,13 @@ impl Core {
         within: Duration,
         until: Instant,
     ) -> Result<Ack> {
-        let (owner, id, durability) = (mutation.owner.clone(), mutation.id, mutation.durability);
+        let (owner, durability) = (mutation.owner.clone(), mutation.durability);
         let applied = match first {
             Ok(Mutated::Applied(applied)) => applied,
             first => Box::pin(self.finish(mutation, generation, first, within, until)).await.map_err(|error| error.of(&owner))?,
         };
         let safety = self.secure(&owner, durability).await?;
-        Ok(Ack { applied, safety, id })
+        Ok(Ack { applied, safety })
     }
 
     /// Goes on from a mutation's first answer until it is final.
@@ -178,6 +178,11 @@ impl Core {
         let mut pause = REPEAT_MIN;
         let mut load = None;
         loop {
+            if let Err(HotError { id: Some(given), .. }) = answer
+                && !broken("R11-given")
+            {
+                mutation.id = given;
+            }
             let trouble = match answer {
                 Ok(Mutated::Applied(applied)) => return Ok(applied),
                 Ok(Mutated::Refused(Refusal::Expired)) if !unknown && Instant::now() < until => {
@@ -249,7 +254,7 @@ impl Core {
                 pause = (pause * 2).min(REPEAT_MAX);
             }
             mutation.epoch = Some(self.tiers.epoch(partition));
-            mutation.fresh = false;
+            mutation.known = Known::Sent;
             if !unknown {
                 generation = self.tiers.generation(partition);
             } else if self.tiers.generation(partition) != generation && !broken("R11-forgotten") {

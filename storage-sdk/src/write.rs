@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Change, Condition, Durability, Field, Mutation, OpId, Owner, Version};
+use storage_model::{Change, Condition, Durability, Field, Known, Mutation, OpId, Owner, Version};
 
 use crate::bulk::Changes;
 use crate::core::Core;
@@ -32,8 +32,7 @@ pub struct Write<T = Ack> {
     durability: Durability,
     deadline: Duration,
     id: Option<OpId>,
-    /// Whether no write was sent under the id before.
-    fresh: bool,
+    known: Known,
     answer: fn(Ack, Vec<Field>) -> T,
 }
 
@@ -55,7 +54,7 @@ impl<T> Write<T> {
             durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
-            fresh: true,
+            known: Known::Nobody,
             answer,
         }
     }
@@ -92,14 +91,14 @@ impl<T> Write<T> {
     /// its way may find something else, until that call's deadline. A hot tier that came back older has forgotten the id, and the write may
     /// then be applied on top of what had landed of it: read first if [`Retry::Reread`](crate::Retry::Reread) was asked for.
     pub fn with_id(mut self, id: OpId) -> Self {
-        (self.id, self.fresh) = (Some(id), false);
+        (self.id, self.known) = (Some(id), Known::Sent);
         self
     }
 
     /// Sends the write under an id from [`Storage::next_id`](crate::Storage::next_id) under which none was sent before, for a caller that
     /// keeps it to repeat the write [`with_id`](Write::with_id). Under an id that was used, the write may be applied a second time.
     pub fn with_new_id(mut self, id: OpId) -> Self {
-        (self.id, self.fresh) = (Some(id), true);
+        (self.id, self.known) = (Some(id), Known::Caller);
         self
     }
 
@@ -113,12 +112,12 @@ impl<T> Write<T> {
 
     /// What is sent, and the fields that are added to.
     fn mutation(self, left: Duration) -> Result<(Mutation, Vec<Field>)> {
-        let Self { core, owner, changes, condition, durability, id, fresh, .. } = self;
+        let Self { core, owner, changes, condition, durability, id, known, .. } = self;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).when(condition).as_safe_as(durability);
+        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).known_to(known);
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
-        Ok((Mutation { fresh, ..mutation }, fields))
+        Ok((mutation.when(condition).as_safe_as(durability), fields))
     }
 }
 

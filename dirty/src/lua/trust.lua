@@ -7,6 +7,8 @@
 -- Invariant: whatever is written from then on is told apart, until the partition is adopted (R14).
 expect(#KEYS == 1 and #ARGV == 2)
 if call('HGET', KEYS[1], 'inc') ~= ARGV[1] or incarnation() ~= ARGV[2] then return 0 end
+-- A write without a script would not be told apart.
+end_grants(KEYS[1])
 -- The first one stays: writes under it may be older than what has landed since.
 if ARGV[1] ~= ARGV[2] then call('HSETNX', KEYS[1], 'unv', ARGV[2]) end
 return 1

@@ -63,7 +63,7 @@ pub fn mutate(
         }
     };
     if plan.cells.is_empty() {
-        let reply = Applied { version, changed: 0, counters: plan.counters };
+        let reply = Applied { id: mutation.id, version, changed: 0, counters: plan.counters };
         // A copy that was held up may come after what others write now.
         if !broken("R11-void") {
             state.ops.remember(mutation.id, reply.clone());
@@ -150,7 +150,8 @@ fn write(
         hash.complete = complete;
         state.hashes.put(owner.clone(), hash);
     }
-    let reply = Applied { version, changed: u32::try_from(plan.cells.len()).unwrap_or(u32::MAX), counters: plan.counters };
+    let changed = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
+    let reply = Applied { id: mutation.id, version, changed, counters: plan.counters };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
         // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.

@@ -46,8 +46,9 @@ pub struct RedisOptions {
     /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
     /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script;
-    /// and how long a connection that sends nothing may still do so. None: every write is a script, as it is in a cluster in any case.
-    /// Default: 10 s.
+    /// and how long a connection that sends nothing may still do so. It is best less than what most writes have until their deadline: one
+    /// that may be over sooner has a small script go before it. None: every write is a script, as it is in a cluster in any case.
+    /// Default: 4 s.
     pub direct_writes: Option<Duration>,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
@@ -76,7 +77,7 @@ impl RedisOptions {
             partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
-            direct_writes: Some(Duration::from_secs(10)),
+            direct_writes: Some(Duration::from_secs(4)),
             gate: None,
             dial: None,
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Value};
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Mutation, Partition, Version};
+use storage_model::{Epoch, Known, Mutation, Partition, Version};
 use tokio::time::Instant;
 
 use super::RedisStore;
@@ -20,7 +20,7 @@ use super::lane::Ready;
 use super::transaction::Transaction;
 use super::turns::{Queue, Waiting, answer_all};
 use super::write::applied;
-use super::writer::{OWN, Writer, time_of};
+use super::writer::{OWN, Who, Writer, time_of};
 use super::{reply, script, server};
 
 /// How often a round is tried at most whose transaction is not applied, or that left something for later.
@@ -107,7 +107,7 @@ impl RedisStore {
     /// Where a write waits that goes with others.
     pub(super) fn queue_of(&self, partition: Partition, mutation: &Mutation) -> Queue {
         let writer = usize::try_from(partition.0).ok().and_then(|number| number.checked_rem(self.writers.seats.len()));
-        writer.filter(|_| mutation.fresh).map_or(Queue::Partition(partition), Queue::Writer)
+        writer.filter(|_| mutation.known != Known::Sent).map_or(Queue::Partition(partition), Queue::Writer)
     }
 
     /// Sends writes of a writer's partitions in a round, and answers them.
@@ -165,11 +165,11 @@ impl RedisStore {
     /// The writer of this connection, which the server's own number for it tells from all others. Without a key if the server does not
     /// say what is needed.
     async fn introduce(&self, node: &Node, ready: &Ready) -> Writer {
-        let (key, history) = self.ask_who(node, ready).await.unwrap_or_default();
-        Writer::new(key, ready.serial, history, self.writers.lease)
+        let who = self.ask_who(node, ready).await.unwrap_or_default();
+        Writer::new(who, ready.serial, self.writers.lease)
     }
 
-    async fn ask_who(&self, node: &Node, ready: &Ready) -> Option<(String, String)> {
+    async fn ask_who(&self, node: &Node, ready: &Ready) -> Option<Who> {
         let mut pipeline = Pipeline::with_capacity(3);
         pipeline.cmd("CLIENT").arg("ID");
         pipeline.cmd("TIME");
@@ -177,28 +177,35 @@ impl RedisStore {
         let values = node.exchange_as(ready, &["introduce"], &pipeline).await.ok()?;
         let [id, time, info] = values.try_into().ok()?;
         let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
-        let history = server::history(&reply::text(info).ok()?)?;
-        Some((self.space.keys.writer(&format!("{id}-{time}")), history))
+        let history = server::history(&reply::text(info).ok()?)?.to_owned();
+        // No two connections are asked who they are within a microsecond, but for one over which the clock was set back.
+        let number = (time << 12) | (id % 4096);
+        Some(Who { key: self.space.keys.writer(&format!("{id}-{time}")), number, history })
     }
 
     fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {
-        let watching = writer.is_watching();
+        let now = writer.now();
+        let watching = now.is_some();
         let mut plan = Plan { watching, ..Plan::default() };
         if !watching {
             writer.forget();
         }
         let (mut by_script, mut waits) = (HashSet::new(), HashSet::new());
-        for waiting in members {
+        writer.round += 1;
+        let remembered = (writer.number, writer.round);
+        for mut waiting in members {
             let mutation = &waiting.mutation;
             let partition = self.space.partition(&mutation.owner);
             if waits.contains(&mutation.owner) {
                 plan.later.push(waiting);
                 continue;
             }
-            let direct = (watching && !by_script.contains(&mutation.owner)).then(|| writer.take(partition, mutation)).flatten();
+            let now = now.filter(|_| !by_script.contains(&mutation.owner));
+            let direct = now.and_then(|now| writer.take(now, partition, mutation));
             if let Some(direct) = direct {
-                let answer = plan.transaction.push(&self.space, partition, mutation, &direct);
+                let (answer, id) = plan.transaction.push(&self.space, partition, mutation, &direct, remembered);
                 let version = direct.grant.version;
+                waiting.reply.id = id;
                 plan.plain.push(Plain { waiting, partition, version, answer });
             } else if plan.plain.iter().any(|plain| plain.waiting.mutation.owner == mutation.owner) {
                 waits.insert(mutation.owner.clone());
@@ -214,12 +221,12 @@ impl RedisStore {
     }
 
     /// Sends a plan, and answers what was applied or refused. Answers what is to be planned again, and what goes by scripts alone;
-    /// an error if the connection is lost.
+    /// an error if the writer is not to be used any more, since its connection is lost or leads to another history.
     async fn fly(&self, node: &Node, ready: &Ready, writer: &mut Writer, plan: Plan) -> Result<Left, Left> {
         let Plan { watching, scripts, plain, transaction, later } = plan;
         let mut pipeline = Pipeline::with_capacity(scripts.len() + 2 * plain.len() + 12);
         let mut names = Vec::with_capacity(scripts.len() + 1);
-        let renews = writer.is_to_be_renewed().then(Instant::now);
+        let renews = (!watching || writer.is_to_be_renewed()).then(Instant::now);
         if !watching {
             // Together, so that a connection that breaks leaves no key that lasts.
             pipeline.add_command(plain_command(&[b"MULTI"]));
@@ -234,8 +241,9 @@ impl RedisStore {
             names.push("update");
         }
         if watching {
-            if let Some(deadline) = plain.iter().map(|plain| plain.waiting.mutation.deadline).min() {
-                pipeline.add_command(script::direct(&writer.key, &writer.history, deadline));
+            let earliest = plain.iter().map(|plain| plain.waiting.mutation.deadline).min();
+            if let Some(deadline) = earliest.filter(|deadline| writer.may_outlive(*deadline)) {
+                pipeline.add_command(script::direct(&writer.key, deadline));
             }
             pipeline.add_command(plain_command(&[b"MULTI"]));
             clearing(&mut pipeline, writer);
@@ -250,7 +258,10 @@ impl RedisStore {
         let watched = if broken("R17-unwatched") { "nothing" } else { &writer.key };
         pipeline.add_command(plain_command(&[b"WATCH", watched.as_bytes()]));
         pipeline.add_command(plain_command(&[b"HGETALL", writer.key.as_bytes()]));
-        pipeline.add_command(plain_command(&[b"TIME"]));
+        pipeline.add_command(plain_command(&[b"INFO", b"replication"]));
+        if renews.is_some() {
+            pipeline.add_command(plain_command(&[b"TIME"]));
+        }
 
         let mut values = match node.exchange_as(ready, &names, &pipeline).await {
             Ok(values) => values,
@@ -267,16 +278,23 @@ impl RedisStore {
             left.by_script.extend(self.granted(writer, partition, members, value(first + at)));
         }
         let executed = value(if watching { tail } else { first } - 1);
-        if let (Some(at), Value::Array(_)) = (renews, &executed) {
-            writer.renew(at);
+        if let (Some(sent), Value::Array(_)) = (renews, &executed) {
+            writer.renew(sent, time_of(value(tail + 3)).ok());
         }
-        if watching {
+        let is_here = writer.hear(value(tail), value(tail + 1), value(tail + 2)).is_ok_and(|is_here| is_here);
+        if is_here {
+            concluded(writer, plain, executed, &mut left);
+            return Ok(left);
+        }
+        if let Value::Array(_) = executed {
+            // It was applied, but perhaps to data that lack what was written before.
+            let failure = Failure::Lost("the server is in another replication history".to_owned());
+            answer_all(plain.into_iter().map(|plain| plain.waiting), std::iter::repeat(Err(failure)));
+        } else {
             concluded(writer, plain, executed, &mut left);
         }
-        if writer.hear(value(tail), value(tail + 1), value(tail + 2)).is_err() {
-            writer.forget();
-        }
-        Ok(left)
+        left.by_script.append(&mut left.again);
+        Err(left)
     }
 
     /// Reads the answer of a script and hands it out; answers the writes that are to be sent by other ways.
@@ -314,7 +332,7 @@ impl RedisStore {
         for (Waiting { mutation, .. }, answer) in members.iter().zip(answers) {
             let flags = grants.next()?;
             let Value::BulkString(reply) = answer else { continue };
-            let applied = applied(reply, mutation.changes.len()).ok()?;
+            let applied = applied(reply, mutation.id, mutation.changes.len()).ok()?;
             writer.grant(&self.space, (partition, epoch, window), mutation, &applied, flags);
         }
         Some(())
@@ -327,7 +345,10 @@ fn concluded(writer: &mut Writer, plain: Vec<Plain>, executed: Value, left: &mut
         for plain in plain.iter().rev() {
             writer.give_back(plain.partition, &plain.waiting.mutation.owner, plain.version);
         }
-        let waiting = plain.into_iter().map(|plain| plain.waiting);
+        let waiting = plain.into_iter().map(|Plain { mut waiting, .. }| {
+            waiting.reply.id = None;
+            waiting
+        });
         if executed == Value::Nil {
             left.again.splice(..0, waiting);
         } else {

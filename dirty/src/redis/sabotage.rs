@@ -71,6 +71,7 @@ const BREAKS: &[Break] = &[
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
+    ("R11-round", "mutate", "if #ARGV[1] == 24 then", "if false then"),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
     ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids-incr", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
@@ -121,8 +122,6 @@ const BREAKS: &[Break] = &[
     // What is on its way while the server's data are replaced is applied to what they became.
     ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
-    ("R14-on-its-way", "direct", "if here and", "if"),
-    ("R17-late", "direct", "and clock[1] * 1000000 + clock[2] < tonumber(ARGV[2]) then", "then"),
     // A negative answer counts whatever happened since.
     ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
@@ -137,6 +136,7 @@ const BREAKS: &[Break] = &[
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
     // Who writes without a script is not told of what changes, or the partition does not know whom to tell.
+    ("R17-trust", "trust", "end_grants(KEYS[1])", "call('EXISTS', KEYS[1])"),
     ("R17-update", "update", "if call('EXISTS', told[n]) == 1 then", "if false then"),
     ("R17-mutate", "mutate", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
     ("R17-fill", "fill", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),

@@ -158,7 +158,7 @@ pub(crate) fn update<'a>(
     cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
     epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart)).arg(writer.unwrap_or_default());
     for mutation in &mutations {
-        cmd.arg(&mutation.id.0);
+        cmd.arg(mutation.id.as_bytes());
     }
     for (mutation, part) in mutations.iter().zip(parts) {
         cmd.arg(mark::append(part, mutation.changes.iter().map(|(field, _)| field)));
@@ -191,10 +191,10 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
 }
 
 /// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
-pub(crate) fn direct(writer: &str, history: &str, deadline: Timestamp) -> Cmd {
-    let (text, history) = (SCRIPTS.direct.bare(), ["master_replid:", history, "\r"].concat());
-    let mut cmd = Cmd::with_capacity(6, text.len() + writer.len() + history.len() + 32);
-    cmd.arg("EVAL").arg(text).arg(1).arg(writer).arg(history).arg(deadline.0);
+pub(crate) fn direct(writer: &str, deadline: Timestamp) -> Cmd {
+    let text = SCRIPTS.direct.bare();
+    let mut cmd = Cmd::with_capacity(5, text.len() + writer.len() + 32);
+    cmd.arg("EVAL").arg(text).arg(1).arg(writer).arg(deadline.0);
     cmd
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     let [dirty, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
     let mut cmd = SCRIPTS.mutate.call(&[data, exist, dirty, record, even, odd]);
-    epoch(cmd.arg(&mutation.id.0).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
+    epoch(cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
     Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }

@@ -65,10 +65,8 @@ pub(super) fn primary(info: &str) -> Option<String> {
 }
 
 /// The replication history that INFO tells of; none of a replica.
-pub(super) fn history(info: &str) -> Option<String> {
-    let value = |name: &str| value_of(info, name);
-    (value("role")? == "master").then_some(())?;
-    value("master_replid").map(str::to_owned)
+pub(super) fn history(info: &str) -> Option<&str> {
+    (value_of(info, "role")? == "master").then(|| value_of(info, "master_replid")).flatten()
 }
 
 fn incarnation(run: &str, replication: &str) -> String {

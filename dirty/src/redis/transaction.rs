@@ -1,7 +1,7 @@
-//! The plain commands that set what `update.lua` would set (`writer.rs`).
+//! The plain commands that set what `update.lua` would set, but for the ids (`writer.rs`).
 
 use redis::{Cmd, Pipeline, Value};
-use storage_model::{Change, Mutation, Partition};
+use storage_model::{Change, Known, Mutation, OpId, Partition};
 
 use super::reply;
 use super::space::Space;
@@ -11,48 +11,71 @@ use crate::key;
 /// The commands of some writes.
 #[derive(Default)]
 pub(super) struct Transaction {
-    /// For each partition its marks and operation ids.
-    partitions: Vec<(Partition, Cmd, Cmd)>,
+    partitions: Vec<Part>,
     data: Vec<Cmd>,
     /// The reserved field of a write, while it is made.
     head: String,
 }
 
+/// What a partition's writes have together.
+struct Part {
+    partition: Partition,
+    marks: Cmd,
+    ids: Cmd,
+    /// Whether the round is among the ids.
+    has_round: bool,
+}
+
 impl Transaction {
-    /// Adds a write. Answers what `update.lua` would answer.
-    pub(super) fn push(&mut self, space: &Space, partition: Partition, mutation: &Mutation, direct: &Direct<'_>) -> Value {
+    /// Adds a write of a round, which is named by the writer's number and its own. Answers what `update.lua` would answer, and the id that
+    /// the write is given, if it takes one.
+    pub(super) fn push(
+        &mut self,
+        space: &Space,
+        partition: Partition,
+        mutation: &Mutation,
+        direct: &Direct<'_>,
+        (writer, round): (u64, u64),
+    ) -> (Value, Option<OpId>) {
         let Direct { grant, mark, parity, sums } = direct;
         let version = grant.version.get();
         let counted = if sums.is_empty() { None } else { Some(counted(version, sums)) };
-        let known = self.partitions.iter().position(|(known, ..)| *known == partition);
+        // What a counter came to can't be told from the id.
+        let given = counted.is_none() && mutation.known == Known::Nobody;
+        let known = self.partitions.iter().position(|part| part.partition == partition);
         let at = known.unwrap_or_else(|| {
-            let commands = [space.keys.dirty(partition), space.keys.ops(partition, *parity)].map(|key| set(&key));
-            let [marks, ids] = commands;
-            self.partitions.push((partition, marks, ids));
+            let [marks, ids] = [space.keys.dirty(partition), space.keys.ops(partition, *parity)].map(|key| set(&key));
+            self.partitions.push(Part { partition, marks, ids, has_round: false });
             self.partitions.len() - 1
         });
-        if let Some((_, marks, ids)) = self.partitions.get_mut(at) {
-            marks.arg(*mark).arg(reply::mark_text(grant.version).as_slice());
-            ids.arg(&mutation.id.0);
-            match &counted {
-                None => ids.arg(version),
-                Some(counted) => ids.arg(counted),
-            };
+        if let Some(part) = self.partitions.get_mut(at) {
+            part.marks.arg(*mark).arg(reply::mark_text(grant.version).as_slice());
+            if !given {
+                part.ids.arg(mutation.id.as_bytes());
+                match &counted {
+                    None => part.ids.arg(version),
+                    Some(counted) => part.ids.arg(counted),
+                };
+            } else if !part.has_round {
+                part.has_round = true;
+                part.ids.arg(&writer.to_be_bytes()).arg(round);
+            }
         }
         self.head.clear();
         self.head.push_str(itoa::Buffer::new().format(version));
         self.head.push_str(&grant.flags);
         self.data.push(data(&grant.hash, &self.head, mutation, sums));
-        match counted {
+        let answer = match counted {
             None => Value::Int(i64::try_from(version).unwrap_or(i64::MAX)),
             Some(counted) => Value::BulkString(counted.into_bytes()),
-        }
+        };
+        (answer, given.then(|| OpId::given(writer, round, grant.version)))
     }
 
     /// Adds the commands to a pipeline, those on data last. Marks come before data, as in `update.lua`.
     pub(super) fn send(self, pipeline: &mut Pipeline) {
-        for (_, marks, ids) in self.partitions {
-            pipeline.add_command(marks).add_command(ids);
+        for part in self.partitions {
+            pipeline.add_command(part.marks).add_command(part.ids);
         }
         for command in self.data {
             pipeline.add_command(command);

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage_model::{Change, Mutation, Partition};
+use storage_model::{Change, Mutation, OpId, Partition};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -17,7 +17,7 @@ use super::common::locked;
 use super::error::Failure;
 use super::script;
 use super::transport::{Answer, Command};
-use super::write::given;
+use super::write::told;
 
 /// The most writes of one call, and about the most bytes that they set: the server does nothing else meanwhile.
 const WRITES_MAX: usize = 128;
@@ -63,7 +63,37 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) mutation: Mutation,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) reply: Reply,
+}
+
+/// The answer to a write, and the id that its round gave it, if it did.
+pub(super) type Told = (Answer, Option<OpId>);
+
+/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, and under which id to ask for it.
+#[derive(Debug)]
+pub(super) struct Reply {
+    to: Option<oneshot::Sender<Told>>,
+    /// The id that the write's round gave it.
+    pub(super) id: Option<OpId>,
+}
+
+impl Reply {
+    fn send(&mut self, answer: Answer) {
+        if let Some(to) = self.to.take() {
+            // Who does not wait any more needs no answer.
+            let _ = to.send((answer, self.id));
+        }
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| !to.is_closed())
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.send(Err(Failure::Lost("the call of several writes ended".to_owned())));
+    }
 }
 
 /// Writes that go together: those of one partition in one call, or those of one writer.
@@ -106,10 +136,10 @@ impl Turns {
 
 impl State {
     /// Has a write wait; answers where its answer comes.
-    fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Answer> {
-        let (answer, answered) = oneshot::channel();
-        self.waiting.push_back(Waiting { mutation, answer });
-        answered
+    fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Told> {
+        let (to, told) = oneshot::channel();
+        self.waiting.push_back(Waiting { mutation, reply: Reply { to: Some(to), id: None } });
+        told
     }
 
     fn group(&mut self, queue: Queue) -> Vec<Waiting> {
@@ -121,7 +151,7 @@ impl State {
                 matches!(queue, Queue::Writer(_)) || group.first().is_none_or(same)
             };
             let Some(next) = self.waiting.pop_front_if(fits) else { break };
-            if !next.answer.is_closed() {
+            if next.reply.is_awaited() {
                 bytes += size(&next.mutation);
                 group.push(next);
             }
@@ -142,7 +172,7 @@ impl RedisStore {
         &self,
         queue: Queue,
         mutations: impl IntoIterator<Item = Mutation>,
-    ) -> (Vec<oneshot::Receiver<Answer>>, Option<Batch>) {
+    ) -> (Vec<oneshot::Receiver<Told>>, Option<Batch>) {
         let Some(turn) = self.turns.of(queue) else { return (Vec::new(), None) };
         let mut state = locked(&turn.state);
         let answers = mutations.into_iter().map(|mutation| state.join(mutation)).collect();
@@ -169,8 +199,8 @@ impl RedisStore {
     }
 
     /// Sends one write when it is its turn, alone or with others.
-    pub(super) async fn send_in_turn(&self, queue: Queue, mutation: &Mutation) -> Answer {
-        let Some(turn) = self.turns.of(queue) else { return Err(Failure::Unverified) };
+    pub(super) async fn send_in_turn(&self, queue: Queue, mutation: &Mutation) -> Told {
+        let Some(turn) = self.turns.of(queue) else { return (Err(Failure::Unverified), None) };
         let (answered, batch) = {
             let mut state = locked(&turn.state);
             (state.join(mutation.clone()), self.begin(queue, state))
@@ -179,7 +209,7 @@ impl RedisStore {
             // Boxed, so that the future of all who only wait is small.
             Box::pin(self.send_batch(batch)).await;
         }
-        given(answered.await)
+        told(answered).await
     }
 
     /// Sends batches together and hands out their answers.
@@ -240,9 +270,8 @@ impl RedisStore {
 
 /// Answers those who wait.
 pub(super) fn answer_all(members: impl IntoIterator<Item = Waiting>, answers: impl IntoIterator<Item = Answer>) {
-    for (member, answer) in members.into_iter().zip(answers) {
-        // Who does not wait any more needs no answer.
-        let _ = member.answer.send(answer);
+    for (mut member, answer) in members.into_iter().zip(answers) {
+        member.reply.send(answer);
     }
 }
 
@@ -298,5 +327,21 @@ impl Drop for Taken {
         if state.carried {
             turn.ended.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Version;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_never_answered_is_told_under_which_id_to_ask() {
+        let id = OpId::given(1, 2, Version::ZERO);
+        let (to, told) = oneshot::channel();
+        drop(Reply { to: Some(to), id: Some(id) });
+        let (answer, told) = told.await.unwrap();
+        assert!(matches!(answer, Err(Failure::Lost(_))) && told == Some(id));
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::{Applied, Field, Mutation, Partition, Version};
-use tokio::sync::oneshot::error::RecvError;
+use storage_model::{Applied, Field, Mutation, OpId, Outcome, Partition, Version};
+use tokio::sync::oneshot;
 
 use super::barrier::Barrier;
-use super::error::Failure;
+use super::error::{Failure, hot_error};
 use super::transport::Answer;
-use super::turns::Queue;
+use super::turns::{Queue, Told};
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
@@ -20,46 +20,52 @@ impl RedisStore {
             return Box::pin(self.mutate_several(mutations)).await;
         }
         let (mutation, partition) = (&one.0, self.space.partition(&one.0.owner));
-        let mut answer = self.send_in_turn(self.queue_of(partition, mutation), mutation).await;
-        if is_left(&answer) {
+        let mut told = self.send_in_turn(self.queue_of(partition, mutation), mutation).await;
+        if is_left(&told.0) {
             let again = vec![script::mutate(&self.space, mutation, None)];
-            answer = Box::pin(self.send_verified(again, &[partition])).await.pop().unwrap_or(Err(Failure::Unverified));
+            told.0 = Box::pin(self.send_verified(again, &[partition])).await.pop().unwrap_or(Err(Failure::Unverified));
         }
-        super::hot_errors("mutate", true, &[partition], [self.mutated(partition, mutation, answer)])
+        vec![self.mutated(partition, mutation, told)]
     }
 
     async fn mutate_several(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
-        let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
+        let mut answers: Vec<Told> = mutations.iter().map(|_| (Err(Failure::Unverified), None)).collect();
         let (shared, alone): (Vec<usize>, Vec<usize>) =
             (0..mutations.len()).partition(|index| mutations.get(*index).is_some_and(goes_with_others));
         let (together, each) = futures::join!(
             self.mutate_together(mutations, &partitions, &shared),
             self.mutate_alone(mutations, &partitions, &alone)
         );
-        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)) {
+        let each = alone.into_iter().zip(each.into_iter().map(|answer| (answer, None)));
+        for (index, told) in together.into_iter().chain(each) {
             if let Some(slot) = answers.get_mut(index) {
-                *slot = answer;
+                *slot = told;
             }
         }
-        let left: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_left)).collect();
+        let left: Vec<usize> =
+            (0..answers.len()).filter(|index| answers.get(*index).is_some_and(|told| is_left(&told.0))).collect();
         if !left.is_empty() {
             let some = left.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
             let (again, partitions): (Vec<_>, Vec<_>) =
                 some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
             for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions).await) {
                 if let Some(slot) = answers.get_mut(index) {
-                    *slot = answer;
+                    slot.0 = answer;
                 }
             }
         }
         let named = answers.into_iter().zip(&partitions).zip(mutations);
-        let decoded = named.map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer));
-        super::hot_errors("mutate", true, &partitions, decoded)
+        named.map(|((told, partition), (mutation, _))| self.mutated(*partition, mutation, told)).collect()
     }
 
-    fn mutated(&self, partition: Partition, mutation: &Mutation, answer: Answer) -> Result<Mutated, Failure> {
-        let mutated = decode(answer?, mutation.changes.len())?;
+    fn mutated(&self, partition: Partition, mutation: &Mutation, (answer, given): Told) -> Result<Mutated, HotError> {
+        let id = given.unwrap_or(mutation.id);
+        let mutated = answer.and_then(|value| decode(value, id, mutation.changes.len()));
+        let mutated = mutated.map_err(|failure| {
+            let error = hot_error(failure, "mutate", true, Some(partition));
+            HotError { id: given.filter(|_| error.outcome == Outcome::Unknown), ..error }
+        })?;
         match &mutated {
             Mutated::Load(observed) => self.answered(partition, observed.epoch),
             Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(partition, *epoch),
@@ -74,7 +80,7 @@ impl RedisStore {
         mutations: &[(Mutation, Option<Load>)],
         partitions: &[Partition],
         indices: &[usize],
-    ) -> Vec<(usize, Answer)> {
+    ) -> Vec<(usize, Told)> {
         let mut by_queue: BTreeMap<Queue, Vec<usize>> = BTreeMap::new();
         for index in indices {
             if let (Some(partition), Some((mutation, _))) = (partitions.get(*index), mutations.get(*index)) {
@@ -93,7 +99,7 @@ impl RedisStore {
         }
         let mut answers = Vec::with_capacity(waits.len());
         for (index, answered) in waits {
-            answers.push((index, given(answered.await)));
+            answers.push((index, told(answered).await));
         }
         answers
     }
@@ -118,14 +124,16 @@ impl RedisStore {
     }
 }
 
-/// The answer that a turn gives.
-pub(super) fn given(answered: Result<Answer, RecvError>) -> Answer {
-    answered.unwrap_or_else(|_| Err(Failure::Lost("the call of several writes ended".to_owned())))
+/// What a write is told that waits for its turn.
+pub(super) async fn told(answered: oneshot::Receiver<Told>) -> Told {
+    // A reply that is dropped tells, too.
+    answered.await.unwrap_or((Err(Failure::Unverified), None))
 }
 
-/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own.
+/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own, and only
+/// `mutate.lua` knows what became of a round.
 fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
-    script::takes_update(mutation) && load.is_none() && !Barrier::is_of(mutation.durability)
+    script::takes_update(mutation) && load.is_none() && !mutation.id.is_given() && !Barrier::is_of(mutation.durability)
 }
 
 /// Whether `update.lua` left a write to `mutate.lua`.
@@ -133,20 +141,21 @@ fn is_left(answer: &Answer) -> bool {
     matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
 }
 
-/// The answer of `update.lua` and `mutate.lua` to a mutation of so many changes.
-pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
+/// The answer of `update.lua` and `mutate.lua` to a mutation with this id and so many changes.
+pub(super) fn decode(value: Value, id: OpId, changes: usize) -> Result<Mutated, Failure> {
     if let Value::Int(version) = value {
         // Of a transaction, which knows its versions.
         let version = u64::try_from(version).ok().and_then(Version::new);
         let version = version.ok_or_else(|| Failure::Nonsense("a version that is none".to_owned()))?;
         return Ok(Mutated::Applied(Applied {
+            id,
             version,
             changed: u32::try_from(changes).unwrap_or(u32::MAX),
             counters: Vec::new(),
         }));
     }
     if !matches!(value, Value::Array(_)) {
-        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
+        return applied(&reply::bytes(value)?, id, changes).map(Mutated::Applied);
     }
     let mut values = reply::list(value)?.into_iter();
     let mut next = || reply::bytes(values.next().unwrap_or_default());
@@ -169,12 +178,12 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
 }
 
 /// "version changed counters…", as it is remembered under the operation's id; of what only sets fields, "version" alone.
-pub(super) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+pub(super) fn applied(text: &[u8], id: OpId, changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;
     let changed = parts.next().map_or_else(|| Ok(u32::try_from(changes).unwrap_or(u32::MAX)), reply::digits)?;
     let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
-    Ok(Applied { version, changed, counters })
+    Ok(Applied { id, version, changed, counters })
 }
 
 /// A marker as scripts name it.

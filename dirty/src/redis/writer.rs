@@ -7,9 +7,12 @@
 //!
 //! Whoever changes what a writer builds on tells it, in the same script, by a field in the writer's key: another script that writes
 //! the owner, the snapshot that takes the marks away, an adoption. The writer watches its key while its transaction is on the way
-//! (WATCH), so a transaction that builds on what was so no longer is not applied, and not a half of it. Nor is one that comes after
-//! its deadline, or to a server that became a replica meanwhile: `direct.lua` goes before it and says so in the same key. The key has a
-//! time to live, which each round renews, so that a writer that is gone leaves nothing behind.
+//! (WATCH), so a transaction that builds on what was so no longer is not applied, and not a half of it. Nor is one that comes to a
+//! server that took over another's data meanwhile, which counts as a change of all keys; whether that was before the key was watched, the
+//! server's replication history tells.
+//!
+//! The key has a time to live, which a round renews now and then, so that a writer that is gone leaves nothing behind, and no transaction
+//! is applied after it. A write whose deadline may come earlier has `direct.lua` go before the transaction, which looks at the clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,12 +20,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Version};
+use storage_model::{Applied, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 use tokio::time::Instant;
 
 use super::error::Failure;
 use super::reply;
 use super::script::ID_WINDOW;
+use super::server;
 use super::space::Space;
 use crate::{key, mark};
 
@@ -37,19 +41,41 @@ pub(super) const OWN: &[u8] = b":";
 pub(super) struct Writer {
     /// Where it is told what holds no more; empty if it can't be a writer.
     pub(super) key: String,
+    /// What its rounds are remembered under. No other writer has it.
+    pub(super) number: u64,
+    /// How many rounds it has planned.
+    pub(super) round: u64,
     /// Of its connection.
     pub(super) serial: u64,
     /// The replication history that its server was in.
     pub(super) history: String,
     /// How long its key lives on without a round.
     pub(super) lease: Duration,
-    /// The server's time in microseconds when its key was last seen to be watched, if it is.
-    watched: Option<u64>,
-    /// When the command was sent that had its key live on last, and was carried out.
-    renewed: Option<Instant>,
+    /// Whether its key is watched.
+    watched: bool,
+    /// When its key was made to live on last.
+    renewed: Option<Renewed>,
     partitions: HashMap<Partition, Granted>,
     /// What it was told and has taken note of; to be cleared in its next transaction.
     pub(super) heard: Vec<Bytes>,
+}
+
+/// A moment when a writer's key was made to live on.
+#[derive(Debug, Clone, Copy)]
+struct Renewed {
+    /// When the command was sent: the key lives for as long from then on at least.
+    sent: Instant,
+    /// The server's time in microseconds when it was carried out, or a little later: the key lives for as long from then on at the most.
+    time: u64,
+}
+
+/// Who a writer is, by what its server says of its connection.
+#[derive(Debug, Default)]
+pub(super) struct Who {
+    pub(super) key: String,
+    pub(super) number: u64,
+    /// The replication history that its server is in.
+    pub(super) history: String,
 }
 
 /// What a writer was granted in a partition.
@@ -80,15 +106,18 @@ pub(super) struct Direct<'a> {
     /// Its owner, with the version that the write gives it.
     pub(super) grant: &'a Grant,
     pub(super) mark: &'a str,
-    /// Where its operation id is remembered: in the ids of even (0) or odd (1) windows.
+    /// Where it is remembered: among the ids of even (0) or odd (1) windows.
     pub(super) parity: u8,
     /// Of a write that adds, the sums.
     pub(super) sums: Vec<i64>,
 }
 
 impl Writer {
-    pub(super) fn new(key: String, serial: u64, history: String, lease: Duration) -> Self {
-        Self { key, serial, history, lease, watched: None, renewed: None, partitions: HashMap::new(), heard: Vec::new() }
+    /// A writer that was not granted anything yet. Without a key it never is.
+    pub(super) fn new(who: Who, serial: u64, lease: Duration) -> Self {
+        let Who { key, number, history } = who;
+        let (partitions, heard) = (HashMap::new(), Vec::new());
+        Self { key, number, round: 0, serial, history, lease, watched: false, renewed: None, partitions, heard }
     }
 
     /// Whether it may write without scripts at all.
@@ -96,24 +125,33 @@ impl Writer {
         !self.key.is_empty()
     }
 
-    /// Whether its key is watched, and has not run out since.
-    pub(super) fn is_watching(&self) -> bool {
-        self.watched.is_some() && self.renewed.is_some_and(|at| at.elapsed() < self.lease)
-    }
-
     /// Whether its key should be made to live on.
     pub(super) fn is_to_be_renewed(&self) -> bool {
-        self.renewed.is_none_or(|at| at.elapsed() > self.lease / 4)
+        self.renewed.is_none_or(|renewed| renewed.sent.elapsed() > self.lease / 4)
     }
 
-    /// Takes note that its key was made to live on at this moment, or later.
-    pub(super) fn renew(&mut self, at: Instant) {
-        self.renewed = Some(at);
+    /// Takes note that its key was made to live on: by a command sent at this moment, before this time of the server. Where that is not
+    /// known, the writer does not know until when its key lives.
+    pub(super) fn renew(&mut self, sent: Instant, time: Option<u64>) {
+        self.renewed = time.map(|time| Renewed { sent, time });
     }
 
-    /// Takes a write that needs no script.
-    pub(super) fn take(&mut self, partition: Partition, mutation: &Mutation) -> Option<Direct<'_>> {
-        let now = self.watched?;
+    /// Whether its key may outlive this deadline, and with it a transaction.
+    pub(super) fn may_outlive(&self, deadline: Timestamp) -> bool {
+        // A key lives through the whole of its last millisecond.
+        let lease = micros(self.lease).saturating_add(1_000);
+        self.renewed.is_none_or(|renewed| renewed.time.saturating_add(lease) > deadline.0) && !broken("R17-late")
+    }
+
+    /// About the server's time in microseconds. None if the writer's key is not watched, or has run out since.
+    pub(super) fn now(&self) -> Option<u64> {
+        let renewed = self.renewed.filter(|_| self.watched)?;
+        let passed = renewed.sent.elapsed();
+        (passed < self.lease).then(|| renewed.time.saturating_add(micros(passed)))
+    }
+
+    /// Takes a write that needs no script, at this time of the server in microseconds.
+    pub(super) fn take(&mut self, now: u64, partition: Partition, mutation: &Mutation) -> Option<Direct<'_>> {
         let granted = self.partitions.get_mut(&partition)?;
         let length = micros(ID_WINDOW);
         if mutation.deadline.0 > now.saturating_add(length)
@@ -181,15 +219,16 @@ impl Writer {
         }
     }
 
-    /// Takes note of the end of a round: what stands in its key, which is watched again, and the server's time.
-    pub(super) fn hear(&mut self, watched: Value, key: Value, time: Value) -> Result<(), Failure> {
-        self.watched = None;
+    /// Takes note of the end of a round: what stands in its key, which is watched again, and what INFO says of the server. Answers whether
+    /// that is in the history in which the writer was granted what it has: if so, so it was when the transaction was applied.
+    pub(super) fn hear(&mut self, watched: Value, key: Value, info: Value) -> Result<bool, Failure> {
+        self.watched = false;
+        let is_here = server::history(&reply::text(info)?) == Some(&self.history) || broken("R17-history");
         let told = reply::pairs(key)?;
-        let now = time_of(time)?;
-        // Without its own field the key has run out, and with it what the writer was told.
-        if watched != Value::Okay || !told.iter().any(|(name, _)| **name == *OWN) {
+        // Without its own field the key has run out, and with it what the writer was told. In another history it may be one from before.
+        if !is_here || watched != Value::Okay || !told.iter().any(|(name, _)| **name == *OWN) {
             self.forget();
-            return Ok(());
+            return Ok(is_here);
         }
         self.heard = told.into_iter().map(|(name, _)| name).filter(|name| **name != *OWN).collect();
         for name in &self.heard {
@@ -199,13 +238,13 @@ impl Writer {
                 None => drop(self.partitions.remove(&partition)),
             }
         }
-        self.watched = Some(now);
-        Ok(())
+        self.watched = true;
+        Ok(true)
     }
 
     /// Forgets all that it was granted.
     pub(super) fn forget(&mut self) {
-        self.watched = None;
+        self.watched = false;
         self.partitions.clear();
         self.heard.clear();
     }

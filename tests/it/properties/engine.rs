@@ -70,7 +70,7 @@ impl Engine {
                     When::Never => Condition::Version(Version::ZERO),
                 };
                 let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
-                let id = OpId((self.steps as u128).to_be_bytes());
+                let id = OpId::new((self.steps as u128).to_be_bytes());
                 let mutation = Mutation::new(owner, changes, id, deadline).when(condition);
                 self.sent = Some(mutation.clone());
                 self.mutate(mutation).await

@@ -185,7 +185,7 @@ fn mutations(bounds: &Bounds, world: &World, kind: Kind, number: u8) -> Vec<Muta
     let all: Vec<(Field, Change)> = fields(bounds.fields).into_iter().map(|field| (field, change.clone())).collect();
     let changes = if kind == Kind::SetAll { vec![all] } else { all.into_iter().map(|one| vec![one]).collect() };
     let (epoch, _) = world.known();
-    let mutation = |changes| Mutation::new(owner(), changes, OpId([number; 16]), DEADLINE).when(condition).sent_in(epoch);
+    let mutation = |changes| Mutation::new(owner(), changes, OpId::new([number; 16]), DEADLINE).when(condition).sent_in(epoch);
     changes.into_iter().map(mutation).collect()
 }
 
@@ -263,7 +263,7 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
         next.left.replies -= 1;
         let mut sent = Sent { lost: Some(effect), ..sent.clone() };
         if broken("R11-new-id") {
-            Arc::make_mut(&mut sent.mutation).id = OpId([u8::MAX; 16]);
+            Arc::make_mut(&mut sent.mutation).id = OpId::new([u8::MAX; 16]);
         }
         set(&mut next, at, Client::Send { sent, load: None });
         take(Step { what: "writes, and the reply is lost", ..by }, Ok(next));

@@ -5,14 +5,14 @@ use std::future::{Future, IntoFuture as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_sdk::{Ack, Counters, Durability};
 use storage_sdk::{ByteOwner, Error, Kind, OpId, Outcome, Record, Storage, Version, Write};
+use storage_sdk::{Counters, Durability};
 use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
 use super::oracle::applied::Asked;
-use super::oracle::book::PAIR;
+use super::oracle::book::{PAIR, value_key};
 use super::plan::Operation;
 use super::process::Process;
 use super::world::{Game, World};
@@ -107,20 +107,20 @@ impl Turn<'_> {
         let (text, counter) = (*chance.one(&self.texts), *chance.one(self.counters));
         let by = i64::try_from(chance.below(9)).unwrap_or_default() - 3;
         match operation {
-            Operation::Update => self.write(owner.update([(text, self.value.clone())])).await,
-            Operation::UpdatePair => self.write(owner.update(PAIR.map(|field| (field, self.value.clone())))).await,
+            Operation::Update => self.set(owner.update([(text, self.value.clone())])).await,
+            Operation::UpdatePair => self.set(owner.update(PAIR.map(|field| (field, self.value.clone())))).await,
             Operation::UpdateAll => {
                 let all = self.texts.iter().chain(&PAIR).map(|field| (*field, self.value.clone()));
-                self.write(owner.update(all)).await;
+                self.set(owner.update(all)).await;
             }
             Operation::UpdateIfVersion => {
-                self.asks(Asked { wanted: Some(known.get()), ..Asked::default() });
-                self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await;
+                let asked = Asked { wanted: Some(known.get()), ..Asked::default() };
+                self.write_asking(owner.update([(text, self.value.clone())]).if_version(*known), asked).await;
             }
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
                 let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
-                self.write(owner.update([(text, self.value.clone())]).durability(landed)).await;
+                self.set(owner.update([(text, self.value.clone())]).durability(landed)).await;
             }
             Operation::Incr => self.count(owner.incr(counter, by), by).await,
             Operation::IncrLarge => {
@@ -168,37 +168,51 @@ impl Turn<'_> {
         }
     }
 
-    async fn write(&self, write: Write) {
-        let answer = |ack: &Ack| (ack.version(), ack.changed());
-        self.send(write.with_new_id(self.id), answer).await;
+    /// Sends a write that sets fields to the turn's value and asks for nothing else, mostly under no id of the player's.
+    async fn set(&self, write: Write) {
+        if self.world.chance.below(4) == 0 {
+            return self.write(write).await;
+        }
+        let key = value_key(&self.name, self.value.as_bytes());
+        self.send(write, &key, |ack| (ack.id(), ack.version(), ack.changed())).await;
     }
 
-    fn asks(&self, asked: Asked) {
-        self.world.history.asks(&self.id.0, asked);
+    async fn write(&self, write: Write) {
+        self.write_asking(write, Asked::default()).await;
+    }
+
+    async fn write_asking(&self, write: Write, asked: Asked) {
+        self.asks(asked);
+        self.send(write.with_new_id(self.id), self.id.as_bytes(), |ack| (ack.id(), ack.version(), ack.changed())).await;
     }
 
     async fn count(&self, write: Write<Counters>, step: i64) {
         self.asks(Asked { step: Some(step), ..Asked::default() });
-        let answer = |counters: &Counters| (counters.version(), counters.ack().changed());
-        self.send(write.with_new_id(self.id), answer).await;
+        let answer = |counters: &Counters| (counters.ack().id(), counters.version(), counters.ack().changed());
+        self.send(write.with_new_id(self.id), self.id.as_bytes(), answer).await;
     }
 
-    async fn send<T: Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> (Version, u32)) {
+    fn asks(&self, asked: Asked) {
+        self.world.history.asks(self.id.as_bytes(), Asked { owner: self.name.clone(), ..asked });
+    }
+
+    /// Sends a write, which `key` stands for until it has an id.
+    async fn send<T: Send + 'static>(&self, write: Write<T>, key: &[u8], answer: impl Fn(&T) -> (OpId, Version, u32)) {
         let history = &self.world.history;
         let begun = history.begin(&self.name);
         let sent = write.deadline(self.world.plan.deadline);
         match self.call(sent.into_future()).await {
             Some(Ok(done)) => {
-                let (version, changed) = answer(&done);
-                history.acknowledged(&begun, &self.id.0, version, changed);
+                let (id, version, changed) = answer(&done);
+                history.acknowledged(&begun, id.as_bytes(), version, changed);
             }
-            Some(Err(error)) => self.failed(&begun, &error),
-            None => history.failed(&begun, &self.id.0, Outcome::Unknown, "the caller is gone"),
+            Some(Err(error)) => self.failed(&begun, key, &error),
+            None => history.failed(&begun, key, Outcome::Unknown, "the caller is gone"),
         }
     }
 
-    fn failed(&self, begun: &Begun, error: &Error) {
-        self.world.history.failed(begun, &self.id.0, error.outcome(), &format!("{:?} {error}", error.kind()));
+    fn failed(&self, begun: &Begun, key: &[u8], error: &Error) {
+        self.world.history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
         // A clock that was set back puts deadlines further ahead than ids are remembered, which is refused.
         let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
         if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {

@@ -47,7 +47,7 @@ fn calls() -> Vec<Command> {
     let observed = Observed { marker: Marker::Unknown, epoch: Epoch(1) };
     let rows = vec![(field.clone(), Cell::Removed(Bytes::from_static(b"1")), version)];
     let load = Load { owner: owner.clone(), observed, rows, complete: true };
-    let of = |change| Mutation::new(owner.clone(), vec![(field.clone(), change)], OpId([7; 16]), Timestamp(1));
+    let of = |change| Mutation::new(owner.clone(), vec![(field.clone(), change)], OpId::new([7; 16]), Timestamp(1));
     let seen = PartitionState { incarnation: "a/b".into(), record: None };
     let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version, landed_here: false, database: None };
     let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
@@ -69,7 +69,7 @@ fn calls() -> Vec<Command> {
     let slot_of_writer = crate::redis::slot::slot_of(b"slug-writer:1");
     vec![
         update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
-        Command::write("direct", slot_of_writer, direct("slug-writer:1", "ab", Timestamp(1))),
+        Command::write("direct", slot_of_writer, direct("slug-writer:1", Timestamp(1))),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl),

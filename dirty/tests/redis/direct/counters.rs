@@ -6,7 +6,7 @@ impl Stage {
     /// The first copy of a write that adds to one field.
     async fn add(&self, id: &str, step: i64) -> Mutation {
         let write = mutation(&self.store, &owner(id), &[("gold", Change::Incr(step))]).await;
-        write.sent_in(Epoch(1)).first_copy()
+        write.sent_in(Epoch(1)).known_to(Known::Caller)
     }
 
     /// Adds, and answers what the counter came to.
@@ -41,7 +41,7 @@ async fn a_counter_that_was_added_to_needs_no_script_and_its_repeat_gets_its_sum
     let Mutated::Applied(told) = &applied else { panic!("{applied:?}") };
     assert_eq!((told.changed, told.counters.as_slice()), (1, [-2].as_slice()));
     assert_eq!(read(&stage.store, &owner("ann")).await.header.unwrap().version, told.version);
-    assert_eq!(send(&stage.store, Mutation { fresh: false, ..first }).await.unwrap(), applied);
+    assert_eq!(send(&stage.store, Mutation { known: Known::Sent, ..first }).await.unwrap(), applied);
     // Set without a script, and added to with one, since nobody looked whether it is a number.
     stage.counter("bob", 1).await;
     stage.apply("bob", "10").await;

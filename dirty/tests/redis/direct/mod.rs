@@ -1,6 +1,7 @@
 //! Writes without a script: when they are sent, what they leave behind, and what keeps them from being applied.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -14,28 +15,32 @@ use tokio::task::JoinHandle;
 use crate::support::*;
 
 mod counters;
+mod histories;
+mod ids;
 mod landing;
 
-/// Tells what is sent; once it is closed, holds what is sent without a script until it is let go.
+/// Tells what is sent; once it is closed, holds what is sent without a script until it is let go; loses an answer.
 #[derive(Debug)]
 struct Watch {
     sent: mpsc::UnboundedSender<Vec<&'static str>>,
-    closed: std::sync::atomic::AtomicBool,
+    closed: AtomicBool,
     let_go: Semaphore,
+    loses_answer: AtomicBool,
 }
 
 #[async_trait]
 impl Gate for Watch {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         self.sent.send(commands.to_vec()).unwrap();
-        if commands.contains(&"direct") && self.closed.load(std::sync::atomic::Ordering::SeqCst) {
+        if commands.contains(&"direct") && self.closed.load(Ordering::SeqCst) {
             self.let_go.acquire().await.unwrap().forget();
         }
         Ok(())
     }
 
-    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
-        Ok(())
+    async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        let loses = commands.contains(&"direct") && self.loses_answer.swap(false, Ordering::SeqCst);
+        if loses { Err(Broken) } else { Ok(()) }
     }
 }
 
@@ -58,7 +63,8 @@ impl Stage {
 
     async fn on(server: RedisServer, lease: Duration) -> Self {
         let (sent, told) = mpsc::unbounded_channel();
-        let watch = Arc::new(Watch { sent, closed: false.into(), let_go: Semaphore::new(0) });
+        let (closed, loses_answer) = (AtomicBool::new(false), AtomicBool::new(false));
+        let watch = Arc::new(Watch { sent, closed, let_go: Semaphore::new(0), loses_answer });
         let gate: Arc<dyn Gate> = watch.clone();
         let options = RedisOptions {
             partitions: 1,
@@ -78,7 +84,7 @@ impl Stage {
     /// The first copy of a write of one field.
     async fn write(&self, id: &str, value: &str) -> Mutation {
         let write = mutation(&self.store, &owner(id), &[("gold", set(value))]).await;
-        write.sent_in(Epoch(1)).first_copy()
+        write.sent_in(Epoch(1)).known_to(Known::Caller)
     }
 
     async fn apply(&self, id: &str, value: &str) -> Version {
@@ -101,7 +107,7 @@ impl Stage {
     async fn held_write(&self, write: Mutation) -> JoinHandle<Result<Mutated, HotError>> {
         let mut sent = self.sent.lock().await;
         while sent.try_recv().is_ok() {}
-        self.watch.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.watch.closed.store(true, Ordering::SeqCst);
         let store = self.store.clone();
         let task = tokio::spawn(async move { send(&store, write).await });
         while !sent.recv().await.unwrap().contains(&"direct") {}
@@ -109,7 +115,7 @@ impl Stage {
     }
 
     fn let_go(&self) {
-        self.watch.closed.store(false, std::sync::atomic::Ordering::SeqCst);
+        self.watch.closed.store(false, Ordering::SeqCst);
         self.watch.let_go.add_permits(1);
     }
 
@@ -122,8 +128,12 @@ impl Stage {
 }
 
 fn version(answer: Result<Mutated, HotError>) -> Version {
+    applied(answer).version
+}
+
+fn applied(answer: Result<Mutated, HotError>) -> Applied {
     match answer.unwrap() {
-        Mutated::Applied(applied) => applied.version,
+        Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
     }
 }
@@ -249,6 +259,28 @@ async fn a_write_that_comes_after_its_deadline_is_refused() {
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
 }
 
+/// What is known of the key's end is of the key that there is now.
+#[tokio::test]
+async fn a_write_that_comes_after_its_deadline_is_refused_though_its_writers_key_was_made_anew() {
+    let stage = Stage::with_lease(Duration::from_secs(2)).await;
+    stage.apply("ann", "1").await;
+    let other = stage.other().await;
+    let renewed = other.time().await.unwrap();
+    let passed = async |millis| until(async || other.time().await.unwrap() > renewed.plus(Duration::from_millis(millis))).await;
+    passed(350).await;
+    let [writer] = <[String; 1]>::try_from(texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap())).unwrap();
+    stage.server.call(&["DEL", &writer]).await.unwrap();
+    stage.apply("ann", "2").await;
+    // Later than the end of the key that was deleted, and earlier than that of the new one.
+    let write = Mutation { deadline: renewed.plus(Duration::from_millis(2_100)), ..stage.write("ann", "3").await };
+    let held = stage.held_write(write).await;
+    passed(2_100).await;
+    stage.let_go();
+    let answer = held.await.unwrap().unwrap();
+    assert!(matches!(answer, Mutated::Refused(Refusal::Expired)), "{answer:?}");
+    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
+}
+
 async fn until(holds: impl AsyncFn() -> bool) {
     let held = async {
         while !holds().await {
@@ -277,42 +309,13 @@ async fn a_copy_that_comes_after_its_repeat_is_not_applied() {
     let write = stage.write("ann", "2").await;
     let held = stage.held_write(write.clone()).await;
     let other = stage.other().await;
-    let repeat = version(send(&other, Mutation { fresh: false, ..write }).await);
+    let repeat = version(send(&other, Mutation { known: Known::Sent, ..write }).await);
     let later = apply(&other, &owner("ann"), &[("gold", set("3"))]).await.version;
     stage.let_go();
     assert_eq!(version(held.await.unwrap()), repeat);
     let read = read(&stage.store, &owner("ann")).await;
     assert_eq!(read.header.unwrap().version, later);
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("3"));
-}
-
-#[tokio::test]
-async fn a_lost_answer_is_found_by_the_repeat() {
-    let server = server().await;
-    let counter = Arc::new(Counter::default());
-    let gate: Arc<dyn Gate> = counter.clone();
-    let store = prepared(RedisOptions {
-        partitions: 1,
-        gate: Some(gate),
-        direct_writes: Some(Duration::from_secs(10)),
-        ..options(&server.url())
-    })
-    .await;
-    let write = async |value: &str| {
-        let write = mutation(&store, &owner("ann"), &[("gold", set(value))]).await;
-        write.sent_in(Epoch(1)).first_copy()
-    };
-    version(send(&store, write("0").await).await);
-    let first = version(send(&store, write("1").await).await);
-    let lost = write("2").await;
-    counter.commands.lock().unwrap().clear();
-    counter.lose_next.store(1, std::sync::atomic::Ordering::SeqCst);
-    let error = send(&store, lost.clone()).await.unwrap_err();
-    assert_eq!(error.outcome, Outcome::Unknown);
-    assert!(counter.commands.lock().unwrap().contains(&"direct"));
-    let repeat = version(send(&store, Mutation { fresh: false, ..lost }).await);
-    assert_eq!(repeat.get(), first.get() + 2, "as it was applied");
-    assert_eq!(read(&store, &owner("ann")).await.header.unwrap().version, repeat);
 }
 
 #[tokio::test]
@@ -324,7 +327,7 @@ async fn writes_of_one_owner_keep_their_order_whichever_way_they_go() {
     for number in 3..40 {
         let name = if number % 5 == 0 { "bag" } else { "gold" };
         let write = mutation(&stage.store, &owner("ann"), &[(name, set(&number.to_string()))]).await;
-        let (store, write) = (stage.store.clone(), write.sent_in(Epoch(1)).first_copy());
+        let (store, write) = (stage.store.clone(), write.sent_in(Epoch(1)).known_to(Known::Caller));
         tasks.push(tokio::spawn(async move { send(&store, write).await }));
         tokio::task::yield_now().await;
     }
@@ -353,30 +356,10 @@ async fn a_caller_that_gives_up_leaves_the_others_a_way() {
     };
     tokio::task::yield_now().await;
     held.abort();
-    stage.watch.closed.store(false, std::sync::atomic::Ordering::SeqCst);
+    stage.watch.closed.store(false, Ordering::SeqCst);
     version(waiting.await.unwrap());
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("3"));
     stage.apply("ann", "4").await;
     stage.apply("ann", "5").await;
     assert_eq!(drain(&stage.store).await, 1);
-}
-
-#[tokio::test]
-async fn a_write_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_applied() {
-    let (server, other) = (server().await, server().await);
-    other.follow(&server).await.unwrap();
-    other.caught_up(&server).await.unwrap();
-    let stage = Stage::on(server, Duration::from_secs(10)).await;
-    stage.apply("ann", "1").await;
-    other.caught_up(&stage.server).await.unwrap();
-    other.promote().await.unwrap();
-    let held = stage.held("ann", "2").await;
-    stage.server.follow(&other).await.unwrap();
-    stage.server.caught_up(&other).await.unwrap();
-    stage.server.promote().await.unwrap();
-    stage.let_go();
-    let refused = held.await.unwrap().unwrap_err();
-    assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(Partition(0)), Outcome::NotApplied));
-    adopt_all(&stage.store, 2).await;
-    assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("1"));
 }

@@ -28,7 +28,7 @@ async fn a_load_answered_by_the_hash_still_holds_when_the_hash_is_gone() {
     let full = back(&owner, observed, read).unwrap().unwrap().unwrap();
     hot.evict(&owners).await.remove(0).unwrap();
     let deadline = Timestamp(1_800_000_001_000_000);
-    let incr = Mutation::new(owner, vec![(gold, Change::Incr(5))], OpId([1; 16]), deadline);
+    let incr = Mutation::new(owner, vec![(gold, Change::Incr(5))], OpId::new([1; 16]), deadline);
     let Mutated::Applied(applied) = hot.mutate(&[(incr, Some(full.load.clone()))]).await.remove(0).unwrap() else {
         panic!("not applied")
     };

@@ -71,7 +71,7 @@ impl History {
         state.tell(owner, version);
     }
 
-    /// A write failed.
+    /// A write failed, which its id stands for, or the value that it sets.
     pub fn failed(&self, begun: &Begun, id: &[u8], outcome: Outcome, why: &str) {
         let owner = &begun.owner;
         self.note(owner, || format!("{outcome:?}: {why}"));

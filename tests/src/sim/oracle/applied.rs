@@ -21,9 +21,11 @@ pub struct Applied {
     pub direct: bool,
 }
 
-/// What a caller asks for, so far as a write without a script does not show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a caller asks for under an id of its own, so far as a write without a script does not show it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked {
+    /// Whose write it is.
+    pub owner: String,
     /// The version that the owner must have.
     pub wanted: Option<u64>,
     /// What is added to its fields.
@@ -33,7 +35,7 @@ pub struct Asked {
 impl Asked {
     /// The mutation as it was meant.
     #[must_use]
-    pub fn complete(self, applied: &Applied) -> Applied {
+    pub fn complete(&self, applied: &Applied) -> Applied {
         let meant = |change: &Change| match (change, self.step) {
             (Change::Set(sum), Some(step)) => std::str::from_utf8(sum)
                 .ok()
@@ -47,11 +49,12 @@ impl Asked {
 }
 
 impl Applied {
-    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or another copy made before.
-    pub fn all(executed: &Executed<'_>) -> Vec<Self> {
+    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or another copy made before. `named` knows
+    /// the owner of each write that its caller named.
+    pub fn all(executed: &Executed<'_>, named: &dyn Fn(&[u8]) -> Option<String>) -> Vec<Self> {
         match (executed.name, executed.reply) {
             ("update", Reply::Array(replies)) => updates(executed, replies),
-            ("direct", Reply::Array(_)) => direct(executed.commands),
+            ("direct", Reply::Array(_)) => direct(executed.commands, named),
             ("mutate", Reply::Bulk(reply)) => mutated(executed, reply).into_iter().collect(),
             _ => Vec::new(),
         }
@@ -74,29 +77,40 @@ fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
     applied
 }
 
-/// The changes of a transaction: marks and ids of a partition come in the same order; data have the marks' versions.
-fn direct(commands: &[Vec<Vec<u8>>]) -> Vec<Applied> {
-    let pairs = |kind: &'static str| {
-        let of = move |command: &&Vec<Vec<u8>>| command.get(1).and_then(|key| text(key)).is_some_and(|key| key.starts_with(kind));
-        commands.iter().filter(of).flat_map(|command| command.get(2..).unwrap_or_default().chunks_exact(2))
-    };
-    let data = |owner: &str, version: u64| {
-        commands.iter().find_map(|command| {
-            let [_, key, _, head, pairs @ ..] = command.as_slice() else { return None };
-            let of = text(key)?.strip_prefix("slug-data:")?.split_once("}:")?.1 == owner;
-            let at = text(head)?.split(' ').next()?.parse() == Ok(version);
-            (of && at).then_some(pairs)
+/// The changes of a transaction. A write that its caller named has an entry of its own among the ids; the others were given theirs by the
+/// entry of their round.
+fn direct(commands: &[Vec<Vec<u8>>], named: &dyn Fn(&[u8]) -> Option<String>) -> Vec<Applied> {
+    let of = |kind: &'static str| {
+        commands.iter().filter_map(move |command| {
+            let [_, key, rest @ ..] = command.as_slice() else { return None };
+            let (partition, owner) = text(key)?.strip_prefix(kind)?.split_once('}')?;
+            Some((partition, owner.get(1..)?, rest))
         })
     };
-    let one = |(mark, id): (&[Vec<u8>], &[Vec<u8>])| {
-        let ([mark, _], [id, version]) = (mark, id) else { return None };
-        // Of counters the sums follow.
-        let (owner, version) = (text(mark)?.split('\u{1f}').next()?, text(version)?.split(' ').next()?.parse().ok()?);
-        let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
-        let changes = data(owner, version)?.chunks_exact(2).map(set).collect::<Option<_>>()?;
-        Some(Applied { id: id.clone(), owner: owner.to_owned(), version, wanted: None, changes, direct: true })
+    let id = |partition: &str, owner: &str, version: u64| {
+        let ids = of("slug-ops:").filter(|(of, ..)| *of == partition).flat_map(|(.., pairs)| pairs.chunks_exact(2));
+        let mut round = None;
+        for pair in ids {
+            let [name, value] = pair else { continue };
+            let mut numbers = text(value)?.split(' ').map(str::parse::<u64>);
+            let number = numbers.next()?.ok()?;
+            if name.len() == 8 {
+                round = Some([name.as_slice(), &number.to_be_bytes(), &version.to_be_bytes()].concat());
+            } else if number == version && named(name).as_deref() == Some(owner) {
+                return Some(name.clone());
+            }
+        }
+        round
     };
-    pairs("slug-dirty:").zip(pairs("slug-ops:")).filter_map(one).collect()
+    let one = |(partition, owner, command): (&str, &str, &[Vec<u8>])| {
+        let [_, head, pairs @ ..] = command else { return None };
+        let version = text(head)?.split(' ').next()?.parse().ok()?;
+        let set = |pair: &[Vec<u8>]| Some((text(pair.first()?)?.to_owned(), Change::Set(pair.get(1)?.clone())));
+        let changes = pairs.chunks_exact(2).map(set).collect::<Option<_>>()?;
+        let (id, owner) = (id(partition, owner, version)?, owner.to_owned());
+        Some(Applied { id, owner, version, wanted: None, changes, direct: true })
+    };
+    of("slug-data:").filter_map(one).collect()
 }
 
 /// "N", "N=VERSION" or "N+": how many fields, and what is done to them under which condition.
@@ -122,12 +136,12 @@ fn updated(id: &[u8], kind: &str, pairs: &[Vec<u8>], keys: &[Vec<u8>], reply: &[
     Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, changes, direct: false })
 }
 
-/// The change of `mutate.lua`.
+/// The change of `mutate.lua`. A reply without a count of changes was remembered, or told from the id.
 fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     let Executed { keys, argv, .. } = executed;
     let mut answer = text(reply)?.split(' ');
     let version = answer.next()?.parse().ok()?;
-    if answer.next() == Some("0") {
+    if answer.next()? == "0" {
         return None; // only its id is remembered
     }
     let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -140,6 +154,12 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
         changes,
         direct: false,
     })
+}
+
+/// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before, and nothing more.
+pub fn said_to_be_applied(executed: &Executed<'_>) -> Option<(String, Vec<u8>, u64)> {
+    let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else { return None };
+    Some((owner(executed.keys)?, executed.argv.first()?.clone(), text(reply)?.parse().ok()?))
 }
 
 fn owner(keys: &[Vec<u8>]) -> Option<String> {

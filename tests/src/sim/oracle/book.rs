@@ -6,7 +6,7 @@ use storage_model::{Owner, Row};
 
 use super::applied::{Applied, Asked};
 use super::line::Line;
-use super::slot::Slot;
+use super::slot::{Change, Slot};
 use crate::sim::database::tables::Tables;
 
 /// Fields that are always set together.
@@ -29,7 +29,7 @@ pub(super) struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
-    /// Applied mutations and the versions they gave.
+    /// Applied mutations and the versions they gave: by their ids, and by the values that they set, which no two share ([`value_key`]).
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
     /// What callers asked for.
     pub(super) asked: BTreeMap<Vec<u8>, Asked>,
@@ -94,17 +94,21 @@ impl Book {
 
     /// A mutation was applied.
     pub(super) fn apply(&mut self, applied: &Applied) {
-        let meant = applied.direct.then(|| self.asked.get(&applied.id).copied().unwrap_or_default().complete(applied));
+        let meant = applied.direct.then(|| self.asked.get(&applied.id).map(|asked| asked.complete(applied))).flatten();
         let Applied { id, owner, version, wanted, changes, .. } = meant.as_ref().unwrap_or(applied);
         self.counts.applied += 1;
-        if self.ids.insert(id.clone(), *version).is_some() {
-            self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));
-        }
-        if self.denied.contains(id) {
-            self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
-        }
-        if self.void.contains(id) {
-            self.fail(owner, &format!("V9: a mutation that had nothing to change is applied at version {version}"));
+        let values = changes.iter().filter_map(|(_, change)| if let Change::Set(value) = change { Some(value) } else { None });
+        let keys: BTreeSet<_> = values.map(|value| value_key(owner, value)).chain([id.clone()]).collect();
+        for key in keys {
+            if self.denied.contains(&key) {
+                self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
+            }
+            if self.void.contains(&key) {
+                self.fail(owner, &format!("V9: a mutation that had nothing to change is applied at version {version}"));
+            }
+            if self.ids.insert(key, *version).is_some() {
+                self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));
+            }
         }
         let landed = self.landed.get(owner).copied().unwrap_or_default();
         let told = self.told(owner);
@@ -149,6 +153,12 @@ impl Book {
             self.fail(&owner, &format!("R16: rows that are always written together are {left:?} and {right:?}"));
         }
     }
+}
+
+/// What stands for a write that its caller did not name.
+#[must_use]
+pub fn value_key(owner: &str, value: &[u8]) -> Vec<u8> {
+    [owner.as_bytes(), b"=", value].concat()
 }
 
 /// An owner as keys and marks name it.

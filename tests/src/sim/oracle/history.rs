@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use storage_model::{Field, Owner};
 use storage_sql::Batch;
 
-use super::applied::Applied;
+use super::applied::{Applied, said_to_be_applied};
 use super::book::{Book, Counts, Told, part};
 use super::line::{Line, State};
 use super::marks;
@@ -177,7 +177,13 @@ pub fn owner_of(part: &str) -> Option<Owner> {
 
 impl Watch for History {
     fn executed(&self, executed: &Executed<'_>) {
-        for applied in Applied::all(executed) {
+        if let Some((owner, id, version)) = said_to_be_applied(executed)
+            && self.state().ids.get(&id) != Some(&version)
+        {
+            self.fail(&owner, &format!("V9: a mutation is said to have been applied at version {version}, but was not"));
+        }
+        let named = |id: &[u8]| self.state().asked.get(id).map(|asked| asked.owner.clone());
+        for applied in Applied::all(executed, &named) {
             let Applied { id, owner, version, changes, .. } = &applied;
             if self.state().ids.get(id) == Some(version) {
                 continue; // a repeat

@@ -65,6 +65,12 @@ impl Keyspace {
         }
     }
 
+    /// Takes these keys in place of its own, which changes all.
+    pub fn replace(&mut self, keys: Self) {
+        let watched = std::mem::take(&mut self.watched).into_iter().map(|(key, changes)| (key, changes + 1)).collect();
+        *self = Self { watched, ..keys };
+    }
+
     /// How often a key was changed since it is watched, which it is from now on.
     pub fn watch(&mut self, key: &[u8]) -> u64 {
         *self.watched.entry(key.to_vec()).or_default()

@@ -198,8 +198,9 @@ impl Server {
     /// Makes it a primary again, with these keys. Its connections stay open.
     pub fn promote(&self, kept: Data) {
         self.change(|data| {
-            let Data { run, replication, full, .. } = *data;
-            *data = Data { run, replication: replication + 1, replica: false, full, ..kept };
+            data.replication += 1;
+            data.replica = false;
+            data.keys.replace(kept.keys);
         });
     }
 

@@ -74,7 +74,7 @@ impl Session {
     fn execute(&mut self, data: &Data) -> Step {
         let watched = std::mem::take(&mut self.watched);
         let Transaction { commands, spoilt } = self.begun.take().unwrap_or_default();
-        if spoilt {
+        if spoilt || data.replica {
             return Step::Answer(Reply::Error("EXECABORT Transaction discarded because of previous errors.".to_owned()));
         }
         let changed = |(key, changes): &(Vec<u8>, u64)| data.keys.changes(key) != Some(*changes);
