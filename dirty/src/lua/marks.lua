@@ -1,9 +1,13 @@
 -- Shared by the scripts that move and clear marks.
 
+-- Whether this server reads hexadecimal numbers of 64 bits.
+local WIDE = tonumber('fffffffffffff', 16) == 4503599627370495
+
 -- A mark's version. What somebody else wrote there counts as 0, as it does for the scan that found it.
 local function mark_version(text)
-  if #text ~= 14 or not string.find(text, '^[0-9a-f]+$') then return 0 end
-  local value = tonumber(string.sub(text, 1, 6), 16) * 4294967296 + tonumber(string.sub(text, 7), 16)
+  if #text ~= 14 or string.find(text, '[^0-9a-f]') then return 0 end
+  local value = WIDE and tonumber(text, 16)
+    or tonumber(string.sub(text, 1, 6), 16) * 4294967296 + tonumber(string.sub(text, 7), 16)
   return value <= VERSION_MAX and value or 0
 end
 
@@ -22,8 +26,10 @@ local function counts(at)
   local function look(owner)
     if not keys[at + owner - 1] then expect(false) end
     local h = redis.pcall('HMGET', keys[at + owner - 1], ':n', ':e', ':b') -- a key of another type counts nothing
-    marks[owner], doomed[owner] = not h.err and h[1] and tonumber(string.match(h[1], '^%d+$')) or false, h[2]
-    born[owner] = tonumber(h[3] or '0') or 0
+    local count = not h.err and h[1]
+    -- Mostly there is one, and nothing to be read.
+    marks[owner] = count and (count == '1' and 1 or tonumber(string.match(count, '^%d+$'))) or false
+    doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
   end
   function self.add(owner, by, version)
     if owner == 0 then return end

@@ -110,6 +110,7 @@ local function end_grants(key)
 end
 
 local function hmget(key, names)
+  if #names <= CHUNK then return #names > 0 and call('HMGET', key, unpack(names)) or {} end
   local values = {}
   for from = 1, #names, CHUNK do
     local part = call('HMGET', key, unpack(names, from, math.min(from + CHUNK - 1, #names)))

@@ -24,36 +24,45 @@ local r = in_epoch(KEYS[3], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
 local owners = counts(6)
-local kept = keeper(KEYS[5], ARGV[5] == '1' and arguments(7), owners)
-local function chosen(map, from, to, version_of, wanted)
-  local arguments, on_probation, names, found, done = ARGV, ARGV[5] == '1', {}, {}, {}
-  for at = from, to, 3 do names[#names + 1] = arguments[at] end
-  local stored, at = hmget(map, names), from
-  for i, name in ipairs(names) do
-    local there, told, owner = stored[i], arguments[at + 1], tonumber(arguments[at + 2])
-    local asked = version_of(told)
-    if not owner then expect(false) end
-    -- Mostly the two are the same text, and need no reading.
-    local version = there and (there == told and asked or version_of(there))
-    if version and not done[name] and wanted(version, asked) then
-      done[name] = true
-      found[#found + 1] = name
-      if on_probation then
-        kept.put(name, owner, version)
-      else
-        owners.add(owner, -1, version)
-      end
+local on_probation = ARGV[5] == '1'
+local kept = keeper(KEYS[5], on_probation and arguments(7), owners)
+local function settled(name, version, owner)
+  if not owner then expect(false) end
+  if on_probation then kept.put(name, owner, version) else owners.add(owner, -1, version) end
+end
+
+local last = 6 + 3 * count
+local function landed_marks()
+  local told, names, found, done, n = ARGV, {}, {}, {}, 0
+  for i = 1, count do names[i] = told[4 + 3 * i] end
+  local stored = hmget(KEYS[1], names)
+  for i = 1, count do
+    local name, there, wanted = names[i], stored[i], told[5 + 3 * i]
+    -- Mostly the two are the same text, and only one needs reading.
+    if there and not done[name] and (there == wanted or mark_version(there) == mark_version(wanted)) then
+      n, done[name] = n + 1, true
+      found[n] = name
+      settled(name, mark_version(there), tonumber(told[6 + 3 * i]))
     end
-    at = at + 3
   end
   return found
 end
-local last = 6 + 3 * count
-local marks = chosen(KEYS[1], 7, last, mark_version, function(stored, version) return stored == version end)
-local errors = {}
-if call('EXISTS', KEYS[2]) == 1 then
-  errors = chosen(KEYS[2], last + 1, #ARGV, error_version, function(stored, version) return stored <= version end)
+local function landed_errors()
+  local names, found, done = {}, {}, {}
+  for at = last + 1, #ARGV, 3 do names[#names + 1] = ARGV[at] end
+  local stored = hmget(KEYS[2], names)
+  for i, name in ipairs(names) do
+    local there, at = stored[i], last + 3 * i
+    if there and not done[name] and error_version(there) <= error_version(ARGV[at - 1]) then
+      done[name] = true
+      found[#found + 1] = name
+      settled(name, error_version(there), tonumber(ARGV[at]))
+    end
+  end
+  return found
 end
+local marks = landed_marks()
+local errors = call('EXISTS', KEYS[2]) == 1 and landed_errors() or {}
 
 -- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
 kept.write()

@@ -19,22 +19,17 @@ const BREAKS: &[Break] = &[
     ("R2-filled", "fill", "if not hash then call('PEXPIRE'", "if true then call('PEXPIRE'"),
     ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end", ""),
     ("R4-whole", "settle", "each_chunk('HDEL', KEYS[1], marks)", "call('DEL', KEYS[1])"),
-    ("R5-by-name", "settle", "return stored == version", "return true"),
-    ("R5-any-error", "settle", "return stored <= version", "return true"),
+    ("R5-by-name", "settle", "there == wanted or mark_version(there) == mark_version(wanted)", "true"),
+    ("R5-any-error", "settle", "error_version(there) <= error_version(ARGV[at - 1])", "true"),
     // Marks are cleared by whoever asks, whatever version they have; an error mark outlives its landing, or loses to an older one; a
     // flush settles marks, which it does without the lock.
-    ("R5-unlocked", "settle", "return stored == version", "return true"),
+    ("R5-unlocked", "settle", "there == wanted or mark_version(there) == mark_version(wanted)", "true"),
     ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end", ""),
-    ("R5-kept-error", "settle", "return stored <= version", "return false"),
+    ("R5-kept-error", "settle", "error_version(there) <= error_version(ARGV[at - 1])", "false"),
     ("R5-older-error", "park", "old_version and error_version(old_version) > version --", "false --"),
     ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
     // A settled error mark is not taken off its owner's count.
-    (
-        "H12-replayed",
-        "settle",
-        "        owners.add(owner, -1, version)",
-        "        if map ~= KEYS[2] then owners.add(owner, -1, version) end",
-    ),
+    ("H12-replayed", "settle", "settled(name, error_version(there), tonumber(ARGV[at]))", ""),
     // A fill takes the hash's birth, or the marker, for proof, whatever they are.
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
     ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),

@@ -1,6 +1,6 @@
 //! All scripts, and for each a function that makes its call.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
@@ -58,8 +58,14 @@ impl Script {
     }
 
     fn call(&self, keys: &[String]) -> Cmd {
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.sha).arg(keys.len());
+        self.call_with_room(keys, 16, 256)
+    }
+
+    /// A call with room for so many arguments after the keys, of so many bytes together.
+    fn call_with_room(&self, keys: &[String], arguments: usize, bytes: usize) -> Cmd {
+        let key_bytes: usize = keys.iter().map(String::len).sum();
+        let mut cmd = Cmd::with_capacity(3 + keys.len() + arguments, "EVALSHA".len() + self.sha.len() + 8 + key_bytes + bytes);
+        cmd.arg("EVALSHA").arg(&self.sha).arg(keys.len());
         for key in keys {
             cmd.arg(key);
         }
@@ -436,11 +442,14 @@ pub(crate) struct Head<'a> {
 /// `settle.lua`, for some of a call's marks and error marks.
 pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[MarkRef<'_>], errors: &[MarkRef<'_>]) -> Command {
     let (keys, partition) = (&space.keys, head.partition);
-    let mut owners = Owners::default();
+    let count = marks.len() + errors.len();
+    let mut owners = Owners { numbers: HashMap::with_capacity(count), order: Vec::with_capacity(count) };
     let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
     let fixed =
         [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition), keys.landed(partition)];
-    let mut cmd = SCRIPTS.settle.call(&owners.keys(space, partition, fixed));
+    // A version has up to 16 digits, an owner's number up to 3.
+    let bytes = 256 + numbered.iter().map(|(mark, _)| mark.name.len() + 19).sum::<usize>();
+    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed), 6 + 3 * count, bytes);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
     cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
     for (at, (mark, owner)) in numbered.into_iter().enumerate() {
@@ -492,7 +501,7 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::P
 /// The owners that a call names, numbered from 1 in the order they come up; 0 is nobody.
 #[derive(Default)]
 struct Owners<'a> {
-    numbers: std::collections::HashMap<&'a Owner, usize>,
+    numbers: HashMap<&'a Owner, usize>,
     order: Vec<&'a Owner>,
 }
 
