@@ -116,10 +116,14 @@ pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
 }
 
 impl Rows {
-    /// The version of the row of a field.
-    fn version(&self, owner: &Owner, field: &Field) -> Option<Version> {
-        let found = self.rows.binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field))).ok()?;
-        Some(self.rows.get(found)?.version)
+    /// The version of the row of a field; `at` is where it is looked for first, and becomes the place behind it.
+    fn version(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<Version> {
+        let is_it = |row: &&Row| row.owner == *owner && row.field == *field;
+        if self.rows.get(*at).is_none_or(|row| !is_it(&row)) {
+            *at = self.rows.binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field))).ok()?;
+        }
+        *at += 1;
+        Some(self.rows.get(*at - 1)?.version)
     }
 }
 
@@ -128,7 +132,7 @@ impl Rows {
 pub struct Verdict {
     /// Entries to settle, with the versions they had.
     pub settle: Vec<(Entry, Version)>,
-    /// Fields whose rows are in the database, with their rows' versions.
+    /// Fields whose rows are in the database, with their rows' versions, if that was asked for.
     pub rows: Vec<(Owner, Field, Version)>,
     /// Entries to park.
     pub park: Vec<Parked>,
@@ -142,10 +146,13 @@ pub type Proofs = HashMap<(Owner, Field), Version>;
 
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
-/// A marked field that the hot tier lacked counts as landed only if the row that was found is at least as new as the mark (R6).
+/// A marked field that the hot tier lacked counts as landed only if the row that was found is at least as new as the mark (R6). Rows
+/// are named only where there are error marks that they may clear.
 #[must_use]
-pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults, has_errors: bool) -> Verdict {
+    let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };
+    // Entries and rows are both in the order of their owners.
+    let mut at = 0;
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
@@ -156,11 +163,13 @@ pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults) -> Verd
         for field in &mark.fields {
             let key = || (mark.owner.clone(), field.clone());
             let refused = if faults.is_empty() { None } else { faults.get(&key()) };
-            let landed = || rows.version(&mark.owner, field).or_else(|| proofs.get(&key()).copied());
-            let fault = match (refused, landed()) {
+            let landed = rows.version(&mark.owner, field, &mut at).or_else(|| proofs.get(&key()).copied());
+            let fault = match (refused, landed) {
                 (Some((code, message)), _) => Some((*code, message.clone())),
                 (None, Some(version)) if version >= entry.version || broken("R6-older-row") => {
-                    verdict.rows.push((mark.owner.clone(), field.clone(), version));
+                    if has_errors || part.replay {
+                        verdict.rows.push((mark.owner.clone(), field.clone(), version));
+                    }
                     None
                 }
                 _ if broken("R6-unproven") => None,

@@ -16,8 +16,7 @@ pub type Refused = (Row, RowFault);
 ///
 /// # Errors
 /// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is harmless.
-pub async fn land(cold: &dyn ColdStore, mut fences: Vec<Fence>, mut rows: Vec<Row>) -> Result<Vec<Refused>, LandError> {
-    rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+pub async fn land(cold: &dyn ColdStore, mut fences: Vec<Fence>, rows: Vec<Row>) -> Result<Vec<Refused>, LandError> {
     let mut refused = Vec::new();
     let mut parts = vec![rows];
     while let Some(rows) = parts.pop() {
@@ -45,11 +44,12 @@ enum Halves {
     None,
 }
 
-/// Cuts sorted rows near the middle: between two owners if there are several, else between two rows.
+/// Cuts rows near the middle, by owner and field: between two owners if there are several, else between two rows.
 fn halves(mut rows: Vec<Row>) -> Halves {
     if rows.len() < 2 {
         return rows.pop().map_or(Halves::None, Halves::One);
     }
+    rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     let middle = rows.len() / 2;
     let owner_at = |at: usize| rows.get(at).map(|row| &row.owner);
     let cut = |at: &usize| owner_at(at - 1) != owner_at(*at) || broken("R16-halves");

@@ -143,7 +143,7 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, proofs: &Proofs, faults:
     // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
-        let verdict = batch::judge(ready.part, &ready.rows, proofs, faults);
+        let verdict = batch::judge(ready.part, &ready.rows, proofs, faults, ready.collected.has_errors);
         let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
         finish_part(worker, ready, reached, verdict).await
     };
@@ -170,7 +170,7 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             epoch,
             landed: reached,
             marks: verdict.settle,
-            rows: if ready.collected.has_errors { verdict.rows } else { Vec::new() },
+            rows: verdict.rows,
             probation: tiers.has_probation(),
         };
         let settled = tiers.hot().settle(&settle).await?;

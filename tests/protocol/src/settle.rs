@@ -18,7 +18,7 @@ impl Working<'_, '_> {
         let Landed { batch: Batch { part, collected, .. }, versions, refused, reached } = landed;
         let proofs: Proofs = versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
         let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
-        let verdict = batch::judge(part, &Rows::default(), &proofs, &faults);
+        let verdict = batch::judge(part, &Rows::default(), &proofs, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };

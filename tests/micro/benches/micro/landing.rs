@@ -23,7 +23,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let rows = batch::rows(&wanted, &collected);
         let (proofs, faults) = (Proofs::new(), Faults::new());
         ensure!(rows.rows.len() == ROWS, "the batch has {} rows", rows.rows.len());
-        ensure!(batch::judge(&part, &rows, &proofs, &faults).settle.len() == part.entries.len(), "not all is settled");
+        ensure!(batch::judge(&part, &rows, &proofs, &faults, false).settle.len() == part.entries.len(), "not all is settled");
 
         let mut group = criterion.benchmark_group("landing");
         group.throughput(Throughput::Elements(u64::try_from(ROWS)?));
@@ -33,7 +33,8 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
         group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
-        group.bench_function(id("judge"), |b| b.iter(|| batch::judge(black_box(&part), black_box(&rows), &proofs, &faults)));
+        let judged = || batch::judge(black_box(&part), black_box(&rows), &proofs, &faults, false);
+        group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
     }
     Ok(())
