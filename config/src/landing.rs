@@ -10,8 +10,8 @@ pub struct LandingSettings {
     /// The name under which the worker announces itself. Up to 64 bytes without control characters. Default: none (empty in a
     /// file), made of host and process id. Two workers of one name count as one and share badly.
     pub worker_name: Option<String>,
-    /// How often a worker looks whether anything is to be landed; sooner after it found much. 10 ms to 1 h. Default: 500 ms.
-    /// Longer lands more writes of a field as one row, and leaves more to a crash of Redis.
+    /// How long a write waits at the most, about, while the worker keeps up. 10 ms to 1 h. Default: 500 ms. Longer lands more
+    /// writes of a field as one row, and leaves more to a crash of Redis.
     pub interval: Duration,
     /// The most marks of one batch. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
     pub batch_rows: u32,

@@ -89,12 +89,11 @@ impl Round {
 }
 
 impl Worker {
-    /// Lands everything that the held partitions have marked now; answers how many marks it cleared or parked.
+    /// Lands everything that the held partitions have marked now.
     ///
     /// # Errors
     /// The first failure. One that concerns single partitions keeps no other from being landed.
-    pub(crate) async fn pass(self: &Arc<Self>) -> Result<u64, TierError> {
-        let before = self.metrics.counts();
+    pub(crate) async fn pass(self: &Arc<Self>) -> Result<(), TierError> {
         let held = self.claims.held();
         let (mut work, mut away) = (Work::default(), None);
         for (partition, peek) in held.iter().zip(self.tiers.hot().peek(&held).await) {
@@ -115,9 +114,7 @@ impl Worker {
             self.end_probation(&round, &work.on_probation).await?;
         }
         round.end()?;
-        away.map_or(Ok(()), Err)?;
-        let after = self.metrics.counts();
-        Ok(after.marks.saturating_sub(before.marks).saturating_add(after.parked.saturating_sub(before.parked)))
+        Ok(away.map_or(Ok(()), Err)?)
     }
 
     /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.

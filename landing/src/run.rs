@@ -112,13 +112,13 @@ impl LandingWorker {
         while !*stopped.borrow_and_update() {
             let begun = Instant::now();
             let pause = match caught(self.worker.pass()).await {
-                Ok(cleared) => {
+                Ok(()) => {
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");
                     }
                     failures = 0;
                     backoff.reset();
-                    rest(cleared, begun.elapsed(), options)
+                    rest(begun.elapsed(), options.interval)
                 }
                 Err(error) => {
                     failures = failures.saturating_add(1);
@@ -142,13 +142,11 @@ impl LandingWorker {
     }
 }
 
-/// The pause after a pass that cleared so many marks and took so long. A pass that filled a batch is followed by the next at once, since
-/// as much may wait by now; the less it was, the more of the interval is left to gather more, so that a few fields that are written all
-/// the time land about once in it.
-fn rest(cleared: u64, took: Duration, options: &LandingOptions) -> Duration {
-    let batch = u32::try_from(options.batch_rows.max(1)).unwrap_or(u32::MAX);
-    let missing = batch.saturating_sub(u32::try_from(cleared).unwrap_or(u32::MAX));
-    (options.interval / batch * missing).saturating_sub(took)
+/// The pause after a pass that took so long, in which marks gather, so that a field that is written all the time lands once in it. What
+/// is written just after its partition's turn waits for the rest of the pass, the pause and its turn in the next pass: no longer than the
+/// interval, if the next takes as long. After a pass that took half of the interval there is no pause.
+fn rest(took: Duration, interval: Duration) -> Duration {
+    interval.saturating_sub(took.saturating_mul(2))
 }
 
 /// Waits this long, or until the worker is to stop.
@@ -169,11 +167,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fuller_the_batch_the_shorter_the_rest() {
+    fn a_write_waits_no_longer_than_the_interval_and_a_busy_worker_does_not_rest() {
         let ms = Duration::from_millis;
-        let options = LandingOptions { batch_rows: 10, interval: ms(500), ..LandingOptions::default() };
-        for (cleared, took, expected) in [(0, 0, 500), (1, 150, 300), (9, 10, 40), (9, 200, 0), (10, 0, 0), (99, 0, 0)] {
-            assert_eq!(rest(cleared, ms(took), &options), ms(expected), "{cleared} in {took} ms");
+        for (took, expected) in [(0, 500), (10, 480), (200, 100), (250, 0), (10_000, 0)] {
+            assert_eq!(rest(ms(took), ms(500)), ms(expected), "after {took} ms");
         }
+        assert_eq!(rest(Duration::MAX, Duration::MAX), Duration::ZERO);
     }
 }
