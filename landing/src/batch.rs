@@ -118,8 +118,7 @@ pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
 impl Rows {
     /// The version of the row of a field; `at` is where it is looked for first, and becomes the place behind it.
     fn version(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<Version> {
-        let is_it = |row: &&Row| row.owner == *owner && row.field == *field;
-        if self.rows.get(*at).is_none_or(|row| !is_it(&row)) {
+        if self.rows.get(*at).is_none_or(|row| (&row.owner, &row.field) != (owner, field)) {
             *at = self.rows.binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field))).ok()?;
         }
         *at += 1;
@@ -190,7 +189,7 @@ pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults, has_err
 
 #[cfg(test)]
 mod tests {
-    use storage_model::Bytes;
+    use storage_model::{Bytes, Cell};
 
     use super::*;
 
@@ -215,6 +214,28 @@ mod tests {
         assert_eq!(sizes(&cut(vec![part(1, &["x"]), ten.clone(), part(2, &["y"])], 6)), [vec![1, 5], vec![5, 1]]);
         assert_eq!(sizes(&cut(vec![ten], usize::MAX)), [[10]]);
         assert!(cut(vec![part(0, &[])], 5).is_empty());
+    }
+
+    #[test]
+    fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
+        let mut part = part(0, &["c", "a", "d", "b", "a"]);
+        let version = |number| Version::new(number).unwrap();
+        let row = |entry: &Entry, number| {
+            let mark = entry.mark.clone().unwrap();
+            Row { owner: mark.owner, field: mark.fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(number) }
+        };
+        let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
+        rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+        let rows = Rows { rows, missing: Vec::new() };
+        // Above its own row's version, but not above others'.
+        part.entries[2].version = version(13);
+        let judged = |part: &Part, has_errors| judge(part, &rows, &Proofs::new(), &Faults::new(), has_errors);
+        let verdict = judged(&part, true);
+        assert_eq!(verdict.rows.iter().map(|(_, _, version)| version.get()).collect::<Vec<_>>(), [10, 11, 13, 14]);
+        assert_eq!((verdict.settle.len(), verdict.park.len()), (4, 1), "the row of d is older than its mark");
+        assert!(judged(&part, false).rows.is_empty(), "no error mark is there to be cleared");
+        part.replay = true;
+        assert_eq!(judged(&part, false).rows.len(), 4, "error marks are tried again");
     }
 
     #[test]

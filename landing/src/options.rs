@@ -9,8 +9,8 @@ use storage_config::LandingSettings;
 pub struct LandingOptions {
     /// The worker's name; names of workers that run at once differ. Empty: a name of its own, made of `worker` and its lock's token. Default: empty.
     pub name: String,
-    /// How long a write waits at the most, about, while the worker keeps up. Longer lands more writes of a field as one row.
-    /// Default: 500 ms.
+    /// About how long a write waits while the worker keeps up, up to half as long again beside many others. Longer lands more writes of a
+    /// field as one row. Default: 500 ms.
     pub interval: Duration,
     /// About how many marks one transaction lands, half more at the most; fewer while the database is slow. Default: 1,000, the knee of
     /// the curve on MariaDB.

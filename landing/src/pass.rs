@@ -114,7 +114,7 @@ impl Worker {
             self.end_probation(&round, &work.on_probation).await?;
         }
         round.end()?;
-        Ok(away.map_or(Ok(()), Err)?)
+        away.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.

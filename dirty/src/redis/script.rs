@@ -1,22 +1,25 @@
 //! All scripts, and for each a function that makes its call.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version};
 
 use super::barrier::Barrier;
-use super::reply;
 use super::space::Space;
 use super::transport::Command;
-use crate::{Adopt, Load, Lock, Marker, Park, Settle, key, mark};
+use crate::{Adopt, Load, Marker, key, mark};
 
+mod landing;
+mod lock;
 mod probation;
 
+pub(crate) use landing::{Head, MarkRef, error_mark, park, settle, snapshot};
+pub(crate) use lock::{announce, holder_of, lease, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
@@ -354,46 +357,6 @@ pub(crate) fn partition_count(space: &Space) -> Command {
     SCRIPTS.partition_count.write(slot, cmd)
 }
 
-/// `announce.lua`.
-pub(crate) fn announce(space: &Space, worker: &str, ttl: Duration) -> Command {
-    let key = space.keys.workers();
-    let slot = super::slot::slot_of(key.as_bytes());
-    let mut cmd = SCRIPTS.announce.call(&[key]);
-    cmd.arg(worker).arg(millis(ttl));
-    SCRIPTS.announce.write(slot, cmd)
-}
-
-/// `lock.lua`.
-pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
-    timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
-}
-
-/// `lease.lua`.
-pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
-    let partition = space.partition(owner);
-    let mut cmd = SCRIPTS.lease.call(&[space.keys.lease(partition, owner)]);
-    cmd.arg(millis(ttl));
-    SCRIPTS.lease.write(space.slot(partition), cmd)
-}
-
-/// `renew.lua`.
-pub(crate) fn renew(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
-    timed_lock(&SCRIPTS.renew, space, partition, lock, ttl)
-}
-
-fn timed_lock(script: &Script, space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
-    let mut cmd = script.call(&[space.keys.lock(partition)]);
-    cmd.arg(lock_value(lock)).arg(millis(ttl));
-    script.write(space.slot(partition), cmd)
-}
-
-/// `unlock.lua`.
-pub(crate) fn unlock(space: &Space, partition: Partition, lock: &Lock) -> Command {
-    let mut cmd = SCRIPTS.unlock.call(&[space.keys.lock(partition)]);
-    cmd.arg(lock_value(lock));
-    SCRIPTS.unlock.write(space.slot(partition), cmd)
-}
-
 /// `peek.lua`.
 pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
     let keys = &space.keys;
@@ -403,131 +366,9 @@ pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
     SCRIPTS.peek.read(space.slot(partition), SCRIPTS.peek.call(&keys))
 }
 
-/// Who holds a lock: the token, then the holder's name.
-fn lock_value(lock: &Lock) -> String {
-    format!("{}\n{}", lock.token, lock.holder)
-}
-
-/// The holder's name of what [`lock`] stored.
-pub(crate) fn holder_of(value: &str) -> &str {
-    value.split_once('\n').map_or(value, |(_, holder)| holder)
-}
-
-/// `snapshot.lua`.
-pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
-    let keys = &space.keys;
-    let mut cmd =
-        SCRIPTS.snapshot.call(&[keys.dirty(partition), keys.saving(partition), keys.part(partition), keys.lock(partition)]);
-    cmd.arg(lock_value(lock));
-    SCRIPTS.snapshot.write(space.slot(partition), cmd)
-}
-
-/// What `settle.lua` and `park.lua` are told of a mark.
-#[derive(Debug, Clone)]
-pub(crate) struct MarkRef<'a> {
-    pub(crate) name: std::borrow::Cow<'a, [u8]>,
-    pub(crate) version: Version,
-    pub(crate) owner: Option<&'a Owner>,
-}
-
-/// The head of a call about marks: which partition, under which lock and epoch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Head<'a> {
-    pub(crate) partition: Partition,
-    pub(crate) lock: Option<&'a Lock>,
-    pub(crate) epoch: Epoch,
-    pub(crate) clean_ttl: Duration,
-}
-
-/// `settle.lua`, for some of a call's marks and error marks.
-pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[MarkRef<'_>], errors: &[MarkRef<'_>]) -> Command {
-    let (keys, partition) = (&space.keys, head.partition);
-    let count = marks.len() + errors.len();
-    let mut owners = Owners { numbers: HashMap::with_capacity(count), order: Vec::with_capacity(count) };
-    let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
-    let fixed =
-        [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition), keys.landed(partition)];
-    // A version has up to 16 digits, an owner's number up to 3.
-    let bytes = 256 + numbered.iter().map(|(mark, _)| mark.name.len() + 19).sum::<usize>();
-    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed), 6 + 3 * count, bytes);
-    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
-    cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
-    for (at, (mark, owner)) in numbered.into_iter().enumerate() {
-        // As either map keeps it.
-        cmd.arg(&*mark.name);
-        if at < marks.len() {
-            cmd.arg(reply::mark_text(mark.version).as_slice())
-        } else {
-            cmd.arg(mark.version.get())
-        };
-        cmd.arg(owner);
-    }
-    SCRIPTS.settle.write(space.slot(head.partition), cmd)
-}
-
-/// `park.lua`, for some of a call's entries.
-pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[crate::Parked]) -> Command {
-    let mut owners = Owners::default();
-    let numbered: Vec<_> = chunk.iter().map(|parked| (parked, owners.number(parked.owner.as_ref()))).collect();
-    let (keys, partition) = (&space.keys, head.partition);
-    let fixed =
-        [keys.saving(partition), keys.error(partition), keys.part(partition), keys.lock(partition), keys.landed(partition)];
-    let mut cmd = SCRIPTS.park.call(&owners.keys(space, partition, fixed));
-    cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
-    cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
-    for (parked, owner) in numbered {
-        let source = parked.source.as_ref();
-        let stays = park.probation && parked.has_landed();
-        cmd.arg(owner).arg(u8::from(source.is_some()) + u8::from(stays));
-        cmd.arg(source.map_or(&[][..], |entry| &entry.raw)).arg(source.map_or(0, |entry| entry.version.get()));
-        match &parked.owner {
-            Some(owner) => {
-                cmd.arg(parked.faults.len());
-                for fault in &parked.faults {
-                    cmd.arg(mark::encode(owner, [&fault.field])).arg(fault.version.get()).arg(fault.code).arg(&fault.message);
-                }
-            }
-            // What can't be read names no field; it keeps its own name, so that it is not lost.
-            None => {
-                cmd.arg(1).arg(source.map_or(&[][..], |entry| &entry.raw));
-                let message = parked.faults.first().map_or("unreadable mark", |fault| &fault.message);
-                cmd.arg(source.map_or(0, |entry| entry.version.get())).arg(0).arg(message);
-            }
-        }
-    }
-    SCRIPTS.park.write(space.slot(head.partition), cmd)
-}
-
-/// The owners that a call names, numbered from 1 in the order they come up; 0 is nobody.
-#[derive(Default)]
-struct Owners<'a> {
-    numbers: HashMap<&'a Owner, usize>,
-    order: Vec<&'a Owner>,
-}
-
-impl<'a> Owners<'a> {
-    fn number(&mut self, owner: Option<&'a Owner>) -> usize {
-        let Some(owner) = owner else { return 0 };
-        *self.numbers.entry(owner).or_insert_with(|| {
-            self.order.push(owner);
-            self.order.len()
-        })
-    }
-
-    /// The keys of a call: these, then the owners' hashes.
-    fn keys<const N: usize>(&self, space: &Space, partition: Partition, fixed: [String; N]) -> Vec<String> {
-        fixed.into_iter().chain(self.order.iter().map(|owner| space.keys.data(partition, owner))).collect()
-    }
-}
-
 /// `sync.lua`.
 pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
     SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
-}
-
-/// The error mark of a field.
-pub(crate) fn error_mark(owner: &Owner, field: &Field) -> String {
-    mark::encode(owner, [field])
 }
 
 /// Whole milliseconds, at least 1: Redis refuses a time to live of 0.

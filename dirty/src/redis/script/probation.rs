@@ -2,7 +2,9 @@
 
 use storage_model::Partition;
 
-use super::{Head, MarkRef, Owners, SCRIPTS, Space, lock_value, millis};
+use super::landing::Owners;
+use super::lock::lock_value;
+use super::{Head, MarkRef, SCRIPTS, Space, millis};
 use crate::redis::transport::Command;
 use crate::{Lock, Window};
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, OpId};
+use storage_model::{Bytes, Field, OpId};
 
 use super::*;
-use crate::{Entry, Fault, Observed, Parked, PartitionState, Window};
+use crate::{Entry, Fault, Lock, Observed, Park, Parked, PartitionState, Settle, Window};
 
 /// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
