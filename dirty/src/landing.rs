@@ -41,7 +41,7 @@ pub struct Entry {
     pub raw: Bytes,
     /// The mark; none if the name can't be read (somebody else wrote it).
     pub mark: Option<Mark>,
-    /// The version of the mark's write.
+    /// The version of the write that made the mark. Later writes of the same fields may leave it as it is until a snapshot is taken (R17).
     pub version: Version,
 }
 
@@ -106,7 +106,7 @@ pub struct Settled {
 pub struct Fault {
     /// Which field.
     pub field: Field,
-    /// The version that was refused.
+    /// The version that was refused: the row's, and never below the mark's, since an error mark goes when a row of its version lands.
     pub version: Version,
     /// The database's error number; 0 for a reason of our own.
     pub code: u32,

@@ -38,6 +38,9 @@ pub struct Header {
     /// How many marks name the owner: entries of the dirty map, the snapshot, the error map and the maps of those on probation. None
     /// in the answer to a read of some fields, which does not ask.
     pub marks: Option<u32>,
+    /// A mark is of this hash if its version is above this one and not above [`Header::version`]; any other is of a hash that was lost
+    /// (R6). Of a clean hash its version, since no mark is of that. None in the answer to a read of some live fields, which does not ask.
+    pub born: Option<Version>,
 }
 
 /// What one atomic read of an owner's hash saw.

@@ -131,8 +131,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// landed data, or is evicted if that was asked for. Refused whole under another epoch or incarnation, or without the lock.
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
 
-    /// Moves entries to the error map, and counts attempts. Refused whole under another epoch or incarnation, or without the lock.
-    async fn park(&self, park: &Park) -> Result<(), HotError>;
+    /// Moves entries to the error map, and counts attempts; answers for each whether it is there now. One that another worker landed or
+    /// parked meanwhile is not, nor one that a scan brought twice. Refused whole under another epoch or incarnation, or without the lock.
+    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError>;
 
     /// Says which of a partition's landed marks leave probation next. If none do, those that are on it now become the next. Refused
     /// under another incarnation or without the lock.

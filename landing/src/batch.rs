@@ -87,42 +87,39 @@ fn belong(one: &Entry, other: &Entry) -> bool {
     owner(one).is_some() && owner(one) == owner(other) && !broken("R16-cut")
 }
 
-/// The rows that a part's marked fields became, and the marked fields that the hot tier does not hold.
+/// The rows that a part's marked fields became: of each that the hash holds, under the owner's version that was read with it (R3). By
+/// owner and field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
-    /// A row for each marked field that the hash holds, under the owner's version that was read with it (R3). By owner and field.
+    /// The rows.
     pub rows: Vec<Row>,
-    /// Marked fields without a value: landed by somebody else and evicted, or vanished (R6).
-    pub missing: Vec<(Owner, Field)>,
+    /// Of each row, when its owner's hash was born.
+    pub births: Vec<Version>,
 }
 
 /// Pairs what was wanted, as [`Part::wanted`] lists it, with what was read.
 #[must_use]
 pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
     let mut out = Rows::default();
-    for ((owner, fields), read) in wanted.iter().zip(&collected.reads) {
-        // What was asked for and is there comes in the order asked.
-        let mut cells = read.cells.iter().peekable();
-        for field in fields {
-            match (read.header, cells.next_if(|(found, _)| found == field)) {
-                (Some(Header { version, .. }), Some((_, cell))) => {
-                    out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
-                }
-                _ => out.missing.push((owner.clone(), field.clone())),
-            }
+    for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
+        let Some(Header { version, born, .. }) = read.header else { continue };
+        for (field, cell) in &read.cells {
+            out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
+            out.births.push(born.unwrap_or(version));
         }
     }
     out
 }
 
 impl Rows {
-    /// The version of the row of a field; `at` is where it is looked for first, and becomes the place behind it.
-    fn version(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<Version> {
+    /// The version of the row of a field, and when its owner's hash was born; `at` is where it is looked for first, and becomes the place
+    /// behind it.
+    fn find(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<(Version, Version)> {
         if self.rows.get(*at).is_none_or(|row| (&row.owner, &row.field) != (owner, field)) {
             *at = self.rows.binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field))).ok()?;
         }
         *at += 1;
-        Some(self.rows.get(*at - 1)?.version)
+        Some((self.rows.get(*at - 1)?.version, *self.births.get(*at - 1)?))
     }
 }
 
@@ -140,15 +137,14 @@ pub struct Verdict {
 /// Why single fields did not land: the database's number and message, or a reason of our own.
 pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 
-/// The versions of rows that the database was asked for.
-pub type Proofs = HashMap<(Owner, Field), Version>;
-
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
-/// A marked field that the hot tier lacked counts as landed only if the row that was found is at least as new as the mark (R6). Rows
-/// are named only where there are error marks that they may clear.
+/// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark lies between its
+/// birth and its version (R6). What is missing, or was read from another hash, has vanished; a row that the database has proves nothing,
+/// since later writes of the fields may have left the mark as it was. Rows are named only where there are error marks that they may
+/// clear.
 #[must_use]
-pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults, has_errors: bool) -> Verdict {
+pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };
     // Entries and rows are both in the order of their owners.
     let mut at = 0;
@@ -160,22 +156,21 @@ pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults, has_err
         };
         let mut found = Vec::new();
         for field in &mark.fields {
-            let key = || (mark.owner.clone(), field.clone());
-            let refused = if faults.is_empty() { None } else { faults.get(&key()) };
-            let landed = rows.version(&mark.owner, field, &mut at).or_else(|| proofs.get(&key()).copied());
-            let fault = match (refused, landed) {
-                (Some((code, message)), _) => Some((*code, message.clone())),
-                (None, Some(version)) if version >= entry.version || broken("R6-older-row") => {
+            let row = rows.find(&mark.owner, field, &mut at);
+            let refused = if faults.is_empty() { None } else { faults.get(&(mark.owner.clone(), field.clone())) };
+            match (refused, row) {
+                (Some((code, message)), row) => {
+                    let newest = row.map(|(version, _)| version).filter(|_| !broken("R5-marks-error"));
+                    let version = newest.map_or(entry.version, |version| version.max(entry.version));
+                    found.push(Fault { field: field.clone(), version, code: *code, message: message.clone() });
+                }
+                (None, Some((version, born))) if is_of(entry.version, born, version) => {
                     if has_errors || part.replay {
                         verdict.rows.push((mark.owner.clone(), field.clone(), version));
                     }
-                    None
                 }
-                _ if broken("R6-unproven") => None,
-                _ => Some((0, "vanished: marked, but neither the hot tier nor the database holds this write".to_owned())),
-            };
-            if let Some((code, message)) = fault {
-                found.push(Fault { field: field.clone(), version: entry.version, code, message });
+                _ if broken("R6-unproven") => {}
+                _ => found.push(Fault { field: field.clone(), version: entry.version, code: 0, message: VANISHED.to_owned() }),
             }
         }
         if !found.is_empty() {
@@ -187,6 +182,14 @@ pub fn judge(part: &Part, rows: &Rows, proofs: &Proofs, faults: &Faults, has_err
     verdict
 }
 
+/// Why a mark is parked whose write nobody has any more.
+const VANISHED: &str = "vanished: marked, but the hot tier lost this write before it landed";
+
+/// Whether a mark is of the hash that was born and has the version then.
+fn is_of(mark: Version, born: Version, version: Version) -> bool {
+    (mark > born || broken("R6-reborn")) && (mark <= version || broken("R6-older-row"))
+}
+
 #[cfg(test)]
 mod tests {
     use storage_model::{Bytes, Cell};
@@ -196,7 +199,7 @@ mod tests {
     fn part(partition: u32, owners: &[&str]) -> Part {
         let entry = |(at, id): (usize, &&str)| {
             let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
-            Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::default() }
+            Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap() }
         };
         Part { partition: Partition(partition), entries: owners.iter().enumerate().map(entry).collect(), replay: false }
     }
@@ -226,16 +229,36 @@ mod tests {
         };
         let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
         rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
-        let rows = Rows { rows, missing: Vec::new() };
+        let births = vec![Version::ZERO; rows.len()];
+        let rows = Rows { rows, births };
         // Above its own row's version, but not above others'.
         part.entries[2].version = version(13);
-        let judged = |part: &Part, has_errors| judge(part, &rows, &Proofs::new(), &Faults::new(), has_errors);
+        let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
         let verdict = judged(&part, true);
         assert_eq!(verdict.rows.iter().map(|(_, _, version)| version.get()).collect::<Vec<_>>(), [10, 11, 13, 14]);
         assert_eq!((verdict.settle.len(), verdict.park.len()), (4, 1), "the row of d is older than its mark");
         assert!(judged(&part, false).rows.is_empty(), "no error mark is there to be cleared");
         part.replay = true;
         assert_eq!(judged(&part, false).rows.len(), 4, "error marks are tried again");
+    }
+
+    #[test]
+    fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanished() {
+        let version = |number| Version::new(number).unwrap();
+        let mut part = part(0, &["a"]);
+        let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
+        let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
+        let rows = Rows { rows: vec![row], births: vec![version(4)] };
+        for (mark, parks) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
+            part.entries[0].version = version(mark);
+            let verdict = judge(&part, &rows, &Faults::new(), true);
+            assert_eq!((verdict.park.len(), verdict.settle.len(), verdict.rows.len()), (parks, 1 - parks, 1 - parks), "{mark}");
+        }
+        assert_eq!(judge(&part, &Rows::default(), &Faults::new(), true).park[0].faults[0].version, version(10));
+        part.entries[0].version = version(5);
+        let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
+        let parked = judge(&part, &rows, &refused, true).park;
+        assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use storage_dirty::{Collected, Lock, Settle};
 use storage_model::sabotage::broken;
-use storage_model::{Bytes, Cell, Field, Owner, Partition, Row};
+use storage_model::{Bytes, Cell, Field, Owner, Partition, Row, Version};
 
 use crate::Tiers;
 use crate::batch::{Part, Rows};
@@ -25,7 +25,7 @@ pub(crate) async fn collected(
 }
 
 /// The rows, each under the version of its mark; or with those that are missing, as removed.
-pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
+pub(crate) fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], mut rows: Rows) -> Rows {
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
             let marks = part.entries.iter().filter_map(|entry| Some((entry.mark.as_ref()?, entry.version)));
@@ -41,13 +41,19 @@ pub(crate) fn rows(part: &Part, mut rows: Rows) -> Rows {
         }
     }
     if broken("R6-null") {
-        rows.rows.extend(rows.missing.drain(..).map(|(owner, field)| Row {
-            owner,
-            field,
-            cell: Cell::Removed(Bytes::new()),
-            version: part.entries.iter().map(|entry| entry.version).max().unwrap_or_default(),
-        }));
-        rows.rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+        let asked = wanted.iter().flat_map(|(owner, fields)| fields.iter().map(move |field| (owner, field)));
+        let is_missing =
+            |(owner, field): &(&Owner, &Field)| !rows.rows.iter().any(|row| (&row.owner, &row.field) == (owner, field));
+        let version = part.entries.iter().map(|entry| entry.version).max().unwrap_or_default();
+        let null = |(owner, field): (&Owner, &Field)| {
+            let (owner, field) = (owner.clone(), field.clone());
+            (Row { owner, field, cell: Cell::Removed(Bytes::new()), version }, Version::ZERO)
+        };
+        let missing: Vec<_> = asked.filter(is_missing).map(null).collect();
+        let mut all: Vec<_> = rows.rows.into_iter().zip(rows.births).chain(missing).collect();
+        all.sort_by(|(a, _), (b, _)| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+        let (found, births) = all.into_iter().unzip();
+        rows = Rows { rows: found, births };
     }
     rows
 }

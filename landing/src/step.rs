@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotKind, Park, Settle};
+use storage_dirty::{Collected, HotError, HotKind, Park, Parked, Settle};
 use storage_model::{Partition, Row, Version};
 use storage_sql::{Fence, LandError};
 use tokio::time::Instant;
 
-use crate::batch::{self, Faults, Part, Proofs, Rows, Verdict};
+use crate::batch::{self, Faults, Part, Rows, Verdict};
 use crate::pace::Size;
 use crate::pass::Worker;
 use crate::{TierError, Tiers, degrade, is_suspect};
@@ -53,7 +53,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
         crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
         let begun = Instant::now();
         match commit(tiers, &ready).await {
-            Ok((proofs, faults)) => {
+            Ok(faults) => {
                 let (size, time) = (size_of(&ready), begun.elapsed());
                 // A batch that was cut because of its faults took more than one transaction.
                 if size.rows > 0 && faults.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
                 }
                 drop(turn);
                 metrics.landed(size.rows.saturating_sub(faults.len()));
-                finish(worker, ready, &proofs, &faults).await?;
+                finish(worker, ready, &faults).await?;
                 return Ok(size);
             }
             Err(LandError::Fenced(partitions)) => {
@@ -106,7 +106,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
                 #[cfg(feature = "sabotage")]
-                let rows = crate::sabotage::rows(part, rows);
+                let rows = crate::sabotage::rows(part, &wanted, rows);
                 return Ok(Ready { part, collected, rows });
             }
             Err(error) => tiers.prepare_after(error).await?,
@@ -115,8 +115,8 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
     Err(TierError::Contended { what: format!("collect partition {}", part.partition), tries: TRIES_MAX })
 }
 
-/// Commits all rows, and looks up the rows of marked fields that the hot tier lacks (R6).
-async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(Proofs, Faults), LandError> {
+/// Commits all rows; answers what the database refused.
+async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
     let rows: Vec<Row> = ready.iter().flat_map(|one| one.rows.rows.iter().cloned()).collect();
     let mut faults = Faults::new();
     if !rows.is_empty() {
@@ -125,13 +125,7 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<(Proofs, Faults), 
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
     }
-    let missing: Vec<_> = ready.iter().flat_map(|one| one.rows.missing.iter().cloned()).collect();
-    if missing.is_empty() {
-        return Ok((Proofs::new(), faults));
-    }
-    let versions = tiers.cold().versions(&missing).await?;
-    let proofs = missing.into_iter().zip(versions).filter_map(|(key, version)| Some((key, version?))).collect();
-    Ok((proofs, faults))
+    Ok(faults)
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
@@ -139,11 +133,11 @@ fn fence(ready: &Ready<'_>) -> Fence {
 }
 
 /// Clears what landed and parks what was refused.
-async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, proofs: &Proofs, faults: &Faults) -> Result<(), TierError> {
+async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
     // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
-        let verdict = batch::judge(ready.part, &ready.rows, proofs, faults, ready.collected.has_errors);
+        let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
         let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
         finish_part(worker, ready, reached, verdict).await
     };
@@ -177,8 +171,6 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
         metrics.settled(settled.cleared);
     }
     if !verdict.park.is_empty() {
-        report(partition, &verdict.park);
-        metrics.parked(verdict.park.len());
         let park = Park {
             partition,
             lock: lock.clone(),
@@ -188,12 +180,17 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             probation: tiers.has_probation(),
             parked: verdict.park,
         };
-        tiers.hot().park(&park).await?;
+        let is_there = tiers.hot().park(&park).await?;
+        // What was landed meanwhile seems to have vanished, too.
+        let parked: Vec<_> =
+            park.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked)).collect();
+        report(partition, &parked);
+        metrics.parked(parked.len());
     }
     Ok(())
 }
 
-fn report(partition: Partition, parked: &[storage_dirty::Parked]) {
+fn report(partition: Partition, parked: &[&Parked]) {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for fault in parked.iter().flat_map(|parked| &parked.faults) {
         *reasons.entry(&fault.message).or_default() += 1;

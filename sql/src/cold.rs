@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope};
 
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
@@ -123,13 +123,6 @@ impl<E: Engine> ColdStore for Cold<E> {
 
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
         self.work(Role::Read, "load_newest", async |exec| read::load_newest(exec, owner).await).await
-    }
-
-    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.work(Role::Read, "versions", async |exec| read::versions(exec, keys).await).await
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {

@@ -10,9 +10,6 @@ use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
 use crate::{Loaded, Statement};
 
-/// The most keys of one look-up of versions; five arguments each.
-const KEYS_MAX: usize = 128;
-
 /// All rows of each owner, in the owners' order.
 pub(crate) async fn load<S: Session>(exec: &mut Exec<S>, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, Fault> {
     if let [owner] = owners {
@@ -66,22 +63,6 @@ pub(crate) async fn load_fields<S: Session>(exec: &mut Exec<S>, owner: &Owner, f
 pub(crate) async fn load_newest<S: Session>(exec: &mut Exec<S>, owner: &Owner) -> Result<Option<Row>, Fault> {
     let read = |record: &dyn Record| row(owner, record);
     Ok(exec.fetch(Statement::LoadNewest, 1, &owner_args(owner), read).await?.pop())
-}
-
-/// The version of each field's row, in the order asked.
-pub(crate) async fn versions<S: Session>(exec: &mut Exec<S>, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, Fault> {
-    let mut found = HashMap::new();
-    for chunk in keys.chunks(KEYS_MAX) {
-        let asked = padded(&chunk.iter().collect::<Vec<_>>());
-        let args: Vec<_> =
-            asked.iter().flat_map(|(owner, field)| owner_args(owner).into_iter().chain([Arg::from(field.as_str())])).collect();
-        let read = |record: &dyn Record| {
-            let owner = owner(record)?;
-            Ok(((owner, field(record.bytes(4)?)?), version(record.number(5)?)?))
-        };
-        found.extend(exec.fetch(Statement::Versions, asked.len(), &args, read).await?);
-    }
-    Ok(keys.iter().map(|key| found.get(key).copied()).collect())
 }
 
 /// The owner in the first four columns.

@@ -19,8 +19,6 @@ pub enum Statement {
     LoadFields,
     /// The newest row of one owner.
     LoadNewest,
-    /// The versions of many rows.
-    Versions,
     /// A page of the owners of one world.
     Owners,
     /// A page of the owners of one world and logic type.
@@ -55,12 +53,11 @@ pub enum Statement {
 
 impl Statement {
     /// Every statement.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::Load,
         Self::LoadOne,
         Self::LoadFields,
         Self::LoadNewest,
-        Self::Versions,
         Self::Owners,
         Self::OwnersOfType,
         Self::AllOwners,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope};
 
 use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise, Raised};
 
@@ -27,9 +27,6 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// The newest row of one owner, tombstones and purged fields included: its version is the owner's. Of several equally new rows the
     /// first by field; none if the owner has no row.
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError>;
-
-    /// The version of each field's row, in the order asked; none where there is no row.
-    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError>;
 
     /// Writes the rows that are newer than what the database holds, all in one transaction that commits only if every fence
     /// matches, on the database that it names. No client ever observes a row's version fall, or a part of a batch. An older or equal row is ignored.

@@ -82,7 +82,6 @@ cases! {
         owners_are_loaded_in_the_order_asked
         an_owner_with_too_many_rows_comes_back_empty
         named_fields_are_loaded_alone
-        versions_come_in_the_order_asked
         pages_of_owners_leave_out_those_without_a_live_row
         pages_go_across_worlds
         nothing_asked_is_nothing_answered;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use futures::future::try_join;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
+use storage_dirty::Map;
 use storage_sdk::ByteOwner;
 use storage_servers::Reply;
 use storage_tests::{Stack, World, rows, stack, until};
@@ -63,20 +64,66 @@ async fn no_row_ever_holds_a_value_under_the_version_of_another_write() -> Resul
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_that_vanished_is_not_proved_by_an_older_row() -> Result<()> {
+async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
-    ann.update([("gold", "10")]).await?;
+    ann.update([("bag", "empty")]).await?;
+    let marked = ann.update([("gold", "10")]).await?.version();
+    ann.flush(Duration::from_secs(5)).await?;
+    ann.update([("gold", "20")]).await?;
+    let marks = stack.storage.tiers().hot().scan(ann.owner().partition(8), Map::Dirty, 0, 10).await?.entries;
+    assert!(marks.iter().any(|entry| entry.version == marked), "the second write left it as it was");
+    delete(&stack, &ann).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 2, "the row is as new as the mark, but older than the write");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the_fields_back() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10"), ("bag", "empty")]).await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
     ann.update([("gold", "20")]).await?;
-    let key = format!("{}-data:{{{}}}:game:eu:player:ann", stack.settings.redis.prefix, ann.owner().partition(8));
-    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, Reply::Integer(1));
+    ann.update([("bag", "full")]).await?;
+    delete(&stack, &ann).await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]), "as it landed last");
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    assert_eq!(stack.storage.stats().await?.error_marks, 1, "the row is from before the write");
+    assert_eq!(stack.storage.stats().await?.error_marks, 2, "neither the value nor its version is that of the write");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result<()> {
+    let stack = Stack::open().await?;
+    poison(stack.database.clone(), "player/bad").await?;
+    let bad = stack.player("bad");
+    bad.update([("v", "0")]).await?;
+    let refused = bad.update([("v", "1")]).await?.version();
+    let worker = stack.worker();
+    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
+    worker.stop().await?;
+    let errors = stack.storage.tiers().hot().errors(bad.owner().partition(8), 0, 10).await?.entries;
+    assert_eq!(
+        errors.iter().map(|error| error.version).collect::<Vec<_>>(),
+        [refused],
+        "not that of the write that made its mark"
+    );
+    Ok(())
+}
+
+/// Deletes an owner's hash by hand.
+async fn delete(stack: &Stack, player: &ByteOwner) -> Result<()> {
+    let owner = player.owner();
+    let key = format!("{}-data:{{{}}}:game:eu:player:{}", stack.settings.redis.prefix, owner.partition(8), owner.id());
+    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, Reply::Integer(1));
     Ok(())
 }
 

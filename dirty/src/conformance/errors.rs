@@ -31,7 +31,8 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let before = h.store().time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
     let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
-    h.park(partition, &lock, vec![parked]).await.unwrap();
+    assert_eq!(h.park(partition, &lock, vec![parked.clone()]).await, Ok(vec![true]));
+    assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![false]), "it is not in the snapshot any more");
     assert!(h.scan(partition).await.is_empty());
     let found = errors(h, partition).await;
     let [error] = found.as_slice() else { panic!("one error, not {found:?}") };
@@ -55,7 +56,7 @@ pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     let first = errors(h, partition).await.remove(0).first;
     for (attempts, seconds) in [(2, 2), (3, 3), (4, 3)] {
         h.pass(Duration::from_millis(2)).await;
-        h.park(partition, &lock, vec![again(None)]).await.unwrap();
+        assert_eq!(h.park(partition, &lock, vec![again(None)]).await, Ok(vec![true]));
         let error = errors(h, partition).await.remove(0);
         assert_eq!((error.attempts, error.first), (attempts, first));
         assert!(error.last > first);

@@ -214,7 +214,7 @@ impl Harness {
     }
 
     /// Parks one entry's faults.
-    pub(super) async fn park(&self, partition: Partition, lock: &Lock, parked: Vec<Parked>) -> Result<(), HotError> {
+    pub(super) async fn park(&self, partition: Partition, lock: &Lock, parked: Vec<Parked>) -> Result<Vec<bool>, HotError> {
         self.park_and_keep(partition, lock, parked, false).await
     }
 
@@ -225,7 +225,7 @@ impl Harness {
         lock: &Lock,
         parked: Vec<Parked>,
         probation: bool,
-    ) -> Result<(), HotError> {
+    ) -> Result<Vec<bool>, HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
         let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, probation, parked };

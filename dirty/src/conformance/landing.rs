@@ -193,6 +193,25 @@ pub async fn collect_returns_value_and_version_together(h: &Harness) {
     assert_eq!(cells, vec![gold("9"), gold("2"), vec![(field("bag"), live("x")), (field("gold"), live("2"))]]);
 }
 
+/// R6: by its birth.
+pub async fn collect_tells_marks_of_the_hash_from_those_of_one_that_is_gone(h: &Harness) {
+    let ann = owner("ann");
+    let collect = async || {
+        let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+        let header = collected.reads[0].header.unwrap();
+        (header.born.unwrap(), header.version)
+    };
+    let first = h.set(&ann, "gold", "1").await;
+    let born = collect().await.0;
+    assert!(born < first);
+    let second = h.set(&ann, "bag", "x").await;
+    assert_eq!(collect().await, (born, second), "it is the same hash");
+    h.land(&ann).await;
+    assert_eq!(collect().await, (second, second), "no mark is of a clean one");
+    let third = h.set(&ann, "gold", "2").await;
+    assert_eq!(collect().await, (second, third), "nor is one from before it was clean of what it is now");
+}
+
 /// Only a tombstone lands as deleted (R6).
 pub async fn collect_returns_tombstones_and_purged_fields(h: &Harness) {
     let ann = owner("ann");

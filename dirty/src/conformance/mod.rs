@@ -180,6 +180,7 @@ macro_rules! hot_conformance {
                     the_last_mark_settled_gives_a_time_to_live,
                     a_mark_in_any_map_keeps_the_hash,
                     collect_returns_value_and_version_together,
+                    collect_tells_marks_of_the_hash_from_those_of_one_that_is_gone,
                     collect_returns_tombstones_and_purged_fields,
                     collect_of_an_evicted_owner_has_no_header,
                     a_settle_twice_is_harmless,

@@ -14,7 +14,7 @@
 -- ARGV[6..] of each entry: number of the owner (1 is KEYS[6]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
 --   also goes on probation, since other fields of it have landed; its name and version there, number of faults; then of each fault:
 --   name in the error map, version, code and message
--- Reply: 1.
+-- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
 -- Invariant: an entry is in the snapshot or in the error map, never in neither; the greater version stays; counts follow (H12); what
 --   landed of it stays on probation (H33).
 expect(#KEYS >= 5 and #ARGV >= 5)
@@ -43,7 +43,7 @@ local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
   -- What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made anew
   -- would name a hash that may have a time to live.
-  if again and not old then return end
+  if again and not old then return 0 end
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
   attempts = (tonumber(attempts) or 0) + 1
   local stays = old_version and error_version(old_version) > version -- the greater version, with its reason
@@ -55,8 +55,10 @@ local function park(owner, name, version, code, message, again)
     digits(stays and old_number or version), digits(attempts), first or digits(now), digits(now),
     digits(now + delay), stays and reason or table.concat({ code, message }, ' '),
   }, ' ')
+  return 1
 end
-for _, entry in ipairs(entries) do
+local answers = {}
+for i, entry in ipairs(entries) do
   local name, version = entry.name, entry.version
   local stored = entry.moves and not cleared[name] and call('HGET', KEYS[1], name)
   local here = stored and mark_version(stored) == version
@@ -64,10 +66,12 @@ for _, entry in ipairs(entries) do
     cleared[name] = true
     if entry.stays then kept.put(name, entry.owner, version) else owners.add(entry.owner, -1, version) end
   end
-  -- An entry that is gone from the snapshot was landed or parked by another worker.
+  answers[i] = 0
+  -- An entry that is gone from the snapshot was landed or parked by another worker, or the scan brought it twice.
   if here or not entry.moves then
     for fault = entry.from, entry.to, 4 do
-      park(entry.owner, ARGV[fault], number(ARGV[fault + 1], 'a fault'), ARGV[fault + 2], ARGV[fault + 3], not entry.moves)
+      local version, again = number(ARGV[fault + 1], 'a fault'), not entry.moves
+      answers[i] = math.max(answers[i], park(entry.owner, ARGV[fault], version, ARGV[fault + 2], ARGV[fault + 3], again))
     end
   end
 end
@@ -84,4 +88,4 @@ each_chunk('HSET', KEYS[2], puts)
 each_chunk('HDEL', KEYS[1], names)
 owners.write(ttl)
 if #names > 0 then end_of_snapshot(KEYS[1], KEYS[3]) end
-return 1
+return answers

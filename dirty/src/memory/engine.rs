@@ -128,7 +128,7 @@ impl HotStore for MemoryStore {
         self.run(settle.partition, "settle", |state, now| landing::settle(state, now, settle))?
     }
 
-    async fn park(&self, park: &Park) -> Result<(), HotError> {
+    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError> {
         self.run(park.partition, "park", |state, now| park::park(state, now, park))?
     }
 

@@ -116,6 +116,7 @@ fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -
                 generation: hash.generation,
                 suspect,
                 marks: Some(marks),
+                born: Some(hash.born_with(marks)),
             };
             HotRead { header: Some(header), cells: select(hash, &Fields::All) }
         }

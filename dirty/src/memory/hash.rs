@@ -52,6 +52,11 @@ impl OwnerHash {
         }
     }
 
+    /// When it was born, as it stands with so many marks: a clean one remembers only its version.
+    pub(super) fn born_with(&self, marks: u32) -> Version {
+        if marks > 0 { self.born } else { self.version }
+    }
+
     pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {
         self.cells.get(field)
     }

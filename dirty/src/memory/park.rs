@@ -9,36 +9,40 @@ use super::record::in_epoch;
 use super::state::{PartState, Present};
 use crate::{Entry, ErrorEntry, Fault, HotError, Page, Park, Parked};
 
-/// Moves snapshot entries to the error map, and counts attempts.
+/// Moves snapshot entries to the error map, and counts attempts. Answers for each whether it is there now.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was moved.
-pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<(), HotError> {
+pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<Vec<bool>, HotError> {
     in_epoch(state, park.partition, park.epoch, "park")?;
     require(state, present.now, park.partition, &park.lock, "park")?;
-    for parked in &park.parked {
-        // Every name in memory can be read, so there is always an owner.
-        let Some(owner) = &parked.owner else { continue };
-        // An entry that is gone from the snapshot was landed or parked by another worker.
-        if !leaves_snapshot(state, parked) {
-            continue;
-        }
-        if let Some(Entry { mark: Some(mark), version, .. }) =
-            parked.source.as_ref().filter(|_| park.probation && parked.has_landed())
-        {
-            state.marks.put_on_probation(mark.clone(), *version);
-        }
-        for fault in &parked.faults {
-            let target = (owner.clone(), fault.field.clone());
-            // What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made
-            // anew would name a hash that may have a time to live.
-            if parked.source.is_some() || state.marks.error(&target).is_some() {
-                refuse(state, present.now, park, target, fault);
-            }
-        }
-        state.release(present, owner);
+    Ok(park.parked.iter().map(|parked| park_one(state, present, park, parked)).collect())
+}
+
+fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Parked) -> bool {
+    // Every name in memory can be read, so there is always an owner.
+    let Some(owner) = &parked.owner else { return false };
+    // An entry that is gone from the snapshot was landed or parked by another worker, or the scan brought it twice.
+    if !leaves_snapshot(state, parked) {
+        return false;
     }
-    Ok(())
+    if let Some(Entry { mark: Some(mark), version, .. }) =
+        parked.source.as_ref().filter(|_| park.probation && parked.has_landed())
+    {
+        state.marks.put_on_probation(mark.clone(), *version);
+    }
+    let mut is_there = false;
+    for fault in &parked.faults {
+        let target = (owner.clone(), fault.field.clone());
+        // What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made
+        // anew would name a hash that may have a time to live.
+        if parked.source.is_some() || state.marks.error(&target).is_some() {
+            refuse(state, present.now, park, target, fault);
+            is_there = true;
+        }
+    }
+    state.release(present, owner);
+    is_there
 }
 
 /// Takes the entry out of the snapshot, if it comes from there and still has its version.

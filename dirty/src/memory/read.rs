@@ -15,7 +15,9 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Observed, PartitionPeek}
 pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
     let cells = state.hashes.get(owner).map(|hash| select(hash, fields)).unwrap_or_default();
     let counts = matches!(fields, Fields::All | Fields::Names);
-    let header = state.header(owner).map(|header| Header { marks: header.marks.filter(|_| counts), ..header });
+    let tells = !matches!(fields, Fields::Live(_));
+    let asked = |header: Header| Header { marks: header.marks.filter(|_| counts), born: header.born.filter(|_| tells), ..header };
+    let header = state.header(owner).map(asked);
     HotRead { header, cells }
 }
 

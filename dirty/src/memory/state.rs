@@ -85,7 +85,15 @@ impl PartState {
         let marks = self.marks.outstanding(owner);
         let suspect = self.record.as_ref().is_some_and(|record| hash.generation < record.generation);
         let suspect = suspect && !broken("R14-trusting");
-        Some(Header { version: hash.version, complete: hash.complete, generation: hash.generation, suspect, marks: Some(marks) })
+        let born = Some(hash.born_with(marks));
+        Some(Header {
+            version: hash.version,
+            complete: hash.complete,
+            generation: hash.generation,
+            suspect,
+            marks: Some(marks),
+            born,
+        })
     }
 
     /// The marker as a reader remembers it; of a hash its version. While marks name the hash, the cold tier may be behind it: rows that are read now

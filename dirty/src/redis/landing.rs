@@ -134,7 +134,7 @@ impl RedisStore {
         Command::read("collect", self.space.slot(partition), cmd)
     }
 
-    pub(super) async fn park_entries(&self, park: &Park) -> Result<(), HotError> {
+    pub(super) async fn park_entries(&self, park: &Park) -> Result<Vec<bool>, HotError> {
         if let Some(nameless) = park.parked.iter().find(|parked| parked.owner.is_none() && parked.source.is_none()) {
             let message = format!("an entry with {} faults has neither owner nor source", nameless.faults.len());
             return Err(HotError::not_applied(HotKind::Corrupt, "park", message));
@@ -143,7 +143,9 @@ impl RedisStore {
         let head = Head { partition, lock, epoch: park.epoch, clean_ttl: self.clean_ttl };
         let commands: Vec<_> = chunks(&park.parked).map(|chunk| script::park(&self.space, head, park, chunk)).collect();
         let partitions = vec![partition; commands.len()];
-        self.each("park", &partitions, commands, |_| Ok(())).await.into_iter().collect()
+        let parked = |value| reply::list(value)?.into_iter().map(reply::yes).collect::<Result<Vec<_>, _>>();
+        let chunks: Vec<_> = self.each("park", &partitions, commands, parked).await.into_iter().collect::<Result<_, _>>()?;
+        Ok(chunks.concat())
     }
 }
 

@@ -299,7 +299,7 @@ impl HotStore for RedisStore {
         self.settle_marks(settle).await
     }
 
-    async fn park(&self, park: &Park) -> Result<(), HotError> {
+    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError> {
         self.park_entries(park).await
     }
 

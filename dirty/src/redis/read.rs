@@ -16,6 +16,9 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 /// The reserved name that every read carries: version, generation and flag.
 pub(super) const HEAD: &str = ":v";
 
+/// The reserved name that a worker's reads carry, too: when the hash was born, if it is not clean.
+const BORN: &str = ":b";
+
 impl RedisStore {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
         let [read] = reads else { return Box::pin(self.read_several(reads)).await };
@@ -54,9 +57,12 @@ impl RedisStore {
         let cells = matches!(fields, Fields::Cells(_));
         // Made whole at once, since this is what game servers ask most.
         let (count, bytes) = (asked.len(), asked.iter().map(|field| field.as_str().len() + 3).sum::<usize>());
-        let (count, bytes) = if cells { (2 * count, 2 * bytes) } else { (count, bytes) };
+        let (count, bytes) = if cells { (2 * count + 1, 2 * bytes) } else { (count, bytes) };
         let mut cmd = redis::Cmd::with_capacity(3 + count, key.len() + 16 + bytes);
         cmd.arg("HMGET").arg(key).arg(HEAD);
+        if cells {
+            cmd.arg(BORN);
+        }
         for field in asked {
             cmd.arg(&*key::stored(field));
             if cells {
@@ -126,7 +132,11 @@ pub(super) fn decode(fields: &Fields, value: Value) -> Result<HotRead, Failure> 
 fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Failure> {
     let mut values = reply::list(value)?.into_iter().map(reply::maybe);
     let mut next = || values.next().ok_or_else(|| Failure::Nonsense("fewer values than fields".to_owned()))?;
-    let header = next()?.map(|head| header_of(&head)).transpose()?;
+    let mut header = next()?.map(|head| header_of(&head)).transpose()?;
+    if tombstones {
+        let born = next()?;
+        header = header.map(|header| born_at(header, born.as_deref())).transpose()?;
+    }
     let mut cells = Vec::with_capacity(asked.len());
     for field in asked {
         let live = next()?;
@@ -143,12 +153,13 @@ fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Fail
 
 /// A hash from all its names and values.
 pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
-    let (mut header, mut marks) = (None, 0);
+    let (mut header, mut marks, mut born) = (None, 0, None);
     let mut cells = BTreeMap::new();
     for (name, value) in pairs {
         match &*name {
             b":v" => header = Some(header_of(&value)?),
             b":n" => marks = reply::digits(&value)?,
+            b":b" => born = Some(value),
             other => match (other.strip_prefix(key::TOMBSTONE.as_bytes()), other.first()) {
                 (Some(field), _) => drop(cells.insert(field_of(field)?, buried(&value)?)),
                 (None, Some(b':')) => {}
@@ -157,7 +168,7 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
         }
     }
     // A clean hash has no count.
-    let header = header.map(|header| Header { marks: Some(marks), ..header });
+    let header = header.map(|header| born_at(Header { marks: Some(marks), ..header }, born.as_deref())).transpose()?;
     if header.is_none() && !cells.is_empty() {
         return Err(Failure::Nonsense("an owner hash lacks its version".to_owned()));
     }
@@ -176,7 +187,13 @@ fn header_of(head: &[u8]) -> Result<Header, Failure> {
     let space = rest.iter().position(|byte| *byte == b' ').ok_or_else(nonsense)?;
     let (version, generation) = rest.split_at(space);
     let generation = reply::epoch(generation.get(1..).unwrap_or_default())?;
-    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, marks: None })
+    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, marks: None, born: None })
+}
+
+/// The header with what `:b` says; a clean hash has none.
+fn born_at(header: Header, born: Option<&[u8]>) -> Result<Header, Failure> {
+    let born = born.map_or(Ok(header.version), reply::version)?;
+    Ok(Header { born: Some(born), ..header })
 }
 
 fn buried(value: &Bytes) -> Result<Cell, Failure> {

@@ -1,9 +1,8 @@
-//! The plain commands that set what `update.lua` would set, but for the ids (`writer.rs`).
+//! The plain commands that set what `update.lua` would set, but for ids and marks (`writer.rs`).
 
 use redis::{Cmd, Pipeline, Value};
 use storage_model::{Change, Known, Mutation, OpId, Partition};
 
-use super::reply;
 use super::space::Space;
 use super::writer::Direct;
 use crate::key;
@@ -20,7 +19,6 @@ pub(super) struct Transaction {
 /// What a partition's writes have together.
 struct Part {
     partition: Partition,
-    marks: Cmd,
     ids: Cmd,
     /// Whether the round is among the ids.
     has_round: bool,
@@ -37,19 +35,18 @@ impl Transaction {
         direct: &Direct<'_>,
         (writer, round): (u64, u64),
     ) -> (Value, Option<OpId>) {
-        let Direct { grant, mark, parity, sums } = direct;
+        let Direct { grant, parity, sums } = direct;
         let version = grant.version.get();
         let counted = if sums.is_empty() { None } else { Some(counted(version, sums)) };
         // What a counter came to can't be told from the id.
         let given = counted.is_none() && mutation.known == Known::Nobody;
         let known = self.partitions.iter().position(|part| part.partition == partition);
         let at = known.unwrap_or_else(|| {
-            let [marks, ids] = [space.keys.dirty(partition), space.keys.ops(partition, *parity)].map(|key| set(&key));
-            self.partitions.push(Part { partition, marks, ids, has_round: false });
+            let ids = set(&space.keys.ops(partition, *parity));
+            self.partitions.push(Part { partition, ids, has_round: false });
             self.partitions.len() - 1
         });
         if let Some(part) = self.partitions.get_mut(at) {
-            part.marks.arg(*mark).arg(reply::mark_text(grant.version).as_slice());
             if !given {
                 part.ids.arg(mutation.id.as_bytes());
                 match &counted {
@@ -72,10 +69,10 @@ impl Transaction {
         (answer, given.then(|| OpId::given(writer, round, grant.version)))
     }
 
-    /// Adds the commands to a pipeline, those on data last. Marks come before data, as in `update.lua`.
+    /// Adds the commands to a pipeline.
     pub(super) fn send(self, pipeline: &mut Pipeline) {
         for part in self.partitions {
-            pipeline.add_command(part.marks).add_command(part.ids);
+            pipeline.add_command(part.ids);
         }
         for command in self.data {
             pipeline.add_command(command);

@@ -3,7 +3,7 @@
 //! `update.lua` *grants* an owner that it has written: the owner's hash names the writer, and the writer knows from then on how the
 //! hash begins (version, generation, flag), that it has no tombstones, which of its marks stand in the dirty map, and what its counters
 //! came to. While that holds, a further write of the same fields needs no script: a transaction of plain commands sets what `update.lua`
-//! would have set.
+//! would have set, but leaves the mark as it is. A mark tells what is to be landed; what has landed its owner's hash tells (R6).
 //!
 //! Whoever changes what a writer builds on tells it, in the same script, by a field in the writer's key: another script that writes
 //! the owner, the snapshot that takes the marks away, an adoption. The writer watches its key while its transaction is on the way
@@ -28,7 +28,7 @@ use super::reply;
 use super::script::ID_WINDOW;
 use super::server;
 use super::space::Space;
-use crate::{key, mark};
+use crate::key;
 
 /// The most owners that a writer keeps in mind for one partition: some 500 B each.
 const OWNERS_MAX: usize = 16_384;
@@ -95,8 +95,8 @@ pub(super) struct Grant {
     pub(super) flags: String,
     /// Its hash's key.
     pub(super) hash: String,
-    /// Its marks that stand in the dirty map: the fields and the name of each.
-    marks: Vec<(Vec<Field>, String)>,
+    /// The fields of each of its marks that stand in the dirty map.
+    marks: Vec<Vec<Field>>,
     /// What those of its fields hold that were added to last.
     counters: Vec<(Field, i64)>,
 }
@@ -105,7 +105,6 @@ pub(super) struct Grant {
 pub(super) struct Direct<'a> {
     /// Its owner, with the version that the write gives it.
     pub(super) grant: &'a Grant,
-    pub(super) mark: &'a str,
     /// Where it is remembered: among the ids of even (0) or odd (1) windows.
     pub(super) parity: u8,
     /// Of a write that adds, the sums.
@@ -161,13 +160,13 @@ impl Writer {
             return None;
         }
         let grant = granted.owners.get_mut(&mutation.owner)?;
-        let known =
-            grant.marks.iter().position(|(fields, _)| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))?;
+        if !grant.has_mark(mutation) {
+            return None;
+        }
         let sums = grant.sums(mutation).filter(|_| grant.satisfies(mutation.condition))?;
         grant.version = Version::new(grant.version.get() + 2)?;
         grant.wrote(mutation, &sums);
-        let mark = grant.marks.get(known).map(|(_, mark)| &**mark)?;
-        Some(Direct { grant, mark, parity: u8::from(granted.window % 2 == 1), sums })
+        Some(Direct { grant, parity: u8::from(granted.window % 2 == 1), sums })
     }
 
     /// Takes back what [`Writer::take`] took for a write that was not applied after all; the latest first.
@@ -201,7 +200,6 @@ impl Writer {
             granted.owners.remove(&mutation.owner);
             return;
         }
-        let part = key::owner_part(&mutation.owner);
         let grant = granted.owners.entry(mutation.owner.clone()).or_insert_with(|| Grant {
             version: applied.version,
             flags: String::new(),
@@ -212,10 +210,8 @@ impl Writer {
         grant.version = applied.version;
         grant.wrote(mutation, &applied.counters);
         flags.clone_into(&mut grant.flags);
-        let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-        if !grant.marks.iter().any(|(known, _)| *known == fields) {
-            let mark = mark::append(part, &fields);
-            grant.marks.push((fields, mark));
+        if !grant.has_mark(mutation) {
+            grant.marks.push(mutation.changes.iter().map(|(field, _)| field.clone()).collect());
         }
     }
 
@@ -251,6 +247,11 @@ impl Writer {
 }
 
 impl Grant {
+    /// Whether the mark that a write makes stands in the dirty map.
+    fn has_mark(&self, mutation: &Mutation) -> bool {
+        self.marks.iter().any(|fields| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))
+    }
+
     fn satisfies(&self, condition: Condition) -> bool {
         match condition {
             Condition::None => true,

@@ -25,8 +25,14 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let rows = vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")), Version::new(5).unwrap())];
     let load = Load { owner: cold.clone(), observed, rows, complete: true };
     let Filled::Accepted(read_back) = store.fill(std::slice::from_ref(&load)).await.pop().unwrap().unwrap() else { panic!() };
-    let header =
-        Header { version: Version::new(5).unwrap(), complete: true, generation: Epoch(1), suspect: false, marks: Some(0) };
+    let header = Header {
+        version: Version::new(5).unwrap(),
+        complete: true,
+        generation: Epoch(1),
+        suspect: false,
+        marks: Some(0),
+        born: Version::new(5),
+    };
     assert_eq!(
         (read_back.header, read_back.cells.clone()),
         (Some(header), vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")))])

@@ -141,6 +141,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                     parked,
                 })
                 .await
+                .map(drop)
         }
         other => panic!("no call {other}"),
     }

@@ -165,7 +165,6 @@ macro_rules! conformance_cases {
                 an_owner_with_too_many_rows_comes_back_empty
                 named_fields_are_loaded_alone
                 the_newest_row_of_an_owner_is_found_whatever_it_holds
-                versions_come_in_the_order_asked
                 pages_of_owners_leave_out_those_without_a_live_row
                 pages_go_across_worlds
                 nothing_asked_is_nothing_answered

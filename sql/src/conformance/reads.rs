@@ -2,7 +2,7 @@
 
 use storage_model::{Bytes, Cell, Owner, Row, Scope};
 
-use super::{Harness, field, live, owner, sorted, version};
+use super::{Harness, field, live, owner, sorted};
 
 /// Many owners of several logic types, some unknown, one asked for twice.
 pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
@@ -68,21 +68,6 @@ pub async fn the_newest_row_of_an_owner_is_found_whatever_it_holds(h: &Harness) 
     }
 }
 
-/// More keys than one look-up takes, of several owners, some unknown.
-pub async fn versions_come_in_the_order_asked(h: &Harness) {
-    h.init(&[0]).await;
-    let rows: Vec<Row> = (0..300).map(|i| live(&owner(&(i % 7).to_string()), &i.to_string(), "v", i + 1)).collect();
-    h.land(rows.clone()).await;
-    let mut keys: Vec<_> = rows.iter().rev().map(|row| (row.owner.clone(), row.field.clone())).collect();
-    keys.insert(5, (owner("nobody"), field("0")));
-    keys.push((owner("0"), field("1")));
-    let versions = h.store.versions(&keys).await.unwrap();
-    let mut expected: Vec<_> = (1..=300).rev().map(|number| Some(version(number))).collect();
-    expected.insert(5, None);
-    expected.push(None);
-    assert_eq!(versions, expected);
-}
-
 /// An owner exists while it has a live field.
 pub async fn pages_of_owners_leave_out_those_without_a_live_row(h: &Harness) {
     h.init(&[0]).await;
@@ -145,7 +130,6 @@ pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
     let world = Scope::new("game", "eu").unwrap();
     assert!(h.store.load(&[], 9).await.unwrap().is_empty());
     assert!(h.store.load_fields(&owner("ann"), &[]).await.unwrap().is_empty());
-    assert!(h.store.versions(&[]).await.unwrap().is_empty());
     assert!(h.store.partitions(&[]).await.unwrap().is_empty());
     assert!(h.store.raise(&[]).await.unwrap().is_empty());
     assert!(h.store.owners(&world, None, None, 0).await.unwrap().is_empty());

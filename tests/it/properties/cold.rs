@@ -28,7 +28,6 @@ enum Step {
     Load { owners: Vec<u8>, rows_max: usize },
     LoadFields { owner: u8, fields: Vec<&'static str> },
     LoadNewest { owner: u8 },
-    Versions { keys: Vec<(u8, &'static str)> },
     Owners { after: Option<u8>, limit: usize, of_type: bool },
     Partitions { partitions: Vec<u32> },
     Raise { seen: Vec<(u32, u64)> },
@@ -66,7 +65,6 @@ impl ReferenceStateMachine for Calls {
             2 => (owners(), 0..4_usize).prop_map(|(owners, rows_max)| Step::Load { owners, rows_max }),
             1 => (0..OWNERS, prop::collection::vec(name(), 0..3)).prop_map(|(owner, fields)| Step::LoadFields { owner, fields }),
             1 => (0..OWNERS).prop_map(|owner| Step::LoadNewest { owner }),
-            1 => prop::collection::vec((0..OWNERS, name()), 0..4).prop_map(|keys| Step::Versions { keys }),
             1 => (prop::option::of(0..OWNERS), 0..4_usize, any::<bool>())
                 .prop_map(|(after, limit, of_type)| Step::Owners { after, limit, of_type }),
             1 => prop::collection::vec(0..2_u32, 0..3).prop_map(|partitions| Step::Partitions { partitions }),
@@ -149,10 +147,6 @@ impl Pair {
             }
             Step::LoadNewest { owner } => {
                 format!("{:?}", store.load_newest(&self.owner(*owner)).await.expect("a load"))
-            }
-            Step::Versions { keys } => {
-                let keys: Vec<_> = keys.iter().map(|(owner, field)| (self.owner(*owner), field_of(field))).collect();
-                format!("{:?}", store.versions(&keys).await.expect("versions"))
             }
             Step::Owners { after, limit, of_type } => {
                 let after = after.map(|owner| self.owner(owner));

@@ -186,9 +186,8 @@ impl Engine {
             .zip(&collected.reads)
             .map(|((owner, _), read)| format!("{owner} {}", self.words.read(owner, read)))
             .collect();
-        let versions = marks.iter().zip(&entries).map(|(mark, entry)| self.words.version(&mark.owner, entry.version));
-        let versions: Vec<_> = versions.collect();
-        let told = format!(", marks {versions:?}, values {reads:?}");
+        // Not their versions: a write without a script leaves its mark's as it is.
+        let told = format!(", values {reads:?}");
         if matches!(to, LandTo::Parked) {
             return format!("{told}, {}", self.park(partition, &collected, entries).await);
         }
@@ -218,9 +217,10 @@ impl Engine {
     }
 
     async fn park(&self, partition: Partition, collected: &Collected, entries: Vec<Entry>) -> String {
-        let parked = entries.into_iter().map(|entry| {
+        let parked = entries.into_iter().zip(&collected.reads).map(|(entry, read)| {
             let mark = entry.mark.clone();
-            let fault = |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1, message: "no".to_owned() };
+            let version = read.header.map_or(entry.version, |header| header.version);
+            let fault = |field: &Field| Fault { field: field.clone(), version, code: 1, message: "no".to_owned() };
             // Of a mark of several fields all but the first have landed.
             let faults = mark.iter().flat_map(|mark| &mark.fields).take(1).map(fault).collect();
             Parked { owner: mark.map(|mark| mark.owner), faults, source: Some(entry) }

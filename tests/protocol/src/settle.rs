@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::memory::{landing, park, read};
 use storage_dirty::{Collected, Map, Park, Settle};
-use storage_landing::batch::{self, Faults, Proofs, Rows};
+use storage_landing::batch::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
 
@@ -15,10 +15,9 @@ use crate::world::World;
 
 impl Working<'_, '_> {
     pub(super) fn settle(&mut self, landed: &Landed) {
-        let Landed { batch: Batch { part, collected, .. }, versions, refused, reached } = landed;
-        let proofs: Proofs = versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
+        let Landed { batch: Batch { part, collected, rows }, refused, reached } = landed;
         let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
-        let verdict = batch::judge(part, &Rows::default(), &proofs, &faults, true);
+        let verdict = batch::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };
@@ -53,8 +52,12 @@ impl Working<'_, '_> {
     pub(super) fn park(&mut self, parked: &Park) {
         let mut next = self.world.clone();
         let present = next.present();
-        let what = if park::park(next.hot(), &present, parked).is_ok() { "parks" } else { "may not park" };
-        self.to(what, next, Worker::Idle);
+        let Ok(is_there) = park::park(next.hot(), &present, parked) else { return self.to("may not park", next, Worker::Idle) };
+        let there = parked.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked));
+        match there.flat_map(|parked| &parked.faults).find(|fault| fault.code == 0) {
+            Some(fault) => self.wrong("parks", format!("{} is said to have vanished, and nothing was deleted", fault.field)),
+            None => self.to("parks", next, Worker::Idle),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Landing workers, in the steps of the real one. They share a lock, so that nothing keeps them from overlapping.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +29,6 @@ pub(super) enum Worker {
     Early(Arc<Batch>),
     Commit(Arc<Batch>),
     Fenced(Arc<Part>),
-    Prove(Arc<Landed>),
     Settle(Arc<Landed>),
     Park(Arc<Park>),
     /// The marks of this window have been on probation for long enough, if the database is still the same.
@@ -59,7 +57,6 @@ pub(super) struct Batch {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Landed {
     pub(super) batch: Batch,
-    pub(super) versions: BTreeMap<(Owner, Field), Version>,
     pub(super) refused: Vec<(Owner, Field)>,
     pub(super) reached: Version,
 }
@@ -112,7 +109,6 @@ impl Working<'_, '_> {
                 self.to("finds the partition prepared", self.world.clone(), Worker::Collect(Arc::clone(part)));
             }
             Worker::Fenced(_) => {}
-            Worker::Prove(landed) => self.prove(landed),
             Worker::Settle(landed) => self.settle(landed),
             Worker::Park(parked) => self.park(parked),
             Worker::Verify(window) => self.verify(*window),
@@ -211,7 +207,7 @@ impl Working<'_, '_> {
         let rows = &batch.rows.rows;
         if rows.is_empty() {
             let landed = landed(batch, &[], batch.collected.landed);
-            return self.to("has nothing to commit", self.world.clone(), Worker::Prove(Arc::new(landed)));
+            return self.to("has nothing to commit", self.world.clone(), Worker::Settle(Arc::new(landed)));
         }
         self.commit_but(batch, &[]);
         if self.world.left.refusals > 0 {
@@ -235,21 +231,9 @@ impl Working<'_, '_> {
             Ok(true) => {
                 next.left.refusals -= u8::from(!refused.is_empty());
                 let reached = if fine.is_empty() { batch.collected.landed } else { fence.reaches };
-                let landed = Arc::new(landed(batch, refused, reached));
-                let worker = if batch.rows.missing.is_empty() { Worker::Settle(landed) } else { Worker::Prove(landed) };
-                self.to(what, next, worker);
+                self.to(what, next, Worker::Settle(Arc::new(landed(batch, refused, reached))));
             }
         }
-    }
-
-    fn prove(&mut self, landed: &Landed) {
-        let mut landed = landed.clone();
-        for (owner, field) in landed.batch.rows.missing.clone() {
-            if let Some(version) = self.world.cold.version(&field) {
-                landed.versions.insert((owner, field), version);
-            }
-        }
-        self.to("looks up what is missing", self.world.clone(), Worker::Settle(Arc::new(landed)));
     }
 }
 
@@ -264,8 +248,15 @@ fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> R
     if let Some(version) = collected.reads.iter().find_map(|read| read.header).map(|header| header.version)
         && broken("R6-null")
     {
-        let null = |(owner, field)| Row { owner, field, cell: Cell::Removed(Bytes::new()), version };
-        rows.rows.extend(rows.missing.drain(..).map(null));
+        let asked = wanted.iter().flat_map(|(owner, fields)| fields.iter().map(|field| (owner.clone(), field.clone())));
+        let missing: Vec<_> = asked.filter(|(_, field)| !rows.rows.iter().any(|row| row.field == *field)).collect();
+        rows.births.extend(missing.iter().map(|_| Version::ZERO));
+        rows.rows.extend(missing.into_iter().map(|(owner, field)| Row {
+            owner,
+            field,
+            cell: Cell::Removed(Bytes::new()),
+            version,
+        }));
     }
     rows
 }
@@ -273,10 +264,5 @@ fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> R
 fn landed(batch: &Batch, refused: &[Field], reached: Version) -> Landed {
     let key = |row: &Row| (row.owner.clone(), row.field.clone());
     let rows = &batch.rows.rows;
-    Landed {
-        batch: batch.clone(),
-        versions: rows.iter().map(|row| (key(row), row.version)).collect(),
-        refused: rows.iter().filter(|row| refused.contains(&row.field)).map(key).collect(),
-        reached,
-    }
+    Landed { batch: batch.clone(), refused: rows.iter().filter(|row| refused.contains(&row.field)).map(key).collect(), reached }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope};
 use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised};
 
 use super::points::Points;
@@ -27,10 +27,6 @@ impl ColdStore for Repeating {
 
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
         self.cold.load_newest(owner).await
-    }
-
-    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
-        self.cold.versions(keys).await
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {

@@ -87,7 +87,6 @@ const FOCUSES: &[&str] = &[
     "load",
     "load",
     "load",
-    "versions",
     "fence",
     "upsert",
     "commit",

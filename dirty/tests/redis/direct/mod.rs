@@ -152,6 +152,8 @@ async fn a_write_of_the_fields_of_an_unlanded_one_needs_no_script_and_leaves_the
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
     let observed = stage.store.observe(&[owner("ann")]).await.pop().unwrap().unwrap();
     assert_eq!(observed.marker, Marker::At(Version::new(second.get() - 1).unwrap()));
+    let marks = stage.store.scan(Partition(0), Map::Dirty, 0, 10).await.unwrap().entries;
+    assert_eq!(marks.iter().map(|entry| entry.version).collect::<Vec<_>>(), [first], "it is still there");
     assert_eq!(drain(&stage.store).await, 1);
 }
 

@@ -93,5 +93,6 @@ fn unkept(load: &Load) -> Option<Header> {
         generation: load.observed.epoch,
         suspect: false,
         marks: Some(0),
+        born: Some(version),
     })
 }

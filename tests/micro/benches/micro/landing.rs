@@ -10,8 +10,8 @@ use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead};
-use storage_landing::batch::{self, Faults, Part, Proofs};
-use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition};
+use storage_landing::batch::{self, Faults, Part};
+use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Version};
 
 use crate::shape::{self, ROWS};
 
@@ -21,9 +21,9 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let wanted = part.wanted();
         let collected = collected(&wanted)?;
         let rows = batch::rows(&wanted, &collected);
-        let (proofs, faults) = (Proofs::new(), Faults::new());
+        let faults = Faults::new();
         ensure!(rows.rows.len() == ROWS, "the batch has {} rows", rows.rows.len());
-        ensure!(batch::judge(&part, &rows, &proofs, &faults, false).settle.len() == part.entries.len(), "not all is settled");
+        ensure!(batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(), "not all is settled");
 
         let mut group = criterion.benchmark_group("landing");
         group.throughput(Throughput::Elements(u64::try_from(ROWS)?));
@@ -33,7 +33,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
         group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
-        let judged = || batch::judge(black_box(&part), black_box(&rows), &proofs, &faults, false);
+        let judged = || batch::judge(black_box(&part), black_box(&rows), &faults, false);
         group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
     }
@@ -54,7 +54,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
 /// What the hot tier answers if it holds all that is wanted.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
-    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: None };
+    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: None, born: Some(Version::ZERO) };
     let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
     let read = |fields: &[Field]| HotRead {
         header: Some(header),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Field, Owner, Partition, Row, Scope};
 use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, Raised, RowFault};
 
 use super::server::Lockable;
@@ -64,17 +64,6 @@ impl ColdStore for ModelStore {
         let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
         self.way.answer("load").await;
         Ok(rows.into_iter().rev().max_by_key(|row| row.version))
-    }
-
-    async fn versions(&self, keys: &[(Owner, Field)]) -> Result<Vec<Option<Version>>, ColdError> {
-        if keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.read("versions").await?;
-        let version = |tables: &super::tables::Tables, (owner, field): &(Owner, Field)| Some(tables.row(owner, field)?.version);
-        let versions = self.way.database.tables(|tables| keys.iter().map(|key| version(tables, key)).collect());
-        self.way.answer("versions").await;
-        Ok(versions)
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
