@@ -66,7 +66,7 @@ impl Bulk {
             Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
         };
         let deadline = core.expiry(left);
-        let mut sent = Vec::new();
+        let mut sent = Vec::with_capacity(writes.len());
         let mut refused = Vec::with_capacity(writes.len());
         for (owner, changes, default) in writes {
             refused.push(match changes {

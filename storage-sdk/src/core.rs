@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use futures::future::{Either, ready};
+use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::{TierError, Tiers};
@@ -122,12 +122,23 @@ impl Core {
         // ORDER: as in `write`.
         let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation(mutation)).collect();
         let first = self.tiers.hot().mutate(&sent).await;
-        let sent = sent.into_iter().zip(generations).zip(first);
-        let completed = sent.map(|(((mutation, _), generation), first)| match acknowledged(&mutation, first) {
-            Ok(ack) => Either::Left(ready(Ok(ack))),
-            Err(first) => Either::Right(Box::pin(self.complete(mutation, generation, first, within, until))),
-        });
-        let mut completed = futures::future::join_all(completed).await.into_iter();
+        let (mut completed, mut left) = (Vec::with_capacity(sent.len()), Vec::new());
+        for (at, (((mutation, _), generation), first)) in sent.into_iter().zip(generations).zip(first).enumerate() {
+            completed.push(match acknowledged(&mutation, first) {
+                Ok(ack) => Ok(ack),
+                Err(first) => {
+                    left.push(async move { (at, self.complete(mutation, generation, first, within, until).await) });
+                    no_answer()
+                }
+            });
+        }
+        // Mostly each has its answer, and then no future is made for any.
+        for (at, result) in join_all(left).await {
+            if let Some(slot) = completed.get_mut(at) {
+                *slot = result;
+            }
+        }
+        let mut completed = completed.into_iter();
         checked.into_iter().map(|checked| checked.and_then(|()| completed.next().unwrap_or_else(no_answer))).collect()
     }
 

@@ -186,7 +186,9 @@ impl RedisStore {
     fn plan(&self, writer: &mut Writer, members: Vec<Waiting>) -> Plan {
         let now = writer.now();
         let watching = now.is_some();
-        let mut plan = Plan { watching, ..Plan::default() };
+        let count = members.len();
+        let mut plan =
+            Plan { watching, plain: Vec::with_capacity(count), transaction: Transaction::with_room(count), ..Plan::default() };
         if !watching {
             writer.forget();
         }

@@ -25,6 +25,11 @@ struct Part {
 }
 
 impl Transaction {
+    /// With room for so many writes.
+    pub(super) fn with_room(writes: usize) -> Self {
+        Self { data: Vec::with_capacity(writes), ..Self::default() }
+    }
+
     /// Adds a write of a round, which is named by the writer's number and its own. Answers what `update.lua` would answer, and the id that
     /// the write is given, if it takes one.
     pub(super) fn push(
