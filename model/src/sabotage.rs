@@ -115,6 +115,7 @@ pub const SWITCHES: &[&str] = &[
     "R17-mutate",
     "R17-fill",
     "R17-snapshot",
+    "R17-record",
     "R17-adopt",
     "R17-unknown",
     "R17-condition",

@@ -237,6 +237,7 @@ impl RedisStore {
             pipeline.add_command(plain_command(&[b"EXEC"]));
         }
         let first = pipeline.len();
+        let (mut before, mut epochs) = (0, Vec::new());
         for ((partition, _), members) in &scripts {
             let mutations = members.iter().map(|waiting| &waiting.mutation);
             pipeline.add_command(script::update(&self.space, *partition, mutations, Some(&writer.key)).cmd);
@@ -248,11 +249,13 @@ impl RedisStore {
                 pipeline.add_command(script::direct(&writer.key, deadline));
             }
             pipeline.add_command(plain_command(&[b"MULTI"]));
+            let begin = pipeline.len();
             clearing(&mut pipeline, writer);
             if renews.is_some() {
                 pipeline.add_command(renewal(writer));
             }
-            transaction.send(&mut pipeline);
+            before = pipeline.len() - begin;
+            epochs = transaction.send(&mut pipeline);
             pipeline.add_command(plain_command(&[b"EXEC"]));
             names.push("direct");
         }
@@ -284,13 +287,15 @@ impl RedisStore {
             writer.renew(sent, time_of(value(tail + 3)).ok());
         }
         let is_here = writer.hear(value(tail), value(tail + 1), value(tail + 2)).is_ok_and(|is_here| is_here);
-        if is_here {
+        let is_intact = is_intact(&executed, before, &epochs, plain.len());
+        if is_here && is_intact {
             concluded(writer, plain, executed, &mut left);
             return Ok(left);
         }
         if let Value::Array(_) = executed {
-            // It was applied, but perhaps to data that lack what was written before.
-            let failure = Failure::Lost("the server is in another replication history".to_owned());
+            // It was applied, but perhaps to data that lack what was written before, or where no snapshot tells the writer any more.
+            let which = if is_here { "a partition's record or ids" } else { "the server's replication history" };
+            let failure = Failure::Lost(format!("{which} changed without a word to the writer"));
             answer_all(plain.into_iter().map(|plain| plain.waiting), std::iter::repeat(Err(failure)));
         } else {
             concluded(writer, plain, executed, &mut left);
@@ -339,6 +344,22 @@ impl RedisStore {
         }
         Some(())
     }
+}
+
+/// Whether an applied transaction met the records that its writer knows, whose epochs it read behind so many other commands: who deletes
+/// one deletes the names of its writers. And whether it left its ids, by commands that come before those on data. One that was not applied
+/// left all as it was.
+fn is_intact(executed: &Value, before: usize, epochs: &[Epoch], writes: usize) -> bool {
+    let Value::Array(results) = executed else { return true };
+    let shared = results.len().saturating_sub(writes);
+    if results.iter().take(shared).any(|result| matches!(result, Value::ServerError(_))) {
+        return false;
+    }
+    let is_known = |(at, epoch): (usize, &Epoch)| {
+        let found = results.get(before + at).cloned().and_then(|value| reply::bytes(value).ok());
+        found.and_then(|found| reply::epoch(&found).ok()) == Some(*epoch) || broken("R17-record")
+    };
+    epochs.iter().enumerate().all(is_known)
 }
 
 /// Answers the writes of a transaction. If it was not applied, they are left.

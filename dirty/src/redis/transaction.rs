@@ -1,7 +1,7 @@
 //! The plain commands that set what `update.lua` would set, but for ids and marks (`writer.rs`).
 
 use redis::{Cmd, Pipeline, Value};
-use storage_model::{Change, Known, Mutation, OpId, Partition};
+use storage_model::{Change, Epoch, Known, Mutation, OpId, Partition};
 
 use super::space::Space;
 use super::writer::Direct;
@@ -19,6 +19,9 @@ pub(super) struct Transaction {
 /// What a partition's writes have together.
 struct Part {
     partition: Partition,
+    record: String,
+    /// The epoch in which the writer was granted what it has there.
+    epoch: Epoch,
     ids: Cmd,
     /// Whether the round is among the ids.
     has_round: bool,
@@ -40,15 +43,15 @@ impl Transaction {
         direct: &Direct<'_>,
         (writer, round): (u64, u64),
     ) -> (Value, Option<OpId>) {
-        let Direct { grant, parity, sums } = direct;
+        let Direct { grant, epoch, parity, sums } = direct;
         let version = grant.version.get();
         let counted = if sums.is_empty() { None } else { Some(counted(version, sums)) };
         // What a counter came to can't be told from the id.
         let given = counted.is_none() && mutation.known == Known::Nobody;
         let known = self.partitions.iter().position(|part| part.partition == partition);
         let at = known.unwrap_or_else(|| {
-            let ids = set(&space.keys.ops(partition, *parity));
-            self.partitions.push(Part { partition, ids, has_round: false });
+            let (record, ids) = (space.keys.part(partition), set(&space.keys.ops(partition, *parity)));
+            self.partitions.push(Part { partition, record, epoch: *epoch, ids, has_round: false });
             self.partitions.len() - 1
         });
         if let Some(part) = self.partitions.get_mut(at) {
@@ -74,14 +77,20 @@ impl Transaction {
         (answer, given.then(|| OpId::given(writer, round, grant.version)))
     }
 
-    /// Adds the commands to a pipeline.
-    pub(super) fn send(self, pipeline: &mut Pipeline) {
+    /// Adds the commands to a pipeline: first those that read the epochs, which are answered as they should be; those on data last, one a
+    /// write.
+    pub(super) fn send(self, pipeline: &mut Pipeline) -> Vec<Epoch> {
+        let epochs = self.partitions.iter().map(|part| part.epoch).collect();
+        for part in &self.partitions {
+            pipeline.cmd("HGET").arg(&part.record).arg("epoch");
+        }
         for part in self.partitions {
             pipeline.add_command(part.ids);
         }
         for command in self.data {
             pipeline.add_command(command);
         }
+        epochs
     }
 }
 

@@ -105,6 +105,8 @@ pub(super) struct Grant {
 pub(super) struct Direct<'a> {
     /// Its owner, with the version that the write gives it.
     pub(super) grant: &'a Grant,
+    /// The epoch in which that was granted.
+    pub(super) epoch: Epoch,
     /// Where it is remembered: among the ids of even (0) or odd (1) windows.
     pub(super) parity: u8,
     /// Of a write that adds, the sums.
@@ -166,7 +168,7 @@ impl Writer {
         let sums = grant.sums(mutation).filter(|_| grant.satisfies(mutation.condition))?;
         grant.version = Version::new(grant.version.get() + 2)?;
         grant.wrote(mutation, &sums);
-        Some(Direct { grant, parity: u8::from(granted.window % 2 == 1), sums })
+        Some(Direct { grant, epoch: granted.epoch, parity: u8::from(granted.window % 2 == 1), sums })
     }
 
     /// Takes back what [`Writer::take`] took for a write that was not applied after all; the latest first.

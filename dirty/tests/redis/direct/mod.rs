@@ -365,3 +365,29 @@ async fn a_caller_that_gives_up_leaves_the_others_a_way() {
     stage.apply("ann", "5").await;
     assert_eq!(drain(&stage.store).await, 1);
 }
+
+/// The names of a partition's writers go with its record, and no snapshot tells them any more.
+#[tokio::test]
+async fn a_write_of_a_partition_whose_record_was_deleted_is_not_acknowledged() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    stage.server.call(&["DEL", "slug-part:{0}"]).await.unwrap();
+    stage.went_direct().await;
+    let error = send(&stage.store, stage.write("ann", "2").await).await.unwrap_err();
+    assert!(stage.went_direct().await && error.outcome == Outcome::Unknown, "{error:?}");
+    adopt_all(&stage.other().await, 2).await;
+    let answer = send(&stage.store, stage.write("ann", "3").await).await.unwrap();
+    assert!(matches!(answer, Mutated::Refused(Refusal::Moved { epoch: Epoch(2), .. })), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_write_whose_round_was_not_remembered_is_not_acknowledged() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    for parity in 0..2 {
+        stage.server.call(&["SET", &format!("slug-ops:{{0}}:{parity}"), "spoilt"]).await.unwrap();
+    }
+    stage.went_direct().await;
+    let error = send(&stage.store, stage.write("ann", "2").await).await.unwrap_err();
+    assert!(stage.went_direct().await && error.outcome == Outcome::Unknown, "{error:?}");
+}
