@@ -47,6 +47,7 @@ mod sentinel;
 mod server;
 mod slot;
 mod space;
+mod told;
 mod topology;
 mod transaction;
 mod transport;

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage_model::{Change, Mutation, OpId, Partition};
+use storage_model::{Change, Mutation, Partition};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -16,8 +16,8 @@ use super::RedisStore;
 use super::common::locked;
 use super::error::Failure;
 use super::script;
+use super::told::{Reply, Told, told};
 use super::transport::{Answer, Command};
-use super::write::told;
 
 /// The most writes of one call, and about the most bytes that they set: the server does nothing else meanwhile.
 const WRITES_MAX: usize = 128;
@@ -66,36 +66,6 @@ pub(super) struct Waiting {
     pub(super) reply: Reply,
 }
 
-/// The answer to a write, and the id that its round gave it, if it did.
-pub(super) type Told = (Answer, Option<OpId>);
-
-/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, and under which id to ask for it.
-#[derive(Debug)]
-pub(super) struct Reply {
-    to: Option<oneshot::Sender<Told>>,
-    /// The id that the write's round gave it.
-    pub(super) id: Option<OpId>,
-}
-
-impl Reply {
-    fn send(&mut self, answer: Answer) {
-        if let Some(to) = self.to.take() {
-            // Who does not wait any more needs no answer.
-            let _ = to.send((answer, self.id));
-        }
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.to.as_ref().is_some_and(|to| !to.is_closed())
-    }
-}
-
-impl Drop for Reply {
-    fn drop(&mut self) {
-        self.send(Err(Failure::Lost("the call of several writes ended".to_owned())));
-    }
-}
-
 /// Writes that go together: those of one partition in one call, or those of one writer.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -138,7 +108,7 @@ impl State {
     /// Has a write wait; answers where its answer comes.
     fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Told> {
         let (to, told) = oneshot::channel();
-        self.waiting.push_back(Waiting { mutation, reply: Reply { to: Some(to), id: None } });
+        self.waiting.push_back(Waiting { mutation, reply: Reply::one(to) });
         told
     }
 
@@ -167,16 +137,11 @@ fn size(mutation: &Mutation) -> usize {
 
 impl RedisStore {
     /// Has writes of one queue sent: those that find its turn free by the caller, who gets them as a batch, the others by
-    /// a carrier. Each is answered on its own, or by nobody if the runtime ends.
-    pub(super) fn take_turn(
-        &self,
-        queue: Queue,
-        mutations: impl IntoIterator<Item = Mutation>,
-    ) -> (Vec<oneshot::Receiver<Told>>, Option<Batch>) {
-        let Some(turn) = self.turns.of(queue) else { return (Vec::new(), None) };
-        let mut state = locked(&turn.state);
-        let answers = mutations.into_iter().map(|mutation| state.join(mutation)).collect();
-        (answers, self.begin(queue, state))
+    /// a carrier.
+    pub(super) fn take_turn(&self, queue: Queue, writes: Vec<Waiting>) -> Option<Batch> {
+        let mut state = locked(&self.turns.of(queue)?.state);
+        state.waiting.extend(writes);
+        self.begin(queue, state)
     }
 
     /// Has what waits in a queue sent: by the caller, who gets it as a batch, if it finds the turn free; else by a carrier.
@@ -327,21 +292,5 @@ impl Drop for Taken {
         if state.carried {
             turn.ended.notify_one();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use storage_model::Version;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn who_is_never_answered_is_told_under_which_id_to_ask() {
-        let id = OpId::given(1, 2, Version::ZERO);
-        let (to, told) = oneshot::channel();
-        drop(Reply { to: Some(to), id: Some(id) });
-        let (answer, told) = told.await.unwrap();
-        assert!(matches!(answer, Err(Failure::Lost(_))) && told == Some(id));
     }
 }

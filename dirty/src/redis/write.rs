@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 use storage_model::{Applied, Field, Mutation, OpId, Outcome, Partition, Version};
-use tokio::sync::oneshot;
 
 use super::barrier::Barrier;
 use super::error::{Failure, hot_error};
+use super::told::{Told, replies};
 use super::transport::Answer;
-use super::turns::{Queue, Told};
+use super::turns::{Queue, Waiting};
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
@@ -74,34 +74,31 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in turns, each queue's together; answers in any order.
+    /// Sends writes in turns, each queue's together; answers in the order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<(usize, Told)> {
-        let mut by_queue: BTreeMap<Queue, Vec<usize>> = BTreeMap::new();
-        for index in indices {
+        if indices.is_empty() {
+            return Vec::new();
+        }
+        let (replies, told) = replies(indices.len());
+        let mut by_queue: BTreeMap<Queue, Vec<Waiting>> = BTreeMap::new();
+        for (index, reply) in indices.iter().zip(replies) {
             if let (Some(partition), Some((mutation, _))) = (partitions.get(*index), mutations.get(*index)) {
-                by_queue.entry(self.queue_of(*partition, mutation)).or_default().push(*index);
+                let waiting = Waiting { mutation: mutation.clone(), reply };
+                by_queue.entry(self.queue_of(*partition, mutation)).or_default().push(waiting);
             }
         }
-        let (mut batches, mut waits) = (Vec::new(), Vec::with_capacity(indices.len()));
-        for (queue, indices) in by_queue {
-            let own = indices.iter().filter_map(|index| mutations.get(*index)).map(|(mutation, _)| mutation.clone());
-            let (answers, batch) = self.take_turn(queue, own);
-            waits.extend(indices.into_iter().zip(answers));
-            batches.extend(batch);
-        }
+        let batches: Vec<_> = by_queue.into_iter().filter_map(|(queue, writes)| self.take_turn(queue, writes)).collect();
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
-        let mut answers = Vec::with_capacity(waits.len());
-        for (index, answered) in waits {
-            answers.push((index, told(answered).await));
-        }
-        answers
+        // Each is answered, at the latest when its reply is dropped.
+        let answers = told.await.unwrap_or_default();
+        indices.iter().copied().zip(answers).collect()
     }
 
     /// Sends writes, each in a call of its own.
@@ -122,12 +119,6 @@ impl RedisStore {
         let partitions: Vec<_> = indices.iter().filter_map(|index| partitions.get(*index).copied()).collect();
         self.send_verified(commands, &partitions).await
     }
-}
-
-/// What a write is told that waits for its turn.
-pub(super) async fn told(answered: oneshot::Receiver<Told>) -> Told {
-    // A reply that is dropped tells, too.
-    answered.await.unwrap_or((Err(Failure::Unverified), None))
 }
 
 /// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own, and only

@@ -1,0 +1,130 @@
+//! The answers to writes that wait for their turn: each comes to whoever waits for it, or says that it is lost.
+
+use std::sync::{Arc, Mutex};
+
+use storage_model::OpId;
+use tokio::sync::oneshot;
+
+use super::common::locked;
+use super::error::Failure;
+use super::transport::Answer;
+
+/// The answer to a write, and the id that its round gave it, if it did.
+pub(super) type Told = (Answer, Option<OpId>);
+
+/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, and under which id to ask for it.
+#[derive(Debug)]
+pub(super) struct Reply {
+    to: Option<To>,
+    /// The id that the write's round gave it.
+    pub(super) id: Option<OpId>,
+}
+
+#[derive(Debug)]
+enum To {
+    /// Who waits for one write.
+    One(oneshot::Sender<Told>),
+    /// Who waits for several, of which this is the one of this number.
+    Several(Arc<Mutex<Several>>, usize),
+}
+
+/// The answers to several writes of one caller, who is woken once.
+#[derive(Debug)]
+struct Several {
+    told: Vec<Option<Told>>,
+    /// How many are still to come.
+    left: usize,
+    to: Option<oneshot::Sender<Vec<Told>>>,
+}
+
+impl Reply {
+    /// To who waits for one write.
+    pub(super) fn one(to: oneshot::Sender<Told>) -> Self {
+        Self { to: Some(To::One(to)), id: None }
+    }
+
+    pub(super) fn send(&mut self, answer: Answer) {
+        // Who does not wait any more needs no answer.
+        match self.to.take() {
+            Some(To::One(to)) => drop(to.send((answer, self.id))),
+            Some(To::Several(several, number)) => locked(&several).put(number, (answer, self.id)),
+            None => {}
+        }
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        match &self.to {
+            Some(To::One(to)) => !to.is_closed(),
+            Some(To::Several(several, _)) => locked(several).to.as_ref().is_some_and(|to| !to.is_closed()),
+            None => false,
+        }
+    }
+}
+
+impl Several {
+    fn put(&mut self, number: usize, told: Told) {
+        if let Some(slot) = self.told.get_mut(number) {
+            *slot = Some(told);
+            self.left -= 1;
+        }
+        if let Some(to) = self.to.take_if(|_| self.left == 0) {
+            drop(to.send(std::mem::take(&mut self.told).into_iter().flatten().collect()));
+        }
+    }
+}
+
+/// So many replies that go to one caller, and where their answers come in the same order when the last one has come.
+pub(super) fn replies(count: usize) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Told>>) {
+    let (to, told) = oneshot::channel();
+    let several = Several { told: (0..count).map(|_| None).collect(), left: count, to: Some(to).filter(|_| count > 0) };
+    let several = Arc::new(Mutex::new(several));
+    ((0..count).map(move |number| Reply { to: Some(To::Several(Arc::clone(&several), number)), id: None }), told)
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.send(Err(Failure::Lost("the call of several writes ended".to_owned())));
+    }
+}
+
+/// What a write is told that waits for its turn.
+pub(super) async fn told(answered: oneshot::Receiver<Told>) -> Told {
+    // A reply that is dropped tells, too.
+    answered.await.unwrap_or((Err(Failure::Unverified), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Version;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_never_answered_is_told_under_which_id_to_ask() {
+        let id = OpId::given(1, 2, Version::ZERO);
+        let (to, told) = oneshot::channel();
+        let mut reply = Reply::one(to);
+        reply.id = Some(id);
+        drop(reply);
+        let (answer, told) = told.await.unwrap();
+        assert!(matches!(answer, Err(Failure::Lost(_))) && told == Some(id));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_several_is_told_once_all_are_answered_each_in_its_place() {
+        let (replies, mut told) = replies(3);
+        let mut replies: Vec<_> = replies.collect();
+        replies[2].send(Err(Failure::TimedOut));
+        drop(replies.remove(2));
+        drop(replies.remove(0));
+        assert!(told.try_recv().is_err() && replies[0].is_awaited());
+        replies[0].send(Err(Failure::Unverified));
+        let told = told.await.unwrap();
+        let answers: Vec<_> = told.iter().map(|(answer, _)| answer.as_ref().unwrap_err()).collect();
+        assert!(matches!(answers[..], [Failure::Lost(_), Failure::Unverified, Failure::TimedOut]), "{answers:?}");
+        let (replies, gone) = super::replies(1);
+        drop(gone);
+        assert!(replies.into_iter().all(|reply| !reply.is_awaited()), "nobody waits any more");
+        assert!(super::replies(0).1.await.is_err(), "nothing is asked");
+    }
+}
