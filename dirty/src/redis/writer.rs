@@ -14,7 +14,9 @@
 //! The key has a time to live, which a round renews now and then, so that a writer that is gone leaves nothing behind, and no transaction
 //! is applied after it. A write whose deadline may come earlier has `direct.lua` go before the transaction, which looks at the clock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,6 +34,9 @@ use crate::key;
 
 /// The most owners that a writer keeps in mind for one partition: some 500 B each.
 const OWNERS_MAX: usize = 16_384;
+
+/// The most texts or lists that are kept as alike.
+const ALIKE_MAX: usize = 256;
 
 /// The field that a writer's key always has.
 pub(super) const OWN: &[u8] = b":";
@@ -85,6 +90,15 @@ struct Granted {
     /// The window whose operation ids are remembered now.
     window: u64,
     owners: HashMap<Owner, Grant>,
+    /// What most of its owners have alike, kept once: it is at hand when the next write asks.
+    alike: Alike,
+}
+
+/// Texts and lists that many owners share.
+#[derive(Debug, Default)]
+struct Alike {
+    flags: HashSet<Arc<str>>,
+    fields: HashSet<Arc<[Field]>>,
 }
 
 /// An owner as its writer knows it.
@@ -92,11 +106,13 @@ struct Granted {
 pub(super) struct Grant {
     pub(super) version: Version,
     /// What stands behind the version in the hash.
-    pub(super) flags: String,
+    pub(super) flags: Arc<str>,
     /// Its hash's key.
     pub(super) hash: String,
-    /// The fields of each of its marks that stand in the dirty map.
-    marks: Vec<Vec<Field>>,
+    /// The fields of the mark that was made last, which stands in the dirty map.
+    mark: Arc<[Field]>,
+    /// Those of its other marks there.
+    others: Vec<Arc<[Field]>>,
     /// What those of its fields hold that were added to last.
     counters: Vec<(Field, i64)>,
 }
@@ -193,7 +209,8 @@ impl Writer {
         flags: &str,
     ) {
         let (partition, epoch, window) = at;
-        let granted = self.partitions.entry(partition).or_insert_with(|| Granted { epoch, window, owners: HashMap::new() });
+        let new = || Granted { epoch, window, owners: HashMap::new(), alike: Alike::default() };
+        let granted = self.partitions.entry(partition).or_insert_with(new);
         if granted.epoch != epoch || granted.owners.len() >= OWNERS_MAX {
             granted.owners.clear();
         }
@@ -202,18 +219,21 @@ impl Writer {
             granted.owners.remove(&mutation.owner);
             return;
         }
+        let (flags, fields) = (granted.alike.flags(flags), granted.alike.fields(mutation));
         let grant = granted.owners.entry(mutation.owner.clone()).or_insert_with(|| Grant {
             version: applied.version,
-            flags: String::new(),
+            flags: Arc::clone(&flags),
             hash: space.keys.data(partition, &mutation.owner),
-            marks: Vec::with_capacity(1),
+            mark: Arc::clone(&fields),
+            others: Vec::new(),
             counters: Vec::new(),
         });
         grant.version = applied.version;
         grant.wrote(mutation, &applied.counters);
-        flags.clone_into(&mut grant.flags);
+        grant.flags = flags;
         if !grant.has_mark(mutation) {
-            grant.marks.push(mutation.changes.iter().map(|(field, _)| field.clone()).collect());
+            let other = std::mem::replace(&mut grant.mark, fields);
+            grant.others.push(other);
         }
     }
 
@@ -248,10 +268,31 @@ impl Writer {
     }
 }
 
+impl Alike {
+    fn flags(&mut self, flags: &str) -> Arc<str> {
+        self.flags.get(flags).cloned().unwrap_or_else(|| keep(&mut self.flags, Arc::from(flags)))
+    }
+
+    fn fields(&mut self, mutation: &Mutation) -> Arc<[Field]> {
+        let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
+        self.fields.get(&*fields).cloned().unwrap_or_else(|| keep(&mut self.fields, Arc::from(fields)))
+    }
+}
+
+/// Keeps one of what is alike; where much is not, not all of it.
+fn keep<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, new: Arc<T>) -> Arc<T> {
+    if known.len() >= ALIKE_MAX {
+        known.clear();
+    }
+    known.insert(Arc::clone(&new));
+    new
+}
+
 impl Grant {
     /// Whether the mark that a write makes stands in the dirty map.
     fn has_mark(&self, mutation: &Mutation) -> bool {
-        self.marks.iter().any(|fields| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field)))
+        let is_its = |fields: &Arc<[Field]>| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field));
+        is_its(&self.mark) || self.others.iter().any(is_its)
     }
 
     fn satisfies(&self, condition: Condition) -> bool {
