@@ -8,7 +8,7 @@ use storage_model::{Bytes, Change, Durability, Field, Known, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
-use crate::{Ack, ByteOwner, Error, Kind, Result};
+use crate::{Ack, ByteOwner, Error, Result};
 
 /// What a write changes, or why it can't be sent.
 pub(crate) type Changes = Result<Vec<(Field, Change)>>;
@@ -66,21 +66,14 @@ impl Bulk {
             Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
         };
         let deadline = core.expiry(left);
-        let mut sent = Vec::with_capacity(writes.len());
-        let mut refused = Vec::with_capacity(writes.len());
-        for (owner, changes, default) in writes {
-            refused.push(match changes {
-                Ok(changes) => {
-                    let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).known_to(Known::Nobody);
-                    sent.push(mutation.as_safe_as(durability.unwrap_or(default)));
-                    None
-                }
-                Err(error) => Some(error.of(&owner)),
-            });
-        }
-        let mut acks = core.write_many(sent, left).await.into_iter();
-        let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
-        refused.into_iter().map(|error| error.map_or_else(|| acks.next().unwrap_or_else(missing), Err)).collect()
+        let mutation = |(owner, changes, default): (Owner, Changes, Durability)| match changes {
+            Ok(changes) => {
+                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).known_to(Known::Nobody);
+                Ok(mutation.as_safe_as(durability.unwrap_or(default)))
+            }
+            Err(error) => Err(error.of(&owner)),
+        };
+        core.write_many(writes.into_iter().map(mutation), left).await
     }
 }
 

@@ -107,39 +107,42 @@ impl Core {
         Ok((flight, self.ready(mutation)?))
     }
 
-    /// Applies mutations, sent together; each as [`Core::write`].
-    pub(crate) async fn write_many(&self, mutations: Vec<Mutation>, within: Duration) -> Vec<Result<Ack>> {
-        let _flight = match self.flight() {
-            Ok(flight) => flight,
-            Err(error) => return mutations.iter().map(|mutation| Err(error.clone().of(&mutation.owner))).collect(),
-        };
+    /// Applies mutations, sent together; each as [`Core::write`]. What can't be sent has its error already.
+    pub(crate) async fn write_many(
+        &self,
+        writes: impl ExactSizeIterator<Item = Result<Mutation>>,
+        within: Duration,
+    ) -> Vec<Result<Ack>> {
+        let flight = self.flight();
         let until = Instant::now() + within;
-        let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(mutations.len());
-        let mut checked: Vec<Result<()>> = Vec::with_capacity(mutations.len());
-        for mutation in mutations {
-            checked.push(self.ready(mutation).map(|mutation| sent.push((mutation, None))));
+        let mut results: Vec<Option<Result<Ack>>> = Vec::with_capacity(writes.len());
+        let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(writes.len());
+        for write in writes {
+            let possible = write.and_then(|mutation| match &flight {
+                Ok(_) => self.ready(mutation),
+                Err(error) => Err(error.clone().of(&mutation.owner)),
+            });
+            results.push(possible.map(|mutation| sent.push((mutation, None))).err().map(Err));
         }
         // ORDER: as in `write`.
         let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation(mutation)).collect();
-        let first = self.tiers.hot().mutate(&sent).await;
-        let (mut completed, mut left) = (Vec::with_capacity(sent.len()), Vec::new());
-        for (at, (((mutation, _), generation), first)) in sent.into_iter().zip(generations).zip(first).enumerate() {
-            completed.push(match acknowledged(&mutation, first) {
-                Ok(ack) => Ok(ack),
+        let mut answered = self.tiers.hot().mutate(&sent).await.into_iter().zip(sent).zip(generations);
+        let mut left = Vec::new();
+        for (at, result) in results.iter_mut().enumerate().filter(|(_, result)| result.is_none()) {
+            let Some(((first, (mutation, _)), generation)) = answered.next() else { break };
+            match acknowledged(&mutation, first) {
+                Ok(ack) => *result = Some(Ok(ack)),
                 Err(first) => {
                     left.push(async move { (at, self.complete(mutation, generation, first, within, until).await) });
-                    no_answer()
                 }
-            });
-        }
-        // Mostly each has its answer, and then no future is made for any.
-        for (at, result) in join_all(left).await {
-            if let Some(slot) = completed.get_mut(at) {
-                *slot = result;
             }
         }
-        let mut completed = completed.into_iter();
-        checked.into_iter().map(|checked| checked.and_then(|()| completed.next().unwrap_or_else(no_answer))).collect()
+        for (at, result) in join_all(left).await {
+            if let Some(slot) = results.get_mut(at) {
+                *slot = Some(result);
+            }
+        }
+        results.into_iter().map(|result| result.unwrap_or_else(no_answer)).collect()
     }
 
     /// A mutation that can be sent, in the epoch that is known.
