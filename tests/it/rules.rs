@@ -8,6 +8,7 @@ use futures::future::try_join;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
 use storage_dirty::Map;
+use storage_model::Version;
 use storage_sdk::ByteOwner;
 use storage_servers::Reply;
 use storage_tests::{Stack, World, rows, stack, until};
@@ -71,8 +72,7 @@ async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Re
     let marked = ann.update([("gold", "10")]).await?.version();
     ann.flush(Duration::from_secs(5)).await?;
     ann.update([("gold", "20")]).await?;
-    let marks = stack.storage.tiers().hot().scan(ann.owner().partition(8), Map::Dirty, 0, 10).await?.entries;
-    assert!(marks.iter().any(|entry| entry.version == marked), "the second write left it as it was");
+    assert!(marks(&stack, &ann).await?.contains(&marked), "the second write left it as it was");
     delete(&stack, &ann).await?;
     let worker = stack.worker();
     stack.landed().await?;
@@ -105,8 +105,10 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     let stack = Stack::open().await?;
     poison(stack.database.clone(), "player/bad").await?;
     let bad = stack.player("bad");
-    bad.update([("v", "0")]).await?;
+    bad.update([("w", "1")]).await?;
+    let marked = bad.update([("v", "0")]).await?.version();
     let refused = bad.update([("v", "1")]).await?.version();
+    assert!(marks(&stack, &bad).await?.contains(&marked), "the second write left it as it was");
     let worker = stack.worker();
     until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
     worker.stop().await?;
@@ -117,6 +119,12 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
         "not that of the write that made its mark"
     );
     Ok(())
+}
+
+/// The versions of the marks in the dirty map of an owner's partition.
+async fn marks(stack: &Stack, player: &ByteOwner) -> Result<Vec<Version>> {
+    let marks = stack.storage.tiers().hot().scan(player.owner().partition(8), Map::Dirty, 0, 10).await?;
+    Ok(marks.entries.iter().map(|entry| entry.version).collect())
 }
 
 /// Deletes an owner's hash by hand.
