@@ -5,7 +5,7 @@ use storage_model::{Field, Owner};
 
 use crate::key;
 
-/// An entry of a dirty map: one write's owner and the fields it changed. A later write of the same fields replaces it.
+/// An entry of a dirty map: one write's owner and the fields it changed. A later write of the same fields has the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mark {
     /// Whose fields.

@@ -183,7 +183,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
 }
 
 /// Why a mark is parked whose write nobody has any more.
-const VANISHED: &str = "vanished: marked, but the hot tier lost this write before it landed";
+const VANISHED: &str = "vanished: marked, but the hot tier lost the hash of this write, perhaps before it landed";
 
 /// Whether a mark is of the hash that was born and has the version then.
 fn is_of(mark: Version, born: Version, version: Version) -> bool {

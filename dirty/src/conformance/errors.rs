@@ -72,7 +72,8 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     let versions = [(entry.version, entry.version), (newer, newer), (entry.version, newer)];
     for ((version, stays), source) in versions.into_iter().zip([Some(entry), None, None]) {
         let faults = vec![fault("gold", version, "bad")];
-        h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+        let parked = h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await;
+        assert_eq!(parked, Ok(vec![version == stays]), "what was tried again has been replaced");
         assert_eq!(errors(h, partition).await.remove(0).version, stays);
     }
     assert_eq!(h.marks(&ann).await, Some(1));

@@ -41,12 +41,12 @@ local owners, cleared, parked = counts(6), {}, {}
 local kept = keeper(KEYS[5], partly, owners)
 local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
-  -- What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made anew
-  -- would name a hash that may have a time to live.
-  if again and not old then return 0 end
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
-  attempts = (tonumber(attempts) or 0) + 1
   local stays = old_version and error_version(old_version) > version -- the greater version, with its reason
+  -- What was tried again and is gone from the error map, though another may be there, was landed meanwhile, or was lost with another
+  -- server: a mark made anew would name a hash that may have a time to live.
+  if again and (not old or stays) then return 0 end
+  attempts = (tonumber(attempts) or 0) + 1
   local old_number = old and error_version(old_version or '0')
   if old then owners.add(owner, -1, old_number) end
   owners.add(owner, 1, math.max(version, old_number or 0))

@@ -67,6 +67,11 @@ impl Marks {
         }
     }
 
+    /// The version of a mark in the dirty map.
+    pub(super) fn live(&self, mark: &Mark) -> Option<Version> {
+        self.live.get(mark).copied()
+    }
+
     pub(super) fn live_is_empty(&self) -> bool {
         self.live.is_empty()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Durability, Mutation, Partition, Version};
+use storage_model::{Applied, Change, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::{OwnerHash, Stamps};
@@ -89,6 +89,24 @@ pub fn mutate(
         state.hashes.edit(&mutation.owner, |hash| hash.stamps = stamps);
     }
     Ok(Mutated::Applied(reply))
+}
+
+/// As [`mutate`], but the mutation's mark, which stands in the dirty map, stays as it is: so does Redis' engine without a script (R17).
+/// None, and nothing has happened, where that needs one. For models; this engine itself has no use for it.
+pub fn mutate_directly(state: &mut PartState, present: &Present, partition: Partition, mutation: &Mutation) -> Option<Applied> {
+    let fields = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
+    let mark = Mark { owner: mutation.owner.clone(), fields };
+    let marked = state.marks.live(&mark)?;
+    let plain = mutation.changes.iter().all(|(_, change)| matches!(change, Change::Set(_) | Change::Incr(_)));
+    let is_known = state.header(&mutation.owner).is_some_and(|header| !header.suspect);
+    if !plain || !is_known || state.unverified.is_some() {
+        return None;
+    }
+    let mut next = state.clone();
+    let Ok(Mutated::Applied(applied)) = mutate(&mut next, present, partition, mutation, None) else { return None };
+    next.marks.mark(mark, marked, present.now);
+    *state = next;
+    Some(applied)
 }
 
 /// What of the owner was written unverified, with this mutation.

@@ -34,9 +34,10 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     let mut is_there = false;
     for fault in &parked.faults {
         let target = (owner.clone(), fault.field.clone());
-        // What was tried again and is gone from the error map was landed meanwhile, or was lost with another server: a mark made
-        // anew would name a hash that may have a time to live.
-        if parked.source.is_some() || state.marks.error(&target).is_some() {
+        // What was tried again and is gone from the error map, though another may be there, was landed meanwhile, or was lost with
+        // another server: a mark made anew would name a hash that may have a time to live.
+        let is_same = |old: &ErrorMark| old.version <= fault.version || broken("R5-older-error");
+        if parked.source.is_some() || state.marks.error(&target).is_some_and(is_same) {
             refuse(state, present.now, park, target, fault);
             is_there = true;
         }

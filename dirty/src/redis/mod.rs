@@ -29,6 +29,7 @@ mod fill;
 mod flight;
 #[cfg(test)]
 mod fuzz;
+mod grant;
 mod guard;
 mod landing;
 mod lane;

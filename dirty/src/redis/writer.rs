@@ -14,29 +14,26 @@
 //! The key has a time to live, which a round renews now and then, so that a writer that is gone leaves nothing behind, and no transaction
 //! is applied after it. A write whose deadline may come earlier has `direct.lua` go before the transaction, which looks at the clock.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Change, Condition, Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{Applied, Epoch, Mutation, Owner, Partition, Timestamp, Version};
 use tokio::time::Instant;
 
 use super::error::Failure;
+use super::grant::{Alike, Grant};
 use super::reply;
 use super::script::ID_WINDOW;
 use super::server;
 use super::space::Space;
 use crate::key;
 
-/// The most owners that a writer keeps in mind for one partition: some 500 B each.
+/// The most owners that a writer keeps in mind for one partition: some 300 B each, and what they have not alike.
 const OWNERS_MAX: usize = 16_384;
-
-/// The most texts or lists that are kept as alike.
-const ALIKE_MAX: usize = 256;
 
 /// The field that a writer's key always has.
 pub(super) const OWN: &[u8] = b":";
@@ -92,29 +89,6 @@ struct Granted {
     owners: HashMap<Owner, Grant>,
     /// What most of its owners have alike, kept once: it is at hand when the next write asks.
     alike: Alike,
-}
-
-/// Texts and lists that many owners share.
-#[derive(Debug, Default)]
-struct Alike {
-    flags: HashSet<Arc<str>>,
-    fields: HashSet<Arc<[Field]>>,
-}
-
-/// An owner as its writer knows it.
-#[derive(Debug)]
-pub(super) struct Grant {
-    pub(super) version: Version,
-    /// What stands behind the version in the hash.
-    pub(super) flags: Arc<str>,
-    /// Its hash's key.
-    pub(super) hash: String,
-    /// The fields of the mark that was made last, which stands in the dirty map.
-    mark: Arc<[Field]>,
-    /// Those of its other marks there.
-    others: Vec<Arc<[Field]>>,
-    /// What those of its fields hold that were added to last.
-    counters: Vec<(Field, i64)>,
 }
 
 /// A write that needs no script.
@@ -265,74 +239,6 @@ impl Writer {
         self.watched = false;
         self.partitions.clear();
         self.heard.clear();
-    }
-}
-
-impl Alike {
-    fn flags(&mut self, flags: &str) -> Arc<str> {
-        self.flags.get(flags).cloned().unwrap_or_else(|| keep(&mut self.flags, Arc::from(flags)))
-    }
-
-    fn fields(&mut self, mutation: &Mutation) -> Arc<[Field]> {
-        let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-        self.fields.get(&*fields).cloned().unwrap_or_else(|| keep(&mut self.fields, Arc::from(fields)))
-    }
-}
-
-/// Keeps one of what is alike; where much is not, not all of it.
-fn keep<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, new: Arc<T>) -> Arc<T> {
-    if known.len() >= ALIKE_MAX {
-        known.clear();
-    }
-    known.insert(Arc::clone(&new));
-    new
-}
-
-impl Grant {
-    /// Whether the mark that a write makes stands in the dirty map.
-    fn has_mark(&self, mutation: &Mutation) -> bool {
-        let is_its = |fields: &Arc<[Field]>| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field));
-        is_its(&self.mark) || self.others.iter().any(is_its)
-    }
-
-    fn satisfies(&self, condition: Condition) -> bool {
-        match condition {
-            Condition::None => true,
-            Condition::Version(wanted) => wanted == self.version || broken("R17-condition"),
-            Condition::Absent => false,
-        }
-    }
-
-    /// What a write that adds comes to, and nothing for one that sets; none if a counter is not known, or the sum is too large for one.
-    fn sums(&self, mutation: &Mutation) -> Option<Vec<i64>> {
-        let mut sums = Vec::new();
-        for (field, change) in mutation.changes.iter() {
-            match change {
-                Change::Set(_) => {}
-                Change::Incr(step) => {
-                    let (_, known) = self.counters.iter().find(|(known, _)| known == field)?;
-                    sums.push(known.checked_add(*step)?);
-                }
-                Change::Remove | Change::Restore | Change::Purge => return None,
-            }
-        }
-        Some(sums)
-    }
-
-    /// Takes note of what a write did to the owner's counters.
-    fn wrote(&mut self, mutation: &Mutation, sums: &[i64]) {
-        if self.counters.is_empty() && sums.is_empty() || broken("R17-counter") && sums.is_empty() {
-            return;
-        }
-        if sums.is_empty() {
-            self.counters.retain(|(known, _)| mutation.changes.iter().all(|(field, _)| field != known));
-        }
-        for ((field, _), sum) in mutation.changes.iter().zip(sums) {
-            match self.counters.iter_mut().find(|(known, _)| known == field) {
-                Some((_, known)) => *known = *sum,
-                None => self.counters.push((field.clone(), *sum)),
-            }
-        }
     }
 }
 

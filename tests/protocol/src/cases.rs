@@ -57,6 +57,9 @@ pub const CASES: &[Case] = &[
     Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
     Case { name: "unverified", bounds: UNVERIFIED },
+    Case { name: "writes without a script", bounds: Bounds { direct: true, ..TWO_WORKERS } },
+    Case { name: "refused rows of writes without a script", bounds: Bounds { direct: true, ..REFUSED } },
+    Case { name: "failover among writes without a script", bounds: Bounds { direct: true, reads: 0, ..FAILOVER } },
     Case { name: "probation", bounds: PROBATION },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
@@ -83,6 +86,7 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R5-flush", bounds: FLUSH },
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
+    Case { name: "R5-marks-error", bounds: Bounds { direct: true, ..REFUSED } },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
     Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
     Case { name: "R7-marker", bounds: LEAST },
