@@ -11,8 +11,8 @@ pub struct LandingSettings {
     /// file), made of host and process id. Two workers of one name count as one and share badly.
     pub worker_name: Option<String>,
     /// About how long a write waits while the worker keeps up, up to half as long again beside many others. 10 ms to 1 h. Default:
-    /// 500 ms. Longer lands more writes of a field as one row, and leaves more to a crash of Redis. What is written in one interval should stay far below
-    /// the soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker gathers for as long.
+    /// 500 ms. Longer lands more writes of a field as one row, and leaves more to a crash of Redis. What is written in one interval
+    /// should stay far below the soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker gathers for as long.
     pub interval: Duration,
     /// The most marks of one batch. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
     pub batch_rows: u32,

@@ -122,7 +122,13 @@ impl Core {
                 Ok(_) => self.ready(mutation),
                 Err(error) => Err(error.clone().of(&mutation.owner)),
             });
-            results.push(possible.map(|mutation| sent.push((mutation, None))).err().map(Err));
+            match possible {
+                Ok(mutation) => {
+                    sent.push((mutation, None));
+                    results.push(None);
+                }
+                Err(error) => results.push(Some(Err(error))),
+            }
         }
         // ORDER: as in `write`.
         let generations: Vec<Epoch> = sent.iter().map(|(mutation, _)| self.generation(mutation)).collect();

@@ -21,9 +21,7 @@ async fn a_row_carries_the_owners_version_and_not_its_marks() -> Result<()> {
     let ann = stack.player("ann");
     ann.update([("gold", "10")]).await?;
     let last = ann.update([("bag", "sword")]).await?.version().get();
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     let versions: Vec<u64> = rows(&stack.database).await?.iter().map(|row| row.version).collect();
     assert_eq!(versions, [last, last], "the first field was marked at an earlier version, but is read at this one");
     Ok(())
@@ -74,9 +72,7 @@ async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Re
     ann.update([("gold", "20")]).await?;
     assert!(marks(&stack, &ann).await?.contains(&marked), "the second write left it as it was");
     delete(&stack, &ann).await?;
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     assert_eq!(stack.storage.stats().await?.error_marks, 2, "the row is as new as the mark, but older than the write");
     Ok(())
 }
@@ -86,16 +82,12 @@ async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
     ann.update([("gold", "10"), ("bag", "empty")]).await?;
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     ann.update([("gold", "20")]).await?;
     ann.update([("bag", "full")]).await?;
     delete(&stack, &ann).await?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]), "as it landed last");
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     assert_eq!(stack.storage.stats().await?.error_marks, 2, "neither the value nor its version is that of the write");
     Ok(())
 }
@@ -119,6 +111,13 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
         "not that of the write that made its mark"
     );
     Ok(())
+}
+
+/// Has a worker land all that is marked.
+async fn land(stack: &Stack) -> Result<()> {
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await
 }
 
 /// The versions of the marks in the dirty map of an owner's partition.
@@ -147,9 +146,7 @@ async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<(
             player.update([(format!("f{field}"), "1")]).await?;
         }
     }
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     let landed = transactions(&stack.database).await?;
     let counts: Vec<_> = landed.values().map(|(rows, transactions)| (*rows, transactions.len())).collect();
     assert_eq!(counts, fields.map(|fields| (fields, 1)), "{landed:?}");
@@ -166,9 +163,7 @@ async fn an_owner_lands_in_one_transaction_though_another_owner_is_refused() -> 
         first.update([(format!("f{field}"), "1")]).await?;
     }
     second.update([("v", "1")]).await?;
-    let worker = stack.worker();
-    stack.landed().await?;
-    worker.stop().await?;
+    land(&stack).await?;
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     let landed = transactions(&stack.database).await?;
     let (rows, transactions) = &landed[first.owner().id()];

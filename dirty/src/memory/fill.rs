@@ -8,7 +8,7 @@ use super::read::select;
 use super::record::current;
 use super::room;
 use super::state::{PartState, Present, after};
-use crate::{Fields, Filled, Header, HotError, HotRead, Load, Marker, PartitionRecord};
+use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};
 
 /// What an owner is once a load is believed.
 #[derive(Debug, Clone)]
@@ -108,18 +108,7 @@ pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load
 fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -> HotRead {
     let marks = state.marks.outstanding(owner);
     match &merged.hash {
-        Some(hash) => {
-            let suspect = hash.generation < generation;
-            let header = Header {
-                version: hash.version,
-                complete: hash.complete,
-                generation: hash.generation,
-                suspect,
-                marks: Some(marks),
-                born: Some(hash.born_with(marks)),
-            };
-            HotRead { header: Some(header), cells: select(hash, &Fields::All) }
-        }
+        Some(hash) => HotRead { header: Some(hash.header(marks, generation)), cells: select(hash, &Fields::All) },
         None => HotRead::default(),
     }
 }

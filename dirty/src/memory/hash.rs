@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
+use crate::Header;
+
 /// What was written while the partition was served unverified (R14).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Stamps {
@@ -52,9 +54,17 @@ impl OwnerHash {
         }
     }
 
-    /// When it was born, as it stands with so many marks: a clean one remembers only its version.
-    pub(super) fn born_with(&self, marks: u32) -> Version {
-        if marks > 0 { self.born } else { self.version }
+    /// What it says of itself with so many marks, in a partition of this generation.
+    pub(super) fn header(&self, marks: u32, generation: Epoch) -> Header {
+        Header {
+            version: self.version,
+            complete: self.complete,
+            generation: self.generation,
+            suspect: self.generation < generation,
+            marks: Some(marks),
+            // A clean one remembers only its version.
+            born: Some(if marks > 0 { self.born } else { self.version }),
+        }
     }
 
     pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {

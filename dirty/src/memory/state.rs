@@ -82,18 +82,9 @@ impl PartState {
     /// The header of an owner's hash.
     pub(super) fn header(&self, owner: &Owner) -> Option<Header> {
         let hash = self.hashes.get(owner)?;
-        let marks = self.marks.outstanding(owner);
-        let suspect = self.record.as_ref().is_some_and(|record| hash.generation < record.generation);
-        let suspect = suspect && !broken("R14-trusting");
-        let born = Some(hash.born_with(marks));
-        Some(Header {
-            version: hash.version,
-            complete: hash.complete,
-            generation: hash.generation,
-            suspect,
-            marks: Some(marks),
-            born,
-        })
+        let generation = self.record.as_ref().map(|record| record.generation).filter(|_| !broken("R14-trusting"));
+        // Without a record nothing is known to be newer.
+        Some(hash.header(self.marks.outstanding(owner), generation.unwrap_or_default()))
     }
 
     /// The marker as a reader remembers it; of a hash its version. While marks name the hash, the cold tier may be behind it: rows that are read now

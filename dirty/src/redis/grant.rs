@@ -100,3 +100,26 @@ impl Grant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Bytes, OpId, Owner, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn what_is_alike_is_kept_once_and_what_is_not_without_end() {
+        let mutation = |owner: &str, field: &str| {
+            let owner = Owner::new("a", "r", "t", owner).unwrap();
+            let changes = vec![(Field::new(field).unwrap(), Change::Set(Bytes::new()))];
+            Mutation::new(owner, changes, OpId::new([0; 16]), Timestamp(0))
+        };
+        let mut alike = Alike::default();
+        let [one, other] = ["ann", "bob"].map(|owner| (alike.fields(&mutation(owner, "gold")), alike.flags(" 1p")));
+        assert!(Arc::ptr_eq(&one.0, &other.0) && Arc::ptr_eq(&one.1, &other.1));
+        for number in 0..3 * ALIKE_MAX {
+            assert_eq!(alike.fields(&mutation("ann", &number.to_string()))[0].as_str(), number.to_string());
+            assert!(alike.fields.len() <= ALIKE_MAX);
+        }
+    }
+}

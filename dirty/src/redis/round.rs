@@ -351,15 +351,11 @@ impl RedisStore {
 /// left all as it was.
 fn is_intact(executed: &Value, before: usize, epochs: &[Epoch], writes: usize) -> bool {
     let Value::Array(results) = executed else { return true };
-    let shared = results.len().saturating_sub(writes);
-    if results.iter().take(shared).any(|result| matches!(result, Value::ServerError(_))) {
-        return false;
-    }
-    let is_known = |(at, epoch): (usize, &Epoch)| {
-        let found = results.get(before + at).cloned().and_then(|value| reply::bytes(value).ok());
-        found.and_then(|found| reply::epoch(&found).ok()) == Some(*epoch) || broken("R17-record")
-    };
-    epochs.iter().enumerate().all(is_known)
+    let mut shared = results.iter().take(results.len().saturating_sub(writes));
+    let is_known = |(epoch, found): (&Epoch, &Value)| matches!(found, Value::BulkString(found) if reply::epoch(found).is_ok_and(|found| found == *epoch));
+    let found = results.get(before..before + epochs.len()).unwrap_or_default();
+    let are_known = found.len() == epochs.len() && epochs.iter().zip(found).all(is_known);
+    are_known && !shared.any(|result| matches!(result, Value::ServerError(_))) || broken("R17-record")
 }
 
 /// Answers the writes of a transaction. If it was not applied, they are left.

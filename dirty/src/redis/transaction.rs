@@ -19,9 +19,9 @@ pub(super) struct Transaction {
 /// What a partition's writes have together.
 struct Part {
     partition: Partition,
-    record: String,
-    /// The epoch in which the writer was granted what it has there.
+    /// The epoch in which the writer was granted what it has there, and what reads that of the record.
     epoch: Epoch,
+    record: Cmd,
     ids: Cmd,
     /// Whether the round is among the ids.
     has_round: bool,
@@ -50,8 +50,8 @@ impl Transaction {
         let given = counted.is_none() && mutation.known == Known::Nobody;
         let known = self.partitions.iter().position(|part| part.partition == partition);
         let at = known.unwrap_or_else(|| {
-            let (record, ids) = (space.keys.part(partition), set(&space.keys.ops(partition, *parity)));
-            self.partitions.push(Part { partition, record, epoch: *epoch, ids, has_round: false });
+            let (record, ids) = (epoch_of(&space.keys.part(partition)), set(&space.keys.ops(partition, *parity)));
+            self.partitions.push(Part { partition, epoch: *epoch, record, ids, has_round: false });
             self.partitions.len() - 1
         });
         if let Some(part) = self.partitions.get_mut(at) {
@@ -81,17 +81,22 @@ impl Transaction {
     /// write.
     pub(super) fn send(self, pipeline: &mut Pipeline) -> Vec<Epoch> {
         let epochs = self.partitions.iter().map(|part| part.epoch).collect();
-        for part in &self.partitions {
-            pipeline.cmd("HGET").arg(&part.record).arg("epoch");
-        }
-        for part in self.partitions {
-            pipeline.add_command(part.ids);
+        let (records, ids): (Vec<_>, Vec<_>) = self.partitions.into_iter().map(|part| (part.record, part.ids)).unzip();
+        for command in records.into_iter().chain(ids) {
+            pipeline.add_command(command);
         }
         for command in self.data {
             pipeline.add_command(command);
         }
         epochs
     }
+}
+
+/// What reads the epoch of a record.
+fn epoch_of(record: &str) -> Cmd {
+    let mut command = Cmd::with_capacity(3, "HGETepoch".len() + record.len());
+    command.arg("HGET").arg(record).arg("epoch");
+    command
 }
 
 /// What begins to set fields of a key of a partition, with room for those of most rounds.
