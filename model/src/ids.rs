@@ -40,11 +40,11 @@ impl OpId {
         Self { bytes, given: false }
     }
 
-    /// The id of a mutation that went in this round of a writer of the hot tier, and gave its owner this version.
+    /// The id of the mutation that was this one of a writer of the hot tier, and gave its owner this version.
     #[must_use]
-    pub fn given(writer: u64, round: u64, version: Version) -> Self {
+    pub fn given(writer: u64, number: u64, version: Version) -> Self {
         let mut bytes = [0; GIVEN];
-        for (to, part) in bytes.chunks_exact_mut(8).zip([writer, round, version.get()]) {
+        for (to, part) in bytes.chunks_exact_mut(8).zip([writer, number, version.get()]) {
             to.copy_from_slice(&part.to_be_bytes());
         }
         Self { bytes, given: true }

@@ -63,6 +63,7 @@ pub const SWITCHES: &[&str] = &[
     "R11-new-id",
     "R11-round",
     "R11-given",
+    "R11-shared",
     "R11-forgotten",
     "R11-outlived",
     "R12-alone",

@@ -33,8 +33,8 @@ local ids = KEYS[5 + round % 2]
 local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
--- An id that a round gave names its writer, the round, and the version, in eight bytes each. A writer sends no round after one of whose
--- answer somebody does not know, so a round that is no later than the last one remembered was applied.
+-- An id that a round gave names its writer, the write's number there, and the version, in eight bytes each. A writer sends no round after
+-- one of whose answer somebody does not know, so a write that is no later than the last one of the last round remembered was applied.
 if #ARGV[1] == 24 then
   local function part(from)
     local value = 0

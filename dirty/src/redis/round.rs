@@ -17,7 +17,7 @@ use super::common::locked;
 use super::connect::Node;
 use super::error::Failure;
 use super::lane::Ready;
-use super::transaction::Transaction;
+use super::transaction::{Name, Transaction};
 use super::turns::{Queue, Waiting, answer_all};
 use super::write::applied;
 use super::writer::{OWN, Who, Writer, time_of};
@@ -193,9 +193,9 @@ impl RedisStore {
             writer.forget();
         }
         let (mut by_script, mut waits) = (HashSet::new(), HashSet::new());
-        writer.round += 1;
-        let remembered = (writer.number, writer.round);
-        for mut waiting in members {
+        let name = Name { writer: writer.number, number: writer.planned, last: writer.planned + count as u64 };
+        writer.planned = name.last;
+        for (number, mut waiting) in (name.number + 1..).zip(members) {
             let mutation = &waiting.mutation;
             let partition = self.space.partition(&mutation.owner);
             if waits.contains(&mutation.owner) {
@@ -205,7 +205,7 @@ impl RedisStore {
             let now = now.filter(|_| !by_script.contains(&mutation.owner));
             let direct = now.and_then(|now| writer.take(now, partition, mutation));
             if let Some(direct) = direct {
-                let (answer, id) = plan.transaction.push(&self.space, partition, mutation, &direct, remembered);
+                let (answer, id) = plan.transaction.push(&self.space, partition, mutation, &direct, Name { number, ..name });
                 let version = direct.grant.version;
                 waiting.reply.id = id;
                 plan.plain.push(Plain { waiting, partition, version, answer });

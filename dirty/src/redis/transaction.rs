@@ -1,6 +1,7 @@
 //! The plain commands that set what `update.lua` would set, but for ids and marks (`writer.rs`).
 
 use redis::{Cmd, Pipeline, Value};
+use storage_model::sabotage::broken;
 use storage_model::{Change, Epoch, Known, Mutation, OpId, Partition};
 
 use super::space::Space;
@@ -14,6 +15,16 @@ pub(super) struct Transaction {
     data: Vec<Cmd>,
     /// The reserved field of a write, while it is made.
     head: String,
+}
+
+/// What a write is remembered by that its caller did not name. No two writes share one, though their owners may have the same version.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    pub(super) writer: u64,
+    /// The write's number among those of its writer.
+    pub(super) number: u64,
+    /// That of the last write of its round, which the round leaves in each partition.
+    pub(super) last: u64,
 }
 
 /// What a partition's writes have together.
@@ -33,7 +44,7 @@ impl Transaction {
         Self { data: Vec::with_capacity(writes), ..Self::default() }
     }
 
-    /// Adds a write of a round, which is named by the writer's number and its own. Answers what `update.lua` would answer, and the id that
+    /// Adds a write of a round. Answers what `update.lua` would answer, and the id that
     /// the write is given, if it takes one.
     pub(super) fn push(
         &mut self,
@@ -41,7 +52,7 @@ impl Transaction {
         partition: Partition,
         mutation: &Mutation,
         direct: &Direct<'_>,
-        (writer, round): (u64, u64),
+        Name { writer, number, last }: Name,
     ) -> (Value, Option<OpId>) {
         let Direct { grant, epoch, parity, sums } = direct;
         let version = grant.version.get();
@@ -63,7 +74,7 @@ impl Transaction {
                 };
             } else if !part.has_round {
                 part.has_round = true;
-                part.ids.arg(&writer.to_be_bytes()).arg(round);
+                part.ids.arg(&writer.to_be_bytes()).arg(last);
             }
         }
         self.head.clear();
@@ -74,7 +85,8 @@ impl Transaction {
             None => Value::Int(i64::try_from(version).unwrap_or(i64::MAX)),
             Some(counted) => Value::BulkString(counted.into_bytes()),
         };
-        (answer, given.then(|| OpId::given(writer, round, grant.version)))
+        let number = if broken("R11-shared") { last } else { number };
+        (answer, given.then(|| OpId::given(writer, number, grant.version)))
     }
 
     /// Adds the commands to a pipeline: first those that read the epochs, which are answered as they should be; those on data last, one a

@@ -43,10 +43,10 @@ pub(super) const OWN: &[u8] = b":";
 pub(super) struct Writer {
     /// Where it is told what holds no more; empty if it can't be a writer.
     pub(super) key: String,
-    /// What its rounds are remembered under. No other writer has it.
+    /// What its writes are remembered under. No other writer has it.
     pub(super) number: u64,
-    /// How many rounds it has planned.
-    pub(super) round: u64,
+    /// How many writes it has planned: the number of the last one.
+    pub(super) planned: u64,
     /// Of its connection.
     pub(super) serial: u64,
     /// The replication history that its server was in.
@@ -108,7 +108,7 @@ impl Writer {
     pub(super) fn new(who: Who, serial: u64, lease: Duration) -> Self {
         let Who { key, number, history } = who;
         let (partitions, heard) = (HashMap::new(), Vec::new());
-        Self { key, number, round: 0, serial, history, lease, watched: false, renewed: None, partitions, heard }
+        Self { key, number, planned: 0, serial, history, lease, watched: false, renewed: None, partitions, heard }
     }
 
     /// Whether it may write without scripts at all.

@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
-use super::oracle::applied::Asked;
+use super::oracle::applied::{Asked, id_key};
 use super::oracle::book::{PAIR, value_key};
 use super::plan::Operation;
 use super::process::Process;
@@ -204,7 +204,7 @@ impl Turn<'_> {
         match self.call(sent.into_future()).await {
             Some(Ok(done)) => {
                 let (id, version, changed) = answer(&done);
-                history.acknowledged(&begun, id.as_bytes(), version, changed);
+                history.acknowledged(&begun, &id_key(&self.name, id.as_bytes()), version, changed);
             }
             Some(Err(error)) => self.failed(&begun, key, &error),
             None => history.failed(&begun, key, Outcome::Unknown, "the caller is gone"),

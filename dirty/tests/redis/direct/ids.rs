@@ -94,6 +94,31 @@ async fn a_write_that_was_lost_on_its_way_is_applied_by_its_repeat_once() {
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("3"));
 }
 
+/// R11: else the repeat of one would be answered as that of the other, and nobody would apply it.
+#[tokio::test]
+async fn owners_of_one_version_that_go_in_one_round_are_given_ids_of_their_own() {
+    let stage = Stage::new().await;
+    let both = async |value: &str| {
+        let writes = [stage.nameless("ann", value).await, stage.nameless("bob", value).await];
+        let (store, writes) = (stage.store.clone(), writes.map(|write| (write, None)));
+        async move { (store.mutate(&writes).await, writes.map(|(write, _)| write)) }
+    };
+    let [ann, bob] = both("0").await.await.0.try_into().unwrap();
+    let (ann, bob) = (version(ann), version(bob));
+    let first = if ann < bob { "ann" } else { "bob" };
+    assert_eq!(stage.apply(first, "1").await, ann.max(bob), "one call gives its writes the next versions");
+    let held = stage.hold(both("2").await).await;
+    stage.server.call(&["CLIENT", "KILL", "TYPE", "normal"]).await.unwrap();
+    stage.let_go();
+    let (answers, lost) = held.await.unwrap();
+    for (lost, answer) in lost.into_iter().zip(answers) {
+        applied(send(&stage.store, repeat(lost, answer.unwrap_err().id.unwrap())).await);
+    }
+    for id in ["ann", "bob"] {
+        assert_eq!(value(&stage.store, &owner(id), "gold").await.as_deref(), Some("2"));
+    }
+}
+
 /// R11: a counter's answer can't be told from an id.
 #[tokio::test]
 async fn a_counter_without_a_name_keeps_its_own_id() {

@@ -105,11 +105,16 @@ impl Stage {
     }
 
     async fn held_write(&self, write: Mutation) -> JoinHandle<Result<Mutated, HotError>> {
+        let store = self.store.clone();
+        self.hold(async move { send(&store, write).await }).await
+    }
+
+    /// What sends something without a script that stays on its way.
+    async fn hold<T: Send + 'static>(&self, sends: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         let mut sent = self.sent.lock().await;
         while sent.try_recv().is_ok() {}
         self.watch.closed.store(true, Ordering::SeqCst);
-        let store = self.store.clone();
-        let task = tokio::spawn(async move { send(&store, write).await });
+        let task = tokio::spawn(sends);
         while !sent.recv().await.unwrap().contains(&"direct") {}
         task
     }

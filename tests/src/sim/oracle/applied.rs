@@ -7,7 +7,7 @@ use crate::sim::redis::reply::Reply;
 /// An applied mutation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Its operation id.
+    /// What stands for its operation id ([`id_key`]).
     pub id: Vec<u8>,
     /// The owner's part of keys and marks.
     pub owner: String,
@@ -95,7 +95,7 @@ fn direct(commands: &[Vec<Vec<u8>>], named: &dyn Fn(&[u8]) -> Option<String>) ->
             let mut numbers = text(value)?.split(' ').map(str::parse::<u64>);
             let number = numbers.next()?.ok()?;
             if name.len() == 8 {
-                round = Some([name.as_slice(), &number.to_be_bytes(), &version.to_be_bytes()].concat());
+                round = Some(given_key(owner, name, &version.to_be_bytes()));
             } else if number == version && named(name).as_deref() == Some(owner) {
                 return Some(name.clone());
             }
@@ -146,20 +146,32 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     }
     let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
     let changes = changes(argv, &counters)?;
-    Some(Applied {
-        id: argv.first()?.clone(),
-        owner: owner(keys)?,
-        version,
-        wanted: text(argv.get(5)?)?.parse().ok(),
-        changes,
-        direct: false,
-    })
+    let owner = owner(keys)?;
+    let id = id_key(&owner, argv.first()?);
+    Some(Applied { id, owner, version, wanted: text(argv.get(5)?)?.parse().ok(), changes, direct: false })
 }
 
 /// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before, and nothing more.
 pub fn said_to_be_applied(executed: &Executed<'_>) -> Option<(String, Vec<u8>, u64)> {
     let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else { return None };
-    Some((owner(executed.keys)?, executed.argv.first()?.clone(), text(reply)?.parse().ok()?))
+    let owner = owner(executed.keys)?;
+    let id = id_key(&owner, executed.argv.first()?);
+    Some((owner, id, text(reply)?.parse().ok()?))
+}
+
+/// What stands for a write of an owner under this id. One that a round gave is told by its writer and version: which of the round's writes
+/// it is, its commands do not say.
+#[must_use]
+pub fn id_key(owner: &str, id: &[u8]) -> Vec<u8> {
+    let given = id.split_first_chunk::<8>().and_then(|(writer, rest)| Some((writer, rest.split_first_chunk::<8>()?.1)));
+    match given {
+        Some((writer, version)) if version.len() == 8 => given_key(owner, writer, version),
+        _ => id.to_vec(),
+    }
+}
+
+fn given_key(owner: &str, writer: &[u8], version: &[u8]) -> Vec<u8> {
+    [owner.as_bytes(), b"#", writer, version].concat()
 }
 
 fn owner(keys: &[Vec<u8>]) -> Option<String> {
