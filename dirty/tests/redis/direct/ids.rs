@@ -98,20 +98,17 @@ async fn a_write_that_was_lost_on_its_way_is_applied_by_its_repeat_once() {
 #[tokio::test]
 async fn owners_of_one_version_that_go_in_one_round_are_given_ids_of_their_own() {
     let stage = Stage::new().await;
-    let both = async |value: &str| {
-        let writes = [stage.nameless("ann", value).await, stage.nameless("bob", value).await];
-        let (store, writes) = (stage.store.clone(), writes.map(|write| (write, None)));
-        async move { (store.mutate(&writes).await, writes.map(|(write, _)| write)) }
-    };
-    let [ann, bob] = both("0").await.await.0.try_into().unwrap();
+    let both = async |value: &str| [(stage.nameless("ann", value).await, None), (stage.nameless("bob", value).await, None)];
+    let [ann, bob] = stage.store.mutate(&both("0").await).await.try_into().unwrap();
     let (ann, bob) = (version(ann), version(bob));
     let first = if ann < bob { "ann" } else { "bob" };
     assert_eq!(stage.apply(first, "1").await, ann.max(bob), "one call gives its writes the next versions");
-    let held = stage.hold(both("2").await).await;
+    let (store, lost) = (stage.store.clone(), both("2").await);
+    let sent = lost.clone();
+    let held = stage.hold(async move { store.mutate(&sent).await }).await;
     stage.server.call(&["CLIENT", "KILL", "TYPE", "normal"]).await.unwrap();
     stage.let_go();
-    let (answers, lost) = held.await.unwrap();
-    for (lost, answer) in lost.into_iter().zip(answers) {
+    for ((lost, _), answer) in lost.into_iter().zip(held.await.unwrap()) {
         applied(send(&stage.store, repeat(lost, answer.unwrap_err().id.unwrap())).await);
     }
     for id in ["ann", "bob"] {
