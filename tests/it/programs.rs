@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use anyhow::{Result, ensure};
 use storage_tests::{Stack, World, rows, stack, until};
@@ -190,5 +190,20 @@ async fn two_variables_are_enough_to_start_and_a_wrong_one_is_named() -> Result<
     assert_eq!(wrong.status.code(), Some(1));
     let error = text(&wrong.stderr);
     assert!(error.contains("STORAGE__REDIS__PARTITIONS") && error.contains("16384"), "{error}");
+    Ok(())
+}
+
+/// As `landing-worker errors | head` does: no panic, and nothing to be said of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_whose_output_nobody_reads_any_more_ends_quietly() -> Result<()> {
+    let (_folder, config, _world) = config().await?;
+    for command in ["migrate", "status", "errors", "verify", "drain"] {
+        let (reader, output) = std::io::pipe()?;
+        drop(reader);
+        let mut program = Command::new(env!("CARGO_BIN_EXE_worker"));
+        let begun = program.args([command, "--config"]).arg(&config).stdout(output).stderr(Stdio::piped()).spawn()?;
+        let ended = begun.wait_with_output().await?;
+        assert_eq!((ended.status.code(), text(&ended.stderr).as_str()), (Some(141), ""), "{command}");
+    }
     Ok(())
 }

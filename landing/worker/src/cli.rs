@@ -81,8 +81,8 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 fn failed(error: &anyhow::Error) -> ExitCode {
     if is_broken_pipe(error) {
-        // Whoever reads the output, such as `head`, has seen enough.
-        return ExitCode::SUCCESS;
+        // Whoever reads the output, such as `head`, has seen enough: as a shell says of a program that ended so.
+        return ExitCode::from(128 + 13);
     }
     // One line, root cause included: `{:#}` joins the chain.
     eprintln!("error: {error:#}");

@@ -1,5 +1,6 @@
 //! `drain`: land everything that was marked before the start.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -41,9 +42,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let left = left?;
     let counts = worker.counts();
-    println!("landed {} rows of {} marks", counts.rows, counts.marks);
+    let mut out = std::io::stdout();
+    writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
     for (partition, peek) in &left {
-        println!("left in partition {partition}: {} unlanded, {} refused", peek.live + peek.snapshot, peek.errors);
+        writeln!(out, "left in partition {partition}: {} unlanded, {} refused", peek.live + peek.snapshot, peek.errors)?;
     }
     Ok(if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

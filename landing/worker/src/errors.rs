@@ -1,6 +1,7 @@
 //! `errors`: what the database refused, and why.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use storage_dirty::{ErrorEntry, HotStore};
@@ -23,12 +24,12 @@ pub struct Args {
 /// Entries that the hot tier is asked for at once.
 const PAGE: usize = 1_000;
 
-fn print(entry: &ErrorEntry) {
+fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
     let name = match &entry.target {
         Some((owner, field)) => format!("{owner} field {:?}", field.as_str()),
         None => format!("unreadable mark {:?}", String::from_utf8_lossy(&entry.raw)),
     };
-    println!("{name} version {}: {} (error {}), {} attempts", entry.version, entry.message, entry.code, entry.attempts);
+    writeln!(out, "{name} version {}: {} (error {}), {} attempts", entry.version, entry.message, entry.code, entry.attempts)
 }
 
 /// Lists all error marks; with `--retry`, lands their owners first and lists what is still refused.
@@ -37,6 +38,7 @@ fn print(entry: &ErrorEntry) {
 /// The hot tier can't be reached; for a retry, the database.
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
+    let mut out = io::stdout();
     if args.retry {
         let tiers = open::tiers_waiting(&settings).await?;
         let owners: BTreeSet<Owner> =
@@ -49,11 +51,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
                 Err(error) => return Err(error.into()),
             }
         }
-        println!("tried {} owners again, {landed} of them landed whole", owners.len());
+        writeln!(out, "tried {} owners again, {landed} of them landed whole", owners.len())?;
     }
     let entries = all(open::hot(&settings).await?.as_ref()).await?;
-    entries.iter().for_each(print);
-    println!("{} error marks", entries.len());
+    entries.iter().try_for_each(|entry| print(entry, &mut out))?;
+    writeln!(out, "{} error marks", entries.len())?;
     Ok(ExitCode::SUCCESS)
 }
 

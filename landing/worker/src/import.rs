@@ -1,5 +1,6 @@
 //! `import`: write owners, given as JSON lines, through the SDK.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     drop(written);
     let report = storage.close(Duration::from_secs(300)).await;
-    println!("wrote {owners} owners, {fields} fields; {bad} bad lines");
+    writeln!(std::io::stdout(), "wrote {owners} owners, {fields} fields; {bad} bad lines")?;
     anyhow::ensure!(report.unlanded == 0, "{} marks were not landed", report.unlanded);
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

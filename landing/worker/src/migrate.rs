@@ -1,5 +1,6 @@
 //! `migrate`: create or upgrade the schema.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use storage_sql::{ColdOptions, SchemaState};
@@ -24,14 +25,19 @@ pub struct Args {
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
     let options = ColdOptions::from(&settings.sql);
+    let mut out = std::io::stdout();
     if args.dry_run {
         for statement in storage_sql::pending_sql(&options).await? {
-            println!("{statement}");
+            writeln!(out, "{statement}")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
     let before = storage_sql::schema_state(&options).await?;
     storage_sql::migrate(&options).await?;
-    println!("{}", if before == SchemaState::Current { "the schema was up to date" } else { "the schema is up to date now" });
+    writeln!(
+        out,
+        "{}",
+        if before == SchemaState::Current { "the schema was up to date" } else { "the schema is up to date now" }
+    )?;
     Ok(ExitCode::SUCCESS)
 }

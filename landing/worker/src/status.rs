@@ -1,5 +1,6 @@
 //! `status`: what waits to be landed, for how long, and who lands it.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -79,28 +80,28 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
     Status { pressure_percent: pressure.percent, pressure: pressure.reason, total, partitions }
 }
 
-fn print(status: &Status) {
+fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     let age = |line: &Line| line.oldest_unlanded_seconds.map_or("-".into(), |age| format!("{age:.3} s"));
     let heads = ["partition", "live", "snapshot", "errors", "probation", "oldest"];
     let [partition, live, snapshot, errors, probation, oldest] = heads;
-    println!("{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder");
-    let row = |name: &str, line: &Line| {
+    writeln!(out, "{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder")?;
+    let row = |out: &mut dyn Write, name: &str, line: &Line| {
         let holder = line.holder.as_deref().unwrap_or("-");
         let Line { live, snapshot, errors, probation, .. } = line;
-        println!("{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", age(line));
+        writeln!(out, "{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", age(line))
     };
     for line in &status.partitions {
         if let Some(why) = &line.away {
-            println!("{:>9}  away: {why}", line.partition.unwrap_or_default());
+            writeln!(out, "{:>9}  away: {why}", line.partition.unwrap_or_default())?;
         } else if line.live + line.snapshot + line.errors + line.probation > 0 || line.holder.is_some() {
-            row(&line.partition.unwrap_or_default().to_string(), line);
+            row(out, &line.partition.unwrap_or_default().to_string(), line)?;
         }
     }
-    row("total", &status.total);
+    row(out, "total", &status.total)?;
     match status.pressure_percent {
-        0 => {}
-        100 => println!("writes are refused: {}", status.pressure),
-        percent => println!("writes are slowed down, {percent} % of the way to being refused: {}", status.pressure),
+        0 => Ok(()),
+        100 => writeln!(out, "writes are refused: {}", status.pressure),
+        percent => writeln!(out, "writes are slowed down, {percent} % of the way to being refused: {}", status.pressure),
     }
 }
 
@@ -118,10 +119,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let pressure = Pressure::of(&settings.backpressure, &backlog, memory);
     let status = status(&backlog, pressure);
+    let mut out = io::stdout();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&status)?);
+        writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
     } else {
-        print(&status);
+        print(&status, &mut out)?;
     }
     Ok(if backlog.away.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

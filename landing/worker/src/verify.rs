@@ -1,5 +1,6 @@
 //! `verify`: whether Redis and the database say the same of what has landed.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use storage_landing::Compared;
@@ -27,6 +28,7 @@ const PAGE: usize = 200;
 pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
     let tiers = open::tiers_waiting(&settings).await?;
+    let mut out = std::io::stdout();
     let mut total = Compared::default();
     let mut after = None;
     loop {
@@ -34,7 +36,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         let Some(last) = owners.last().cloned() else { break };
         let picked: Vec<_> = owners.into_iter().filter(|owner| owner.partition(args.one_in).0 == 0).collect();
         let compared = tiers.compare(&picked).await?;
-        compared.conflicts.iter().for_each(|conflict| println!("{conflict}"));
+        compared.conflicts.iter().try_for_each(|conflict| writeln!(out, "{conflict}"))?;
         total.owners += compared.owners;
         total.cold += compared.cold;
         total.moving += compared.moving;
@@ -42,9 +44,10 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         after = Some(last);
     }
     let Compared { owners, cold, moving, conflicts } = total;
-    println!(
+    writeln!(
+        out,
         "{owners} owners compared, {cold} only in the database, {moving} written all the time, {} conflicts",
         conflicts.len()
-    );
+    )?;
     Ok(if conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -22,6 +22,7 @@ pub mod table;
 pub mod verify;
 pub mod worker;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -73,7 +74,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     bar.finish_and_clear();
     let table = ended?;
-    print!("{table}");
+    write!(std::io::stdout(), "{table}")?;
     Ok(if table.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
