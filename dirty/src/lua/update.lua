@@ -103,7 +103,7 @@ end
 local plan, marks, markers, remembered = {}, {}, {}, {}
 local owners, given = not apart and {}, not apart and {}
 local writer = ARGV[6] ~= '' and ARGV[6]
-local grants, told, taken = {}, {}, {}
+local grants, told, ended = {}, {}, {}
 local applied, at, last_given = 0, 7 + 2 * writes, nil
 for w = 1, writes do
   local hash, id, from = KEYS[3 + 2 * w], ARGV[6 + w], at + 1
@@ -162,8 +162,7 @@ for w = 1, writes do
       end
       local granted = writer and not tombstones
       if holder and holder ~= writer then told[#told + 1], told[#told + 2] = holder, hash end
-      if granted then grants[w] = flags end
-      if (holder or false) ~= (granted and writer) then taken[#taken + 1], taken[#taken + 2] = hash, granted end
+      if granted then grants[w] = flags elseif holder then ended[#ended + 1] = hash end
       if owner then owner.holder = granted and writer end
       local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
@@ -231,15 +230,18 @@ for n = 1, applied do
   -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
   local count = math.max(before + (new and 1 or 0), 1)
   local head = v .. flags
+  -- Whom it is granted to goes in the same command, since each command costs more than what it does; where nobody is, what is set anyway.
+  local name, value = ':v', head
+  if writer and grants[plan[p + 1]] ~= '' then name, value = ':o', writer end
   if count == before then
-    call('HSET', hash, ':v', head, unpack(list, from, to))
+    call('HSET', hash, ':v', head, name, value, unpack(list, from, to))
   elseif before > 0 then
-    call('HSET', hash, ':v', head, ':n', format('%.0f', count), unpack(list, from, to))
+    call('HSET', hash, ':v', head, name, value, ':n', format('%.0f', count), unpack(list, from, to))
   elseif plan[p + 8] then
-    call('HSET', hash, ':v', head, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
+    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
     call('PERSIST', hash)
   else
-    call('HSET', hash, ':v', head, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
+    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
   end
   if tombstones then
     local names = {}
@@ -249,9 +251,7 @@ for n = 1, applied do
   if owner then owner.outstanding = count end
 end
 
-for n = 1, #taken, 2 do
-  if taken[n + 1] then call('HSET', taken[n], ':o', writer) else call('HDEL', taken[n], ':o') end
-end
+for n = 1, #ended do call('HDEL', ended[n], ':o') end
 
 local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0
 if seen_round == round then
