@@ -84,7 +84,13 @@ impl LandingWorker {
             self.worker.claims.close();
             let _ = stop.send(true);
         };
-        tokio::join!(shutdown, self.keep(stopped.clone()), self.work(stopped));
+        let (end, ended) = watch::channel(false);
+        let work = async {
+            self.work(stopped).await;
+            let _ = end.send(true);
+        };
+        // The locks are kept until the last batch is finished.
+        tokio::join!(shutdown, self.keep(ended), work);
         let Worker { tiers, options, claims, .. } = &*self.worker;
         if let Err(error) = caught(async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
             tracing::warn!(%error, "locks could not be given back; they run out by themselves");
@@ -92,16 +98,16 @@ impl LandingWorker {
     }
 
     /// Keeps announcement, share and locks, on its own rhythm, however long a batch takes.
-    async fn keep(&self, mut stopped: watch::Receiver<bool>) {
+    async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker { tiers, options, claims, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
-        while !*stopped.borrow_and_update() {
+        while !*ended.borrow_and_update() {
             let round = caught(async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
             let round = timeout(options.lock_ttl, round).await;
             if let Ok(Err(error)) = round {
                 tracing::warn!(%error, "locks could not be kept");
             }
-            wait(rhythm.min(options.interval), &mut stopped).await;
+            wait(rhythm.min(options.interval), &mut ended).await;
         }
     }
 

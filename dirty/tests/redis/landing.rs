@@ -29,6 +29,19 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     assert_eq!(read(&store, &ann).await, HotRead::default());
 }
 
+/// Its key would stay, since it has no time to live.
+#[tokio::test]
+async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
+    let server = server().await;
+    let store = prepared(options(&server.url())).await;
+    let (partition, lock) = (Partition(0), lock("w"));
+    store.lock(&[partition], &lock, Duration::from_millis(1)).await.pop().unwrap().unwrap();
+    while store.peek(&[partition]).await.pop().unwrap().unwrap().holder.is_some() {}
+    assert_eq!(server.call(&["EXISTS", "slug-dirty:{0}:lock"]).await.unwrap(), Reply::Integer(1));
+    store.unlock(&[partition], &lock).await.pop().unwrap().unwrap();
+    assert_eq!(server.call(&["EXISTS", "slug-dirty:{0}:lock"]).await.unwrap(), Reply::Integer(0));
+}
+
 #[tokio::test]
 async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     let server = server().await;

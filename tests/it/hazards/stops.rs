@@ -1,5 +1,7 @@
 //! Workers that are told to stop, whatever they are at (H48).
 
+use std::time::Duration;
+
 use anyhow::Result;
 use rustix::process::Signal;
 use sqlx::Connection as _;
@@ -64,17 +66,44 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
     Ok(())
 }
 
+/// A lock that ran out while the batch is under way would have another worker land all of it once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() -> Result<()> {
+    let (mariadb, _folder, config, stack) = own_database(60).await?;
+    let worker = Program::start(&config, "stops")?;
+    play(&stack, "1").await?;
+    stack.landed().await?;
+    let locker = locked(&mariadb, &stack).await?;
+    worker.signal(Signal::TERM)?;
+    worker.says("a second signal exits at once").await?;
+    let told = stack.backlog().await?.now;
+    // Twice as long as locks last.
+    until("locks would have run out", async || Ok(stack.backlog().await?.now.since(told) > Duration::from_secs(4))).await?;
+    let backlog = stack.backlog().await?;
+    let holders = backlog.partitions.iter().map(|(_, peek)| peek.holder.as_deref());
+    assert!(holders.clone().all(|holder| holder == Some("stops")), "{:?}", holders.collect::<Vec<_>>());
+    locker.close().await?;
+    assert_eq!(worker.ended().await?, Some(0));
+    Ok(())
+}
+
+/// Has a worker wait for the database in the middle of a batch, until the connection that is answered is closed.
+async fn locked(mariadb: &MariaDbServer, stack: &Stack) -> Result<sqlx::MySqlConnection> {
+    let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
+    play(stack, "2").await?;
+    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
+    until("it is at a batch", async || Ok(mariadb.sql(waits).await?.trim() != "0")).await?;
+    Ok(locker)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one_goes_on() -> Result<()> {
     let (mariadb, _folder, config, stack) = own_database(60).await?;
     let hangs = Program::start(&config, "hangs")?;
     play(&stack, "1").await?;
     stack.landed().await?;
-    let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
-    play(&stack, "2").await?;
-    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
-    until("it is at a batch", async || Ok(mariadb.sql(waits).await?.trim() != "0")).await?;
+    let locker = locked(&mariadb, &stack).await?;
     hangs.signal(Signal::TERM)?;
     hangs.says("a second signal exits at once").await?;
     hangs.signal(Signal::TERM)?;

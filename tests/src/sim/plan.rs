@@ -22,8 +22,8 @@ macro_rules! operations {
 }
 
 operations! {
-    Update UpdatePair UpdateAll UpdateIfVersion UpdateIfAbsent UpdateLanded Incr IncrLarge IncrTwo Remove RemovePair Restore RestorePair
-    Purge PurgePair Get GetAll Flush Evict Names
+    Update UpdatePair UpdateAll UpdateSome UpdateIfVersion UpdateIfAbsent UpdateLanded SetCounter Incr IncrLarge IncrTwo Remove RemovePair
+    Restore RestorePair Purge PurgePair Get GetAll Flush Evict Names
 }
 
 /// Faults of single requests and statements, with their chance in a million.

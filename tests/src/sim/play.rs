@@ -5,8 +5,7 @@ use std::future::{Future, IntoFuture as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_sdk::{ByteOwner, Error, Kind, OpId, Outcome, Record, Storage, Version, Write};
-use storage_sdk::{Counters, Durability};
+use storage_sdk::{Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Storage, Version, Write};
 use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
@@ -43,12 +42,24 @@ pub struct Player {
 struct Turn<'a> {
     world: &'a World,
     process: Arc<Process>,
+    storage: Storage,
+    /// The owner's number.
+    number: u64,
     owner: ByteOwner,
     name: String,
     texts: Vec<&'static str>,
     counters: &'static [&'static str],
     value: String,
+    /// What a counter is set to. No two turns have the same.
+    count: String,
     id: OpId,
+}
+
+/// What an applied write was answered: its id, its owner's version, and how many fields changed.
+type Answer = (OpId, Version, u32);
+
+fn told(ack: &Ack) -> Answer {
+    (ack.id(), ack.version(), ack.changed())
 }
 
 impl Player {
@@ -63,19 +74,21 @@ impl Player {
             let (process, storage) = self.server().await;
             let World { chance, plan, .. } = &*self.world;
             let number = chance.below(plan.owners) + turn.checked_div(plan.moves_on).unwrap_or_default();
-            let owner = storage.scope("app", "eu").and_then(|world| world.bytes().owner("t", number));
-            let Ok(owner) = owner else { return };
+            let Ok(owner) = owner_of(&storage, number) else { return };
             let size = if chance.below(20) == 0 { chance.below(3_000) } else { chance.below(20) };
             let value = format!("{}.{turn}{}", self.number, ".".repeat(usize::try_from(size).unwrap_or_default()));
             let turn = Turn {
                 world: &self.world,
                 process,
-                name: format!("app:eu:t:{number}"),
+                number,
+                name: name_of(number),
                 texts: TEXTS.into_iter().take(plan.texts).chain((number % 2 == 1).then_some("poison")).collect(),
                 counters: COUNTERS.get(..plan.counters).unwrap_or(&COUNTERS),
                 owner,
                 value,
+                count: ((self.number + 1) * 1_000_000 + turn).to_string(),
                 id: storage.next_id(),
+                storage,
             };
             let operation = *chance.one(&plan.operations);
             chance.note("player", || format!("{} {operation:?} {}", self.number, turn.name));
@@ -101,6 +114,15 @@ impl Player {
     }
 }
 
+fn owner_of(storage: &Storage, number: u64) -> Result<ByteOwner, Error> {
+    storage.scope("app", "eu").and_then(|world| world.bytes().owner("t", number))
+}
+
+/// The owner's part of keys and marks.
+fn name_of(number: u64) -> String {
+    format!("app:eu:t:{number}")
+}
+
 impl Turn<'_> {
     async fn take(&self, operation: Operation, known: &mut Version) {
         let (chance, owner) = (&self.world.chance, &self.owner);
@@ -112,6 +134,14 @@ impl Turn<'_> {
             Operation::UpdateAll => {
                 let all = self.texts.iter().chain(&PAIR).map(|field| (*field, self.value.clone()));
                 self.set(owner.update(all)).await;
+            }
+            Operation::UpdateSome => {
+                let text = *chance.one(&TEXTS);
+                self.update_some(chance.below(4) + 1, text).await;
+            }
+            Operation::SetCounter => {
+                let set = owner.update([(counter, self.count.clone())]);
+                if chance.below(4) == 0 { self.write(set).await } else { self.set_to(&self.count, set).await }
             }
             Operation::UpdateIfVersion => {
                 let asked = Asked { wanted: Some(known.get()), ..Asked::default() };
@@ -173,8 +203,29 @@ impl Turn<'_> {
         if self.world.chance.below(4) == 0 {
             return self.write(write).await;
         }
-        let key = value_key(&self.name, self.value.as_bytes());
-        self.send(write, &key, |ack| (ack.id(), ack.version(), ack.changed())).await;
+        self.set_to(&self.value, write).await;
+    }
+
+    /// Sends a write that sets fields to this value, under no id of the player's.
+    async fn set_to(&self, value: &str, write: Write) {
+        self.send(write, &value_key(&self.name, value.as_bytes()), told).await;
+    }
+
+    /// Sets a text of some owners in one call.
+    async fn update_some(&self, count: u64, text: &str) {
+        let history = &self.world.history;
+        let named = |number| Some((owner_of(&self.storage, number).ok()?, name_of(number)));
+        let owners: Vec<_> = (self.number..self.number + count).filter_map(named).collect();
+        let Ok(scope) = self.storage.scope("app", "eu") else { return };
+        let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| bulk.update(owner, [(text, self.value.clone())]);
+        let bulk = owners.iter().fold(scope.bytes().bulk(), add);
+        let begun: Vec<_> = owners.iter().map(|(_, name)| history.begin(name)).collect();
+        let answers = self.call(bulk.into_future()).await;
+        let mut answers = answers.map(|answers| answers.into_iter());
+        for ((_, name), begun) in owners.iter().zip(&begun) {
+            let answer = answers.as_mut().and_then(Iterator::next).map(|answer| answer.as_ref().map(told).map_err(Clone::clone));
+            self.answered(name, begun, &value_key(name, self.value.as_bytes()), answer);
+        }
     }
 
     async fn write(&self, write: Write) {
@@ -183,7 +234,7 @@ impl Turn<'_> {
 
     async fn write_asking(&self, write: Write, asked: Asked) {
         self.asks(asked);
-        self.send(write.with_new_id(self.id), self.id.as_bytes(), |ack| (ack.id(), ack.version(), ack.changed())).await;
+        self.send(write.with_new_id(self.id), self.id.as_bytes(), told).await;
     }
 
     async fn count(&self, write: Write<Counters>, step: i64) {
@@ -197,26 +248,29 @@ impl Turn<'_> {
     }
 
     /// Sends a write, which `key` stands for until it has an id.
-    async fn send<T: Send + 'static>(&self, write: Write<T>, key: &[u8], answer: impl Fn(&T) -> (OpId, Version, u32)) {
-        let history = &self.world.history;
-        let begun = history.begin(&self.name);
+    async fn send<T: Send + 'static>(&self, write: Write<T>, key: &[u8], answer: impl Fn(&T) -> Answer) {
+        let begun = self.world.history.begin(&self.name);
         let sent = write.deadline(self.world.plan.deadline);
-        match self.call(sent.into_future()).await {
-            Some(Ok(done)) => {
-                let (id, version, changed) = answer(&done);
-                history.acknowledged(&begun, &id_key(&self.name, id.as_bytes()), version, changed);
-            }
-            Some(Err(error)) => self.failed(&begun, key, &error),
-            None => history.failed(&begun, key, Outcome::Unknown, "the caller is gone"),
+        let answered = self.call(sent.into_future()).await;
+        self.answered(&self.name, &begun, key, answered.map(|answered| answered.map(|done| answer(&done))));
+    }
+
+    /// Tells the oracle what an owner's write was answered.
+    fn answered(&self, name: &str, begun: &Begun, key: &[u8], answer: Option<Result<Answer, Error>>) {
+        let history = &self.world.history;
+        match answer {
+            Some(Ok((id, version, changed))) => history.acknowledged(begun, &id_key(name, id.as_bytes()), version, changed),
+            Some(Err(error)) => self.failed(name, begun, key, &error),
+            None => history.failed(begun, key, Outcome::Unknown, "the caller is gone"),
         }
     }
 
-    fn failed(&self, begun: &Begun, key: &[u8], error: &Error) {
+    fn failed(&self, name: &str, begun: &Begun, key: &[u8], error: &Error) {
         self.world.history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
         // A clock that was set back puts deadlines further ahead than ids are remembered, which is refused.
         let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
         if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {
-            self.world.history.fail(&self.name, &format!("V9: {error}"));
+            self.world.history.fail(name, &format!("V9: {error}"));
         }
     }
 
