@@ -79,11 +79,17 @@ end
 -- A lock's key holds the moment when it runs out, then who holds it.
 local function hold(key, holder, ends) call('SET', key, table.concat({ digits(ends), ' ', holder })) end
 
+-- Who took a lock last, and until when; nil if it was given back.
+local function last_holder(key)
+  local ends, holder = string.match(call('GET', key) or '', '^(%d+) (.*)$')
+  return holder, tonumber(ends)
+end
+
 -- Who holds a lock, and until when; nil if nobody does any more.
 local function holder_of(key)
-  local ends, holder = string.match(call('GET', key) or '', '^(%d+) (.*)$')
-  if not ends or tonumber(ends) <= time() then return nil end
-  return holder, tonumber(ends)
+  local holder, ends = last_holder(key)
+  if not holder or ends <= time() then return nil end
+  return holder, ends
 end
 
 local function held(key, lock)

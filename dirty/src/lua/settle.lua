@@ -15,8 +15,8 @@
 -- ARGV[7..] name, version and number of the owner (1 is KEYS[6]; 0 none) of each mark, then of each error mark of a committed row;
 --   versions as the map keeps them
 -- Reply: {marks cleared, error marks cleared}.
--- Invariant: a mark is cleared only if it still has the version that it had when it was read (R5); owners' counts follow (H12); a mark that goes on
---   probation is in one map or the other, and keeps its owner (H33).
+-- Invariant: a mark is cleared only if it still has the version that it had when it was read (R5); owners' counts follow (H12); a mark
+--   that goes on probation is in one map or the other, and keeps its owner (H33).
 expect(#KEYS >= 5 and #ARGV >= 6 and (#ARGV - 6) % 3 == 0)
 local landed, ttl, count = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live'), number(ARGV[6], 'the number of marks')
 expect(#ARGV >= 6 + 3 * count and (count == 0 or ARGV[1] ~= ''))

@@ -5,5 +5,5 @@
 -- Reply: 1 if it did, 0 if there is none, or somebody else has taken it.
 -- Invariant: nobody gives another's lock back.
 expect(#KEYS == 1 and #ARGV == 1)
-if string.match(call('GET', KEYS[1]) or '', '^%d+ (.*)$') ~= ARGV[1] then return 0 end
+if last_holder(KEYS[1]) ~= ARGV[1] then return 0 end
 return call('DEL', KEYS[1])

@@ -193,9 +193,10 @@ impl RedisStore {
             writer.forget();
         }
         let (mut by_script, mut waits) = (HashSet::new(), HashSet::new());
-        let name = Name { writer: writer.number, number: writer.planned, last: writer.planned + count as u64 };
-        writer.planned = name.last;
-        for (number, mut waiting) in (name.number + 1..).zip(members) {
+        let (first, number_of_writer) = (writer.planned + 1, writer.number);
+        writer.planned += count as u64;
+        let last = writer.planned;
+        for (number, mut waiting) in (first..).zip(members) {
             let mutation = &waiting.mutation;
             let partition = self.space.partition(&mutation.owner);
             if waits.contains(&mutation.owner) {
@@ -205,7 +206,13 @@ impl RedisStore {
             let now = now.filter(|_| !by_script.contains(&mutation.owner));
             let direct = now.and_then(|now| writer.take(now, partition, mutation));
             if let Some(direct) = direct {
-                let (answer, id) = plan.transaction.push(&self.space, partition, mutation, &direct, Name { number, ..name });
+                let (answer, id) = plan.transaction.push(
+                    &self.space,
+                    partition,
+                    mutation,
+                    &direct,
+                    Name { writer: number_of_writer, number, last },
+                );
                 let version = direct.grant.version;
                 waiting.reply.id = id;
                 plan.plain.push(Plain { waiting, partition, version, answer });
@@ -352,9 +359,9 @@ impl RedisStore {
 fn is_intact(executed: &Value, before: usize, epochs: &[Epoch], writes: usize) -> bool {
     let Value::Array(results) = executed else { return true };
     let mut shared = results.iter().take(results.len().saturating_sub(writes));
-    let is_known = |(epoch, found): (&Epoch, &Value)| matches!(found, Value::BulkString(found) if reply::epoch(found).is_ok_and(|found| found == *epoch));
+    let epoch_of = |value: &Value| if let Value::BulkString(text) = value { reply::epoch(text).ok() } else { None };
     let found = results.get(before..before + epochs.len()).unwrap_or_default();
-    let are_known = found.len() == epochs.len() && epochs.iter().zip(found).all(is_known);
+    let are_known = found.len() == epochs.len() && epochs.iter().zip(found).all(|(epoch, found)| epoch_of(found) == Some(*epoch));
     are_known && !shared.any(|result| matches!(result, Value::ServerError(_))) || broken("R17-record")
 }
 

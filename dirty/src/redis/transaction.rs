@@ -44,8 +44,7 @@ impl Transaction {
         Self { data: Vec::with_capacity(writes), ..Self::default() }
     }
 
-    /// Adds a write of a round. Answers what `update.lua` would answer, and the id that
-    /// the write is given, if it takes one.
+    /// Adds a write of a round. Answers what `update.lua` would answer, and the id that the write is given, if it takes one.
     pub(super) fn push(
         &mut self,
         space: &Space,

@@ -1,5 +1,6 @@
 //! Workers that are told to stop, whatever they are at (H48).
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -57,13 +58,7 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
         mariadb.resume()?;
     }
     play(&stack, "last").await?;
-    let worker = Program::start(&config, "next")?;
-    stack.landed().await?;
-    worker.signal(Signal::TERM)?;
-    assert_eq!(worker.ended().await?, Some(0));
-    let stored = rows(&stack.database).await?;
-    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"last").count()), (40, 40));
-    Ok(())
+    the_next_lands(&config, &stack, "last").await
 }
 
 /// A lock that ran out while the batch is under way would have another worker land all of it once more.
@@ -84,6 +79,17 @@ async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() 
     assert!(holders.clone().all(|holder| holder == Some("stops")), "{:?}", holders.collect::<Vec<_>>());
     locker.close().await?;
     assert_eq!(worker.ended().await?, Some(0));
+    Ok(())
+}
+
+/// A worker that comes after lands what is left, and every player's row is this.
+async fn the_next_lands(config: &Path, stack: &Stack, value: &str) -> Result<()> {
+    let worker = Program::start(config, "next")?;
+    stack.landed().await?;
+    worker.signal(Signal::TERM)?;
+    assert_eq!(worker.ended().await?, Some(0));
+    let stored = rows(&stack.database).await?;
+    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == value.as_bytes()).count()), (40, 40));
     Ok(())
 }
 
@@ -109,11 +115,5 @@ async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one
     hangs.signal(Signal::TERM)?;
     assert_eq!(hangs.ended().await?, Some(130));
     locker.close().await?;
-    let worker = Program::start(&config, "next")?;
-    stack.landed().await?;
-    worker.signal(Signal::TERM)?;
-    assert_eq!(worker.ended().await?, Some(0));
-    let stored = rows(&stack.database).await?;
-    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"2").count()), (40, 40));
-    Ok(())
+    the_next_lands(&config, &stack, "2").await
 }
