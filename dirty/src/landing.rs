@@ -41,8 +41,10 @@ pub struct Entry {
     pub raw: Bytes,
     /// The mark; none if the name can't be read (somebody else wrote it).
     pub mark: Option<Mark>,
-    /// The version of the write that made the mark. Later writes of the same fields may leave it as it is until a snapshot is taken (R17).
+    /// The version of the write that made the mark. Later writes of the same fields may leave it as it is (R17).
     pub version: Version,
+    /// Whether its fields have landed at this version: settling left the mark to an owner that is written all the time.
+    pub landed: bool,
 }
 
 /// A part of a map.
@@ -83,7 +85,8 @@ pub struct Settle {
     pub epoch: Epoch,
     /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
-    /// Snapshot entries and the versions they had when they were read. One that has another version by now stays (R5).
+    /// Snapshot entries, and the version at which the owner of each was read. An entry that has another version by now stays (R5); one
+    /// that may stand for later writes of its owner goes back to the dirty map (R17).
     pub marks: Vec<(Entry, Version)>,
     /// The rows that were committed. Error marks of these fields at or below these versions are cleared. A worker that collected
     /// while the error map was empty needs to name none.
@@ -120,6 +123,8 @@ pub struct Parked {
     /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt, which changes
     /// nothing if its error mark is gone.
     pub source: Option<Entry>,
+    /// The version at which its owner was read; the greatest if it was not.
+    pub read: Version,
     /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
     /// The refused fields. Each becomes an error mark of its own; where one is there already, the greater version stays.

@@ -387,7 +387,8 @@ mod random {
                 let fault =
                     |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1406, message: String::new() };
                 let faults = mark.fields.iter().map(fault).collect();
-                let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
+                let parked =
+                    vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(mark.owner.clone()), faults }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
                 let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked };
                 self.parked += usize::from(self.store.park(&park).await.is_ok());

@@ -1,6 +1,6 @@
 //! From marks to rows: what one landing transaction takes. Pure functions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked};
 use storage_model::sabotage::broken;
@@ -95,20 +95,39 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Of each row, when its owner's hash was born.
     pub births: Vec<Version>,
+    /// Owners of whom nothing is to be landed, since their marks have landed at the version that they still have.
+    pub landed: BTreeMap<Owner, Version>,
 }
 
 /// Pairs what was wanted, as [`Part::wanted`] lists it, with what was read.
 #[must_use]
-pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
-    let mut out = Rows::default();
+pub fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
+    let (mut out, landed) = (Rows::default(), landed(part));
     for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
         let Some(Header { version, born, .. }) = read.header else { continue };
+        if landed.get(owner).is_some_and(|landed| *landed == version || broken("R17-still")) {
+            out.landed.insert(owner.clone(), version);
+            continue;
+        }
         for (field, cell) in &read.cells {
             out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
             out.births.push(born.unwrap_or(version));
         }
     }
     out
+}
+
+/// The owners whose marks have all landed, and at which version.
+fn landed(part: &Part) -> HashMap<&Owner, Version> {
+    part.entries.chunk_by(|a, b| owner(a) == owner(b)).filter_map(landed_at).collect()
+}
+
+/// The owner of these marks, if there is one that has landed, and at which version.
+fn landed_at(marks: &[Entry]) -> Option<(&Owner, Version)> {
+    match marks {
+        [Entry { mark: Some(mark), version, landed: true, .. }] => Some((&mark.owner, *version)),
+        _ => None,
+    }
 }
 
 impl Rows {
@@ -126,7 +145,7 @@ impl Rows {
 /// What to do with a part's entries after its rows were landed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// Entries to settle, with the versions they had.
+    /// Entries to settle, with the versions at which their owners were read.
     pub settle: Vec<(Entry, Version)>,
     /// Fields whose rows are in the database, with their rows' versions, if that was asked for.
     pub rows: Vec<(Owner, Field, Version)>,
@@ -151,12 +170,18 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
-            verdict.park.push(Parked { source: source(), owner: None, faults: vec![] });
+            verdict.park.push(Parked { source: source(), read: Version::MAX, owner: None, faults: vec![] });
             continue;
         };
+        if let Some(version) = rows.landed.get(&mark.owner) {
+            verdict.settle.push((entry.clone(), *version));
+            continue;
+        }
+        let mut read = Version::MAX;
         let mut found = Vec::new();
         for field in &mark.fields {
             let row = rows.find(&mark.owner, field, &mut at);
+            read = row.map_or(read, |(version, _)| version);
             let refused = if faults.is_empty() { None } else { faults.get(&(mark.owner.clone(), field.clone())) };
             match (refused, row) {
                 (Some((code, message)), row) => {
@@ -174,9 +199,9 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
             }
         }
         if !found.is_empty() {
-            verdict.park.push(Parked { source: source(), owner: Some(mark.owner.clone()), faults: found });
+            verdict.park.push(Parked { source: source(), read, owner: Some(mark.owner.clone()), faults: found });
         } else if !part.replay {
-            verdict.settle.push((entry.clone(), entry.version));
+            verdict.settle.push((entry.clone(), read));
         }
     }
     verdict
@@ -192,14 +217,15 @@ fn is_of(mark: Version, born: Version, version: Version) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use storage_model::{Bytes, Cell};
+    use storage_dirty::HotRead;
+    use storage_model::{Bytes, Cell, Epoch};
 
     use super::*;
 
     fn part(partition: u32, owners: &[&str]) -> Part {
         let entry = |(at, id): (usize, &&str)| {
             let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
-            Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap() }
+            Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap(), landed: false }
         };
         Part { partition: Partition(partition), entries: owners.iter().enumerate().map(entry).collect(), replay: false }
     }
@@ -230,7 +256,7 @@ mod tests {
         let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
         rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
         let births = vec![Version::ZERO; rows.len()];
-        let rows = Rows { rows, births };
+        let rows = Rows { rows, births, ..Rows::default() };
         // Above its own row's version, but not above others'.
         part.entries[2].version = version(13);
         let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
@@ -248,7 +274,7 @@ mod tests {
         let mut part = part(0, &["a"]);
         let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
         let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
-        let rows = Rows { rows: vec![row], births: vec![version(4)] };
+        let rows = Rows { rows: vec![row], births: vec![version(4)], ..Rows::default() };
         for (mark, parks) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
             part.entries[0].version = version(mark);
             let verdict = judge(&part, &rows, &Faults::new(), true);
@@ -259,6 +285,36 @@ mod tests {
         let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
         let parked = judge(&part, &rows, &refused, true).park;
         assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
+    }
+
+    #[test]
+    fn an_owner_that_still_has_the_version_at_which_its_mark_has_landed_is_settled_without_a_row() {
+        let mut part = part(0, &["a", "b", "c"]);
+        let version = |number| Version::new(number).unwrap();
+        for (entry, landed) in part.entries.iter_mut().zip([true, true, false]) {
+            (entry.version, entry.landed) = (version(5), landed);
+        }
+        let (epoch, born, cell) = (Epoch(1), Some(version(1)), Cell::Live(Bytes::new()));
+        let header = Header { version: version(5), complete: true, generation: epoch, suspect: false, marks: None, born };
+        let wanted = part.wanted();
+        let read = |(owner, version)| {
+            let (_, fields): &(Owner, Vec<Field>) = owner;
+            let cells = vec![(fields[0].clone(), cell.clone())];
+            HotRead { header: Some(Header { version, ..header }), cells }
+        };
+        let reads = wanted.iter().zip([5, 7, 5].map(version)).map(read).collect();
+        let zero = Version::ZERO;
+        let collected = Collected { epoch, landed: zero, reaches: zero, database: None, has_errors: false, reads };
+        let rows = rows(&part, &wanted, &collected);
+        assert_eq!(rows.rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["b", "c"]);
+        let verdict = judge(&part, &rows, &Faults::new(), false);
+        assert_eq!(verdict.settle.iter().map(|(_, read)| read.get()).collect::<Vec<_>>(), [5, 7, 5]);
+        let gone = Collected { reads: vec![HotRead::default(); 3], ..collected };
+        assert_eq!(
+            judge(&part, &super::rows(&part, &wanted, &gone), &Faults::new(), false).park.len(),
+            3,
+            "without a hash all vanished"
+        );
     }
 
     #[test]

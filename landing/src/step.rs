@@ -104,7 +104,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 }
                 #[cfg(feature = "sabotage")]
                 let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
-                let rows = batch::rows(&wanted, &collected);
+                let rows = batch::rows(part, &wanted, &collected);
                 #[cfg(feature = "sabotage")]
                 let rows = crate::sabotage::rows(part, &wanted, rows);
                 return Ok(Ready { part, collected, rows });

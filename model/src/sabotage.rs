@@ -115,7 +115,11 @@ pub const SWITCHES: &[&str] = &[
     "R17-update",
     "R17-mutate",
     "R17-fill",
-    "R17-snapshot",
+    "R17-behind",
+    "R17-settle",
+    "R17-ended",
+    "R17-park",
+    "R17-still",
     "R17-record",
     "R17-adopt",
     "R17-unknown",
@@ -137,6 +141,7 @@ pub const SWITCHES: &[&str] = &[
     "H38-refused",
     "H43-reused",
     "H48-saving",
+    "H48-put-back",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

@@ -1,13 +1,16 @@
 //! From a write to a row, and what may come between.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_dirty::{Lock, Snapshot};
+use storage_dirty::{Lock, Map, Settle, Snapshot};
 use storage_landing::drained;
+use storage_model::Field;
 use storage_sdk::{Evicted, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Stack, World, rows, stack, until};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,6 +205,60 @@ async fn a_drain_waits_for_a_snapshot_that_was_left_over() -> Result<()> {
     let left = drained(hot.as_ref(), Instant::now(), |_| {}).await?;
     assert_eq!(left.iter().map(|(partition, _)| *partition).collect::<Vec<_>>(), [partition]);
     Ok(())
+}
+
+/// Its mark stays, and each landing finds what was written since.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_is_written_all_the_time_lands_each_time() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    let worker = stack.worker();
+    for round in 0..20 {
+        let value = round.to_string();
+        for _ in 0..2 {
+            ann.update([("gold", value.clone())]).await?;
+        }
+        let is_there = async || Ok(rows(&stack.database).await?.pop().is_some_and(|row| row.value == value.as_bytes()));
+        until("the row has the last value", is_there).await?;
+    }
+    stack.landed().await?;
+    assert_eq!(ann.evict().await?, Evicted::Gone);
+    worker.stop().await
+}
+
+/// Written after the snapshot of the first look was read: its mark goes back into the dirty map.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_waits_for_what_was_written_to_a_snapshot_under_way() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "1")]).await?;
+    let hot = Arc::clone(stack.storage.tiers().hot());
+    let partition = ann.owner().partition(hot.partition_count());
+    let lock = Lock { holder: "slow".into(), token: "t".into() };
+    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(600)).await, [Ok(true)]);
+    assert_eq!(hot.snapshot(partition, &lock).await?, Snapshot::Taken);
+    let entry = hot.scan(partition, Map::Snapshot, 0, 10).await?.entries.remove(0);
+    let collected = hot.collect(partition, &[(ann.owner().clone(), vec![Field::new("gold")?])]).await?;
+    ann.update([("gold", "2")]).await?;
+
+    let (look, mut looks) = watch::channel(0);
+    let drain = tokio::spawn({
+        let hot = Arc::clone(&hot);
+        async move { drained(hot.as_ref(), Instant::now() + Duration::from_secs(60), |_| look.send_modify(|looks| *looks += 1)).await }
+    });
+    looks.wait_for(|looks| *looks > 0).await?;
+    let read = collected.reads[0].header.unwrap().version;
+    let (epoch, landed) = (collected.epoch, collected.landed);
+    let marks = vec![(entry, read)];
+    let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows: vec![], probation: false };
+    assert_eq!(hot.settle(&settle).await?.cleared, 0);
+    let before = *looks.borrow_and_update();
+    looks.wait_for(|looks| *looks > before + 2).await?;
+    assert_eq!(hot.unlock(&[partition], &lock).await, [Ok(())]);
+    let worker = stack.worker();
+    assert!(drain.await??.is_empty());
+    assert_eq!(rows(&stack.database).await?.pop().unwrap().value, b"2");
+    worker.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

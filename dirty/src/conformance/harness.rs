@@ -179,10 +179,18 @@ impl Harness {
         }
     }
 
+    /// The versions of the owners of entries.
+    async fn versions(&self, entries: &[Entry]) -> Vec<Version> {
+        let owners = entries.iter().map(|entry| entry.mark.as_ref().unwrap().owner.clone());
+        let wanted: Vec<Read> = owners.map(|owner| Read { owner, fields: Fields::Cells(vec![]) }).collect();
+        let reads = self.store().read(&wanted).await.into_iter().map(Result::unwrap);
+        reads.map(|read| read.header.map_or(Version::MAX, |header| header.version)).collect()
+    }
+
     /// What a worker does in one step about these entries, if the database takes all: settle.
     pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
         let record = self.record(partition).await;
-        let marks = entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let marks = entries.iter().cloned().zip(self.versions(entries).await).collect();
         let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
         let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await

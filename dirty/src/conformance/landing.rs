@@ -155,7 +155,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let parked = h.scan(partition).await;
     let faults = vec![fault("gold", parked[0].version, "too long")];
     let source = Some(parked[0].clone());
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await.unwrap();
     h.set(&ann, "gold", "2").await;
     h.store().snapshot(partition, &lock).await.unwrap();
     let snapshot = h.scan(partition).await;

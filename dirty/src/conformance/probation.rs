@@ -182,7 +182,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     h.store().snapshot(partition, &lock).await.unwrap();
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "too long")];
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
     let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows, probation: true };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
@@ -205,6 +205,7 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     let version = source.version;
     let parked = |field: &str| Parked {
         source: Some(source.clone()),
+        read: Version::MAX,
         owner: Some(ann.clone()),
         faults: vec![fault(field, version, "bad")],
     };

@@ -24,7 +24,7 @@ local function header(key)
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
     stamps = stamps(h[4]),
-    writer = h[5],
+    grant = h[5],
   }
 end
 
@@ -98,9 +98,10 @@ end
 
 -- Ends the grant of an owner that is changed here.
 local function end_grant(hash, key, out)
-  if not hash or not hash.writer then return end
-  tell(hash.writer, key)
-  out.drop(':o')
+  local writer = hash and string.match(hash.grant or '', '^(%S+) ')
+  if not writer or writer == '-' then return end
+  tell(writer, key)
+  out.put(':o', table.concat({ '- ', digits(hash.version) }))
 end
 
 -- A row wins over a suspect hash's field if it is newer than this. A write while the partition was served unverified raised the

@@ -51,7 +51,7 @@ local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 7, writes + 6))
 
 -- What the owner of a write is: last version, count of marks, generation and flag as they stand behind the version, whether it may hold
 -- tombstones, why it can't be written, the last version as text, which is when a clean hash counts as born, none if the hash is to
--- be made; and the writer that it is granted to.
+-- be made; and who it is granted to, and since which version.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
   local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':t', ':o')
@@ -103,7 +103,7 @@ end
 local plan, marks, markers, remembered = {}, {}, {}, {}
 local owners, given = not apart and {}, not apart and {}
 local writer = ARGV[6] ~= '' and ARGV[6]
-local grants, told, ended = {}, {}, {}
+local grants, told, ended, taken = {}, {}, {}, {}
 local applied, at, last_given = 0, 7 + 2 * writes, nil
 for w = 1, writes do
   local hash, id, from = KEYS[3 + 2 * w], ARGV[6 + w], at + 1
@@ -161,9 +161,17 @@ for w = 1, writes do
         for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
       local granted = writer and not tombstones
-      if holder and holder ~= writer then told[#told + 1], told[#told + 2] = holder, hash end
-      if granted then grants[w] = flags elseif holder then ended[#ended + 1] = hash end
-      if owner then owner.holder = granted and writer end
+      local who = holder and string.match(holder, '^(%S+) ')
+      if who == '-' then who = nil end
+      if who and who ~= writer then told[#told + 1], told[#told + 2] = who, hash end
+      if granted then
+        grants[w] = flags
+        if who ~= writer then holder = table.concat({ writer, ' ', v }) taken[w] = holder end
+      elseif who then
+        holder = table.concat({ '- ', format(whole, last) })
+        ended[#ended + 1], ended[#ended + 2] = hash, holder
+      end
+      if owner then owner.holder = holder end
       local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
       plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags, tombstones or false, born or false
@@ -232,7 +240,7 @@ for n = 1, applied do
   local head = v .. flags
   -- Whom it is granted to goes in the same command, since each command costs more than what it does; where nobody is, what is set anyway.
   local name, value = ':v', head
-  if writer and grants[plan[p + 1]] ~= '' then name, value = ':o', writer end
+  if taken[plan[p + 1]] then name, value = ':o', taken[plan[p + 1]] end
   if count == before then
     call('HSET', hash, ':v', head, name, value, unpack(list, from, to))
   elseif before > 0 then
@@ -251,7 +259,7 @@ for n = 1, applied do
   if owner then owner.outstanding = count end
 end
 
-for n = 1, #ended do call('HDEL', ended[n], ':o') end
+for n = 1, #ended, 2 do call('HSET', ended[n], ':o', ended[n + 1]) end
 
 local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0
 if seen_round == round then

@@ -3,6 +3,7 @@
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Field, Owner, Partition, Version};
 
+use super::grant;
 use super::hash::OwnerHash;
 use super::read::select;
 use super::record::current;
@@ -77,6 +78,7 @@ pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merg
         if landed && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
+        grant::end(&mut hash);
         state.markers.raise(owner, hash.version);
         if let Some(record) = &mut state.record {
             record.source = record.source.max(hash.version);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
+use super::grant::Grant;
 use crate::Header;
 
 /// What was written while the partition was served unverified (R14).
@@ -34,6 +35,8 @@ pub(super) struct OwnerHash {
     pub(super) evict_when_landed: bool,
     /// None unless some of it was written unverified and has not been compared yet.
     pub(super) stamps: Option<Stamps>,
+    /// Only in models.
+    pub(super) grant: Option<Grant>,
     cells: BTreeMap<Field, Cell>,
     cell_bytes: usize,
 }
@@ -49,6 +52,7 @@ impl OwnerHash {
             expires: None,
             evict_when_landed: false,
             stamps: None,
+            grant: None,
             cells: BTreeMap::new(),
             cell_bytes: 0,
         }

@@ -9,6 +9,13 @@ use storage_model::{Field, Owner, Timestamp, Version};
 use super::numbered::Numbered;
 use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
+/// A mark's version, and whether it stays though it has landed at that version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(super) struct At {
+    pub(super) version: Version,
+    pub(super) landed: bool,
+}
+
 /// What an error mark says beside its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ErrorMark {
@@ -24,8 +31,8 @@ pub(super) struct ErrorMark {
 /// The maps of a partition that hold marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
-    live: Numbered<Mark, Version>,
-    snapshot: Numbered<Mark, Version>,
+    live: Numbered<Mark, At>,
+    snapshot: Numbered<Mark, At>,
     errors: Numbered<(Owner, Field), ErrorMark>,
     landed: Numbered<Mark, Version>,
     leaving: Numbered<Mark, Version>,
@@ -62,14 +69,19 @@ impl Marks {
     pub(super) fn mark(&mut self, mark: Mark, version: Version, now: Timestamp) {
         let owner = mark.owner.clone();
         self.live_since.get_or_insert(now);
-        if self.live.insert(mark, version) {
+        if self.live.insert(mark, At { version, landed: false }) {
             self.count(owner);
         }
     }
 
-    /// The version of a mark in the dirty map.
-    pub(super) fn live(&self, mark: &Mark) -> Option<Version> {
-        self.live.get(mark).copied()
+    /// Puts a mark that was cleared back into the dirty map, where nothing was written before `since` that has not landed. One of its name
+    /// that is there stands for both.
+    pub(super) fn put_back(&mut self, mark: Mark, at: At, since: Timestamp) {
+        self.live_since = Some(self.live_since.map_or(since, |held| held.min(since)));
+        if self.live.get(&mark).is_none() {
+            self.count(mark.owner.clone());
+            self.live.insert(mark, at);
+        }
     }
 
     pub(super) fn live_is_empty(&self) -> bool {
@@ -88,7 +100,7 @@ impl Marks {
 
     /// Clears a mark of the snapshot if it still has this version.
     pub(super) fn clear(&mut self, mark: &Mark, version: Version) -> bool {
-        if self.snapshot.get(mark).is_none_or(|held| *held != version && !broken("R5-by-name") && !broken("R5-unlocked")) {
+        if self.snapshot.get(mark).is_none_or(|held| held.version != version && !broken("R5-by-name") && !broken("R5-unlocked")) {
             return false;
         }
         self.snapshot.remove(mark);
@@ -176,8 +188,9 @@ impl Marks {
     pub(super) fn relive(&mut self, mark: &Mark, now: Timestamp) -> bool {
         let found = self.landed.get(mark).copied().max(self.leaving.get(mark).copied());
         let Some(version) = found.filter(|_| self.lost) else { return false };
+        let at = At { version, landed: false };
         self.live_since.get_or_insert(now);
-        if merge(&mut self.live, mark.clone(), version) {
+        if merge(&mut self.live, mark.clone(), at) {
             self.count(mark.owner.clone());
         }
         let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
@@ -189,18 +202,20 @@ impl Marks {
     }
 
     pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
-        let entry = |mark: &Mark, version: &Version| Entry {
+        let entry = |mark: &Mark, At { version, landed }: &At| Entry {
             raw: raw(&mark.owner, &mark.fields),
             mark: Some(mark.clone()),
             version: *version,
+            landed: *landed,
         };
+        let landed = |mark: &Mark, version: &Version| entry(mark, &At { version: *version, landed: false });
         match map {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
-            Map::Landed => self.landed.page(cursor, count, entry),
-            Map::Leaving => self.leaving.page(cursor, count, entry),
+            Map::Landed => self.landed.page(cursor, count, landed),
+            Map::Leaving => self.leaving.page(cursor, count, landed),
             Map::Error => self.errors.page(cursor, count, |(owner, field), error| {
-                entry(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
+                landed(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
             }),
         }
     }
@@ -221,8 +236,9 @@ impl Marks {
 
     /// How many entries name each owner, by counting them.
     pub(super) fn counted(&self) -> BTreeMap<Owner, u32> {
-        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
-        let marks = maps.into_iter().flat_map(Numbered::keys).map(|mark| &mark.owner);
+        let made = [&self.live, &self.snapshot].into_iter().flat_map(Numbered::keys);
+        let landed = [&self.landed, &self.leaving].into_iter().flat_map(Numbered::keys);
+        let marks = made.chain(landed).map(|mark| &mark.owner);
         let errors = self.errors.keys().map(|(owner, _)| owner);
         let mut counts = BTreeMap::new();
         marks.chain(errors).for_each(|owner| *counts.entry(owner.clone()).or_default() += 1);
@@ -247,7 +263,7 @@ impl Marks {
 }
 
 /// Adds a mark; where there is one of its name, the greater version stays. Answers whether it is new.
-fn merge(map: &mut Numbered<Mark, Version>, mark: Mark, version: Version) -> bool {
+fn merge<V: Copy + Ord + Default>(map: &mut Numbered<Mark, V>, mark: Mark, version: V) -> bool {
     let held = map.get(&mark).copied().filter(|_| !broken("H33-lowered"));
     let version = held.unwrap_or_default().max(version);
     map.insert(mark, version)

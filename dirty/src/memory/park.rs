@@ -3,8 +3,9 @@
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Timestamp};
 
+use super::grant;
 use super::lock::require;
-use super::marks::ErrorMark;
+use super::marks::{At, ErrorMark};
 use super::record::in_epoch;
 use super::state::{PartState, Present};
 use crate::{Entry, ErrorEntry, Fault, HotError, Page, Park, Parked};
@@ -26,10 +27,14 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     if !leaves_snapshot(state, parked) {
         return false;
     }
-    if let Some(Entry { mark: Some(mark), version, .. }) =
-        parked.source.as_ref().filter(|_| park.probation && parked.has_landed())
-    {
-        state.marks.put_on_probation(mark.clone(), *version);
+    if let Some(Entry { mark: Some(mark), version, .. }) = &parked.source {
+        let is_behind = grant::is_behind(state.hashes.get(owner), *version, parked.read);
+        grant::let_go(state, owner, *version);
+        if is_behind && !broken("R17-park") {
+            state.marks.put_back(mark.clone(), At { version: *version, landed: false }, present.now);
+        } else if park.probation && parked.has_landed() {
+            state.marks.put_on_probation(mark.clone(), *version);
+        }
     }
     let mut is_there = false;
     for fault in &parked.faults {

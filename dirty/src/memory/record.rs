@@ -3,6 +3,7 @@
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
+use super::grant;
 use super::state::{PartState, Present};
 use crate::{Adopt, HotError, HotKind, PartitionRecord, PartitionState};
 
@@ -101,6 +102,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     }
     state.record = Some(record);
     state.marks.lose();
+    grant::forget(state);
     true
 }
 
@@ -120,6 +122,7 @@ pub fn trust(state: &mut PartState, seen: &PartitionState) -> bool {
 pub(super) fn serve_unverified(state: &mut PartState) {
     let incarnation = state.incarnation.clone();
     state.unverified.get_or_insert(incarnation);
+    grant::forget(state);
 }
 
 /// Takes note that values are collected. What lands of them has versions up to the source, since here none is given without it; so it

@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Timestamp, Version};
 
+use super::grant;
 use super::hash::Hashes;
 use super::lock::Held;
 use super::marker::Markers;
@@ -62,6 +63,7 @@ impl PartState {
     /// The same data held by another server process, as after a restart or a failover.
     pub fn move_to(&mut self, incarnation: Arc<str>) {
         self.incarnation = incarnation;
+        grant::forget(self);
     }
 
     /// Roughly the bytes held. Markers, marks and operations count by number, hashes by content.
@@ -111,6 +113,7 @@ impl PartState {
                 hash.expires = expires;
                 // Never before its birth; so a clean hash need not remember that.
                 hash.born = hash.version;
+                hash.grant = None;
             });
         }
     }

@@ -36,7 +36,7 @@ impl RedisStore {
         entries: &[Entry],
         call: impl Fn(&[MarkRef<'_>]) -> Command,
     ) -> Result<u32, HotError> {
-        let marks: Vec<MarkRef<'_>> = entries.iter().map(|entry| of_entry(entry, entry.version)).collect();
+        let marks: Vec<MarkRef<'_>> = entries.iter().map(|entry| of_entry(entry)).collect();
         let mut commands: Vec<_> = marks.chunks(MARKS_MAX).map(&call).collect();
         if commands.is_empty() {
             commands.push(call(&[]));

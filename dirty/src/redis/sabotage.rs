@@ -135,7 +135,16 @@ const BREAKS: &[Break] = &[
     ("R17-update", "update", "if call('EXISTS', told[n]) == 1 then", "if false then"),
     ("R17-mutate", "mutate", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
     ("R17-fill", "fill", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
-    ("R17-snapshot", "snapshot", "end_grants(KEYS[3])", "call('EXISTS', KEYS[3])"),
+    // A mark that stands for a later write goes; whoever builds on one that goes is not told; who did so before does not count.
+    (
+        "R17-behind",
+        "settle",
+        "return covers(g, version) or g.since > number(read, 'a version')",
+        "return g.since > number(read, 'a version')",
+    ),
+    ("R17-settle", "settle", "if not covers(g, version) then return end", "if true then return end"),
+    ("R17-ended", "settle", "return covers(g, version) or g.since > number(read, 'a version')", "return covers(g, version)"),
+    ("R17-park", "park", "if behind then", "if false then"),
     ("R17-adopt", "adopt", "end_grants(KEYS[1])", "call('EXISTS', KEYS[1])"),
     (
         "R17-unknown",

@@ -16,9 +16,9 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
     let mark = Mark { owner: ann.clone(), fields: vec![field("gold")] };
     let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
-    let entry = Entry { raw, mark: Some(mark), version: Version::new(5).unwrap() };
+    let entry = Entry { raw, mark: Some(mark), version: Version::new(5).unwrap(), landed: false };
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1, message: "no".into() };
-    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] };
+    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] };
     for changes in [
         &[("gold", set("2"))][..],
         &[("gold", set("2")), ("name", set("x"))],
@@ -162,7 +162,8 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         store.snapshot(partition, &held).await.unwrap();
         let entry = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries.pop().unwrap();
         let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
-        let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] }];
+        let parked =
+            vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
         let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
         let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);

@@ -67,7 +67,8 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
     let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
     let changes = [("bag", Change::Remove), ("gold", Change::Incr(1)), ("name", set("x"))];
     let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
-    let entry = Entry { raw, mark: Some(Mark { owner: ann.clone(), fields: vec![field("gold")] }), version };
+    let mark = Some(Mark { owner: ann.clone(), fields: vec![field("gold")] });
+    let entry = Entry { raw, mark, version, landed: false };
     match name {
         "update" => mutate(store, &ann, &[("gold", set("2"))]).await.map(drop),
         "mutate" => mutate(store, &ann, &changes).await.map(drop),
@@ -129,7 +130,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
         "park" => {
             let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
-            let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];
+            let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(ann), faults: vec![fault] }];
             store
                 .park(&Park {
                     partition: PARTITION,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{
-    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle, Snapshot,
+    Adopt, Collected, Entry, Fault, Fields, Filled, HotRead, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle,
+    Snapshot,
 };
 use storage_model::{Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
 
@@ -196,7 +197,9 @@ impl Engine {
             return told;
         }
         let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default().max(collected.landed);
-        let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let read_at =
+            |(entry, read): (Entry, &HotRead)| (entry.clone(), read.header.map_or(entry.version, |header| header.version));
+        let marks = entries.into_iter().zip(&collected.reads).map(read_at).collect();
         let settle = Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks, rows, probation: false };
         format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
     }
@@ -223,7 +226,7 @@ impl Engine {
             let fault = |field: &Field| Fault { field: field.clone(), version, code: 1, message: "no".to_owned() };
             // Of a mark of several fields all but the first have landed.
             let faults = mark.iter().flat_map(|mark| &mark.fields).take(1).map(fault).collect();
-            Parked { owner: mark.map(|mark| mark.owner), faults, source: Some(entry) }
+            Parked { owner: mark.map(|mark| mark.owner), read: version, faults, source: Some(entry) }
         });
         let second = Duration::from_secs(1);
         let park = Park {

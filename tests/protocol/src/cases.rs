@@ -22,6 +22,9 @@ impl Case {
 
 const LEAST: Bounds = Bounds::LEAST;
 const TWO_WORKERS: Bounds = Bounds { writes: 2, workers: 2, crashes: 1, ..LEAST };
+const DIRECT: Bounds = Bounds { writes: 4, direct: true, reads: 0, ..TWO_FIELDS };
+const DIRECT_REFUSED: Bounds = Bounds { direct: true, flushes: 0, ..REFUSED };
+const DIRECT_REFUSED_PART: Bounds = Bounds { fields: 2, kinds: &[SetAll], refusals: 1, ..DIRECT_REFUSED };
 const TWO_FIELDS: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, SetAll], ..LEAST };
 const REMOVAL: Bounds = Bounds { fields: 2, kinds: &[Set, Remove, Restore, Purge], ..LEAST };
 const COUNTERS: Bounds = Bounds { writes: 2, kinds: &[Set, Incr, Remove], clients: 2, replies: 1, ..LEAST };
@@ -57,9 +60,11 @@ pub const CASES: &[Case] = &[
     Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
     Case { name: "unverified", bounds: UNVERIFIED },
-    Case { name: "writes without a script", bounds: Bounds { direct: true, ..TWO_WORKERS } },
-    Case { name: "refused rows of writes without a script", bounds: Bounds { direct: true, ..REFUSED } },
-    Case { name: "failover among writes without a script", bounds: Bounds { direct: true, reads: 0, ..FAILOVER } },
+    Case { name: "writes without a script", bounds: DIRECT },
+    Case { name: "writes without a script and overlapping workers", bounds: Bounds { direct: true, reads: 0, ..TWO_WORKERS } },
+    Case { name: "refused rows of writes without a script", bounds: DIRECT_REFUSED },
+    Case { name: "rows of writes without a script that are refused in part", bounds: DIRECT_REFUSED_PART },
+    Case { name: "failover among writes without a script", bounds: Bounds { writes: 3, direct: true, reads: 0, ..FAILOVER } },
     Case { name: "probation", bounds: PROBATION },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
@@ -112,6 +117,11 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },
+    Case { name: "R17-behind", bounds: DIRECT },
+    Case { name: "R17-settle", bounds: DIRECT },
+    Case { name: "R17-ended", bounds: DIRECT },
+    Case { name: "R17-park", bounds: DIRECT_REFUSED_PART },
+    Case { name: "R17-still", bounds: DIRECT },
     Case { name: "H33-off", bounds: PROBATION },
     Case { name: "H33-forgotten", bounds: PROBATION },
     Case { name: "H33-parked", bounds: REFUSED_PART },

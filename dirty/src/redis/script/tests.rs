@@ -51,10 +51,10 @@ fn calls() -> Vec<Command> {
     let seen = PartitionState { incarnation: "a/b".into(), record: None };
     let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version, landed_here: false, database: None };
     let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
-    let mark = MarkRef { name: b"m"[..].into(), version, owner: Some(&owner) };
-    let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };
+    let mark = MarkRef { name: b"m"[..].into(), version, landed: false, read: version, owner: Some(&owner) };
+    let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version, landed: false };
     let faults = vec![Fault { field: field.clone(), version, code: 1, message: "no".into() }];
-    let parked = vec![Parked { source: Some(entry), owner: Some(owner.clone()), faults }];
+    let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(owner.clone()), faults }];
     let parking = Park {
         partition,
         lock: lock_.clone(),

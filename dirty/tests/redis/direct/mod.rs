@@ -18,6 +18,7 @@ mod counters;
 mod histories;
 mod ids;
 mod landing;
+mod marks;
 
 /// Tells what is sent; once it is closed, holds what is sent without a script until it is let go; loses an answer.
 #[derive(Debug)]
