@@ -37,7 +37,7 @@ local function counts(at)
     doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
     if not count or not h[4] then return end
     local writer, since = string.match(h[4], '^(%S+) (%d+)$')
-    if writer and h[5] then grants[owner] = { writer = writer ~= '-' and writer, since = number(since, ':o'), head = h[5] } end
+    if writer and h[5] then grants[owner] = { writer = writer ~= '-' and writer, since = tonumber(since), head = h[5] } end
   end
   -- Who may change the owner without a script, and since which version; nil if nobody could since it was clean.
   local function grant(owner)
@@ -61,8 +61,8 @@ local function counts(at)
     if not covers(g, version) then return end
     local names = told[g.writer] or {}
     told[g.writer], names[#names + 1], names[#names + 2] = names, keys[at + owner - 1], '1'
-    ended[owner] = string.match(g.head, '^%d+')
-    g.writer, g.since = false, number(ended[owner], ':v')
+    ended[owner] = string.match(g.head, '^%d+') or digits(VERSION_MAX)
+    g.writer, g.since = false, tonumber(ended[owner])
   end
   function self.add(owner, by, version)
     if owner == 0 then return end
@@ -78,7 +78,10 @@ local function counts(at)
     for writer, names in pairs(told) do
       if call('EXISTS', writer) == 1 then each_chunk('HSET', writer, names) end
     end
-    for owner, version in pairs(ended) do call('HSET', keys[at + owner - 1], ':o', table.concat({ '- ', version })) end
+    for owner, version in pairs(ended) do
+      -- One that becomes clean says nothing of it.
+      if marks[owner] > 0 then call('HSET', keys[at + owner - 1], ':o', table.concat({ '- ', version })) end
+    end
     for owner in pairs(changed) do
       local key, left = keys[at + owner - 1], marks[owner]
       if left > 0 then

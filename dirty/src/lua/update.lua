@@ -20,7 +20,8 @@
 --   another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed", error};
 --   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, if a deadline of the call has passed or lies too far
 --   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
--- A granted owner names its writer, who may then change it without a script (writer.rs), until it is told that somebody else did.
+-- An owner that is written again before it has landed is granted: it names its writer, who may then change it without a script
+-- (writer.rs), until it is told that somebody else did.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); the
 --   marker is raised by each write of a clean owner (R7).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
@@ -160,7 +161,8 @@ for w = 1, writes do
         local list, first = sums or ARGV, sums and 1 or from
         for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
-      local granted = writer and not tombstones
+      -- Not at the first write of a clean owner: who is written once has nobody to be told when its mark goes.
+      local granted = writer and not tombstones and outstanding > 0
       local who = holder and string.match(holder, '^(%S+) ')
       if who == '-' then who = nil end
       if who and who ~= writer then told[#told + 1], told[#told + 2] = who, hash end

@@ -29,6 +29,8 @@ fn repeat(write: Mutation, id: OpId) -> Mutation {
 #[tokio::test]
 async fn a_write_is_given_an_id_by_which_its_repeat_gets_its_answer_and_a_round_is_remembered_once() {
     let stage = Stage::new().await;
+    let other = stage.other().await;
+    apply(&other, &owner("ann"), &[("gold", set("0"))]).await;
     let first = stage.nameless("ann", "1").await;
     let by_script = applied(send(&stage.store, first.clone()).await);
     assert_eq!(by_script.id, first.id);
@@ -40,7 +42,6 @@ async fn a_write_is_given_an_id_by_which_its_repeat_gets_its_answer_and_a_round_
     let last = applied(send(&stage.store, third.clone()).await);
     assert!(last.id.is_given() && last.id != told.id);
     assert_eq!(stage.remembered().await, remembered);
-    let other = stage.other().await;
     for (write, answer) in [(first, by_script), (second, told), (third, last.clone())] {
         assert_eq!(applied(send(&other, repeat(write, answer.id)).await), answer);
     }
@@ -99,6 +100,7 @@ async fn a_write_that_was_lost_on_its_way_is_applied_by_its_repeat_once() {
 async fn owners_of_one_version_that_go_in_one_round_are_given_ids_of_their_own() {
     let stage = Stage::new().await;
     let both = async |value: &str| [(stage.nameless("ann", value).await, None), (stage.nameless("bob", value).await, None)];
+    stage.store.mutate(&both("0").await).await;
     let [ann, bob] = stage.store.mutate(&both("0").await).await.try_into().unwrap();
     let (ann, bob) = (version(ann), version(bob));
     let first = if ann < bob { "ann" } else { "bob" };

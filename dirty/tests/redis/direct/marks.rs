@@ -46,12 +46,6 @@ impl Stage {
         marks
     }
 
-    async fn set(&self, store: &RedisStore, names: &[&str], value: &str) -> Version {
-        let changes: Vec<_> = names.iter().map(|name| (*name, set(value))).collect();
-        let write = mutation(store, &owner("ann"), &changes).await.sent_in(Epoch(1)).known_to(Known::Caller);
-        version(send(store, write).await)
-    }
-
     async fn is_lasting(&self) -> bool {
         let left = self.server.call(&["PTTL", "slug-data:{0}:game:eu:player:ann"]).await.unwrap();
         matches!(left, Reply::Integer(-1))
@@ -105,9 +99,11 @@ async fn a_mark_of_an_owner_that_is_written_again_and_again_stays_until_nothing_
 }
 
 #[tokio::test]
-async fn a_mark_of_one_write_goes_when_it_has_landed() {
+async fn an_owner_that_is_written_once_is_granted_to_nobody_and_its_mark_goes_when_it_has_landed() {
     let stage = Stage::new().await;
-    stage.apply("ann", "1").await;
+    apply(&stage.store, &owner("ann"), &[("gold", set("1"))]).await;
+    let key = "slug-data:{0}:game:eu:player:ann";
+    assert!(matches!(stage.server.call(&["HEXISTS", key, ":o"]).await.unwrap(), Reply::Integer(0)));
     let worker = stage.locked().await;
     assert_eq!(stage.pass(&worker).await, 1);
     assert!(!stage.is_lasting().await);
@@ -118,9 +114,9 @@ async fn a_landed_mark_stays_for_nobody_where_the_owner_has_others_or_is_to_go_o
     let stage = Stage::new().await;
     let worker = stage.locked().await;
     for value in ["1", "2"] {
-        stage.set(&stage.store, &["gold"], value).await;
+        stage.set(&stage.store, "ann", &["gold"], value).await;
     }
-    stage.set(&stage.store, &["bag"], "1").await;
+    stage.set(&stage.store, "ann", &["bag"], "1").await;
     assert_eq!(stage.pass(&worker).await, 2, "each of two");
 
     for value in ["3", "4"] {
@@ -144,14 +140,14 @@ async fn a_write_without_a_script_whose_grant_has_ended_since_keeps_its_mark() {
     let stage = Stage::new().await;
     let other = stage.other().await;
     for removal in [false, true] {
-        let first = stage.set(&stage.store, &["gold"], "1").await;
+        let first = stage.set(&stage.store, "ann", &["gold"], "1").await;
         let worker = stage.locked().await;
         let collected = stage.collected(&worker).await;
-        let kept = stage.set(&stage.store, &["gold"], "2").await;
+        let kept = stage.set(&stage.store, "ann", &["gold"], "2").await;
         if removal {
             apply(&other, &owner("ann"), &[("bag", Change::Remove)]).await;
         } else {
-            stage.set(&other, &["bag"], "full").await;
+            stage.set(&other, "ann", &["bag"], "full").await;
         }
         assert_eq!(stage.settle(&worker, collected, false).await, 0);
         let marks = stage.marks(Map::Dirty).await;
@@ -165,11 +161,11 @@ async fn a_write_without_a_script_whose_grant_has_ended_since_keeps_its_mark() {
 #[tokio::test]
 async fn a_mark_that_a_script_made_anew_stands_for_the_one_before_too() {
     let stage = Stage::new().await;
-    stage.set(&stage.store, &["gold"], "1").await;
+    stage.set(&stage.store, "ann", &["gold"], "1").await;
     let worker = stage.locked().await;
     let collected = stage.collected(&worker).await;
-    let made = stage.set(&stage.other().await, &["gold"], "2").await;
-    stage.set(&stage.store, &["gold"], "3").await;
+    let made = stage.set(&stage.other().await, "ann", &["gold"], "2").await;
+    stage.set(&stage.store, "ann", &["gold"], "3").await;
     assert_eq!(stage.count().await, Some(2));
     stage.settle(&worker, collected, false).await;
     assert!(stage.marks(Map::Dirty).await.iter().any(|(_, version, _)| *version >= made));
@@ -182,11 +178,11 @@ async fn a_mark_that_a_script_made_anew_stands_for_the_one_before_too() {
 #[tokio::test]
 async fn a_write_without_a_script_while_its_mark_is_parked_keeps_it() {
     let stage = Stage::new().await;
-    stage.set(&stage.store, &["bag", "gold"], "1").await;
+    stage.set(&stage.store, "ann", &["bag", "gold"], "1").await;
     let worker = stage.locked().await;
     let (marks, _) = stage.collected(&worker).await;
     stage.went_direct().await;
-    stage.set(&stage.store, &["bag", "gold"], "2").await;
+    stage.set(&stage.store, "ann", &["bag", "gold"], "2").await;
     assert!(stage.went_direct().await);
     let (entry, read) = marks[0].clone();
     let fault = Fault { field: field("gold"), version: read, code: 1_406, message: "too long".to_owned() };
@@ -197,7 +193,7 @@ async fn a_write_without_a_script_while_its_mark_is_parked_keeps_it() {
     assert_eq!(stage.store.park(&park).await.unwrap(), [true]);
     assert_eq!(stage.marks(Map::Dirty).await, [("bag gold".to_owned(), entry.version, false)]);
     assert_eq!(stage.count().await, Some(2), "with the error mark");
-    stage.set(&stage.store, &["bag", "gold"], "3").await;
+    stage.set(&stage.store, "ann", &["bag", "gold"], "3").await;
     assert!(!stage.went_direct().await, "its writer was told");
 }
 
