@@ -35,7 +35,7 @@ local function counts(at)
     -- Mostly there is one, and nothing to be read.
     marks[owner] = count and (count == '1' and 1 or tonumber(string.match(count, '^%d+$'))) or false
     doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
-    if not count or not h[4] then return end
+    if not marks[owner] or not h[4] then return end
     local writer, since = string.match(h[4], '^(%S+) (%d+)$')
     if writer and h[5] then grants[owner] = { writer = writer ~= '-' and writer, since = tonumber(since), head = h[5] } end
   end
@@ -148,10 +148,10 @@ local function returner(map, owners)
   return self
 end
 
--- Every third of ARGV from `at` on.
-local function arguments(at)
+-- Every third of ARGV from `at` to `last`, or to the end.
+local function arguments(at, last)
   local list = {}
-  for i = at, #ARGV, 3 do list[#list + 1] = ARGV[i] end
+  for i = at, last or #ARGV, 3 do list[#list + 1] = ARGV[i] end
   return list
 end
 

@@ -27,7 +27,8 @@ if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
 local owners = counts(7)
 local on_probation = ARGV[5] == '1'
-local kept = keeper(KEYS[5], on_probation and arguments(7), owners)
+local last, reads = 6 + 3 * count, #ARGV - 2 * count
+local kept = keeper(KEYS[5], on_probation and arguments(7, reads), owners)
 local back = returner(KEYS[6], owners)
 local cleared = 0
 local function settled(name, version, owner)
@@ -37,6 +38,7 @@ end
 
 -- A mark whose rows were committed as its owner was at version `read`.
 local function landed_mark(name, version, owner, read, landed_text)
+  if not owner then expect(false) end
   if owners.is_behind(owner, version, read) then
     if not owners.has_one(owner) then owners.let_go(owner, version) end
     return back.put(name, owner, version)
@@ -48,7 +50,6 @@ local function landed_mark(name, version, owner, read, landed_text)
   settled(name, version, owner)
 end
 
-local last, reads = 6 + 3 * count, #ARGV - 2 * count
 local function landed_marks()
   local told, names, found, done, n = ARGV, {}, {}, {}, 0
   for i = 1, count do names[i] = told[4 + 3 * i] end

@@ -18,9 +18,9 @@ pub(super) struct Grant {
     pub(super) flags: Arc<str>,
     /// Its hash's key.
     pub(super) hash: String,
-    /// The fields of the mark that was made last, which stands in the dirty map.
+    /// The fields of the mark that was made last, which stands in the dirty map or the snapshot.
     pub(super) mark: Arc<[Field]>,
-    /// Those of its other marks there.
+    /// Those of its other marks that do.
     pub(super) others: Vec<Arc<[Field]>>,
     /// What those of its fields hold that were added to last.
     pub(super) counters: Vec<(Field, i64)>,
@@ -54,7 +54,7 @@ fn keep<T: ?Sized + Eq + Hash>(known: &mut HashSet<Arc<T>>, new: Arc<T>) -> Arc<
 }
 
 impl Grant {
-    /// Whether the mark that a write makes stands in the dirty map.
+    /// Whether a mark stands for the write.
     pub(super) fn has_mark(&self, mutation: &Mutation) -> bool {
         let is_its = |fields: &Arc<[Field]>| fields.iter().eq(mutation.changes.iter().map(|(field, _)| field));
         is_its(&self.mark) || self.others.iter().any(is_its)

@@ -300,7 +300,7 @@ impl RedisStore {
             return Ok(left);
         }
         if let Value::Array(_) = executed {
-            // It was applied, but perhaps to data that lack what was written before, or where no snapshot tells the writer any more.
+            // It was applied, but perhaps to data that lack what was written before, or where no adoption tells the writer any more.
             let which = if is_here { "a partition's record or ids" } else { "the server's replication history" };
             let failure = Failure::Lost(format!("{which} changed without a word to the writer"));
             answer_all(plain.into_iter().map(|plain| plain.waiting), std::iter::repeat(Err(failure)));

@@ -1,12 +1,12 @@
 //! What a connection may write without a script.
 //!
-//! `update.lua` *grants* an owner that it has written: the owner's hash names the writer, and the writer knows from then on how the
-//! hash begins (version, generation, flag), that it has no tombstones, which of its marks stand in the dirty map, and what its counters
-//! came to. While that holds, a further write of the same fields needs no script: a transaction of plain commands sets what `update.lua`
-//! would have set, but leaves the mark as it is. A mark tells what is to be landed; what has landed its owner's hash tells (R6).
+//! `update.lua` *grants* an owner that is written again before it has landed: the owner's hash names the writer, and the writer knows from
+//! then on how the hash begins (version, generation, flag), that it has no tombstones, which marks stand for its writes, and what its
+//! counters came to. While that holds, a further write of the same fields needs no script: a transaction of plain commands sets what
+//! `update.lua` would have set, but leaves the mark as it is. A mark tells what is to be landed; what has landed its owner's hash tells (R6).
 //!
 //! Whoever changes what a writer builds on tells it, in the same script, by a field in the writer's key: another script that writes
-//! the owner, the snapshot that takes the marks away, an adoption. The writer watches its key while its transaction is on the way
+//! the owner, a landing after which one of its marks goes, an adoption. The writer watches its key while its transaction is on the way
 //! (WATCH), so a transaction that builds on what was so no longer is not applied, and not a half of it. Nor is one that comes to a
 //! server that took over another's data meanwhile, which counts as a change of all keys; whether that was before the key was watched, the
 //! server's replication history tells.
