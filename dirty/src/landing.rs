@@ -85,6 +85,8 @@ pub struct Settle {
     pub epoch: Epoch,
     /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
+    /// [`Collected::reaches`]: what was written before is in the rows, so that a mark which goes back is not taken for older.
+    pub collected: Version,
     /// Snapshot entries, and the version at which the owner of each was read. An entry that has another version by now stays (R5); one
     /// that may stand for later writes of its owner goes back to the dirty map (R17).
     pub marks: Vec<(Entry, Version)>,
@@ -148,6 +150,8 @@ pub struct Park {
     pub lock: Lock,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
+    /// [`Collected::reaches`]: what was written before is in the rows, so that a mark which goes back is not taken for older.
+    pub collected: Version,
     /// The first delay before another attempt; it doubles with each attempt.
     pub retry_min: Duration,
     /// The longest delay.

@@ -71,7 +71,7 @@ pub(crate) async fn early(tiers: &Tiers, lock: &Lock, parts: &[Part]) {
             |entry: &Entry| entry.mark.as_ref().and_then(|mark| versions.get(&mark.owner)).copied().unwrap_or(entry.version);
         let marks = part.entries.iter().map(|entry| (entry.clone(), read_at(entry))).collect();
         let (partition, lock) = (part.partition, Some(lock.clone()));
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: Vec::new(), probation: false };
         let _ = tiers.hot().settle(&settle).await;
     }
 }

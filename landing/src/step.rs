@@ -134,11 +134,12 @@ fn fence(ready: &Ready<'_>) -> Fence {
 
 /// Clears what landed and parks what was refused.
 async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
-    // Each transaction raises the fences of all parts, so one row that landed anywhere has raised them.
+    // Each transaction raises the fences of all parts that have rows, so one row that landed anywhere has raised them.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
-        let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
+        let is_raised = committed && !ready.rows.rows.is_empty();
+        let reached = if is_raised { fence(ready).reaches } else { ready.collected.landed };
         finish_part(worker, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {
@@ -163,6 +164,7 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             lock: Some(lock.clone()),
             epoch,
             landed: reached,
+            collected: ready.collected.reaches,
             marks: verdict.settle,
             rows: verdict.rows,
             probation: tiers.has_probation(),
@@ -175,6 +177,7 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             partition,
             lock: lock.clone(),
             epoch,
+            collected: ready.collected.reaches,
             retry_min: options.retry_min,
             retry_max: options.retry_max,
             probation: tiers.has_probation(),

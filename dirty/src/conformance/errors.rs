@@ -95,7 +95,8 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
         .unwrap();
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let (lock_held, landed) = (Some(lock.clone()), entry.version);
-    let settle = Settle { partition, lock: lock_held, epoch: Epoch(1), landed, marks: vec![], rows, probation: false };
+    let settle =
+        Settle { partition, lock: lock_held, epoch: Epoch(1), landed, collected: landed, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     h.park(partition, &lock, vec![again]).await.unwrap();
     assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
@@ -132,6 +133,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
             lock: Some(lock.clone()),
             epoch: Epoch(1),
             landed: Version::ZERO,
+            collected: Version::ZERO,
             marks: vec![],
             rows,
             probation: false,
@@ -157,7 +159,16 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows, probation: false };
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        landed: entry.version,
+        collected: entry.version,
+        marks: vec![],
+        rows,
+        probation: false,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;
@@ -169,7 +180,16 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
     let parked = vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+    let good = Park {
+        partition,
+        lock: lock.clone(),
+        epoch: Epoch(1),
+        collected: Version::MAX,
+        retry_min,
+        retry_max,
+        probation: false,
+        parked,
+    };
     let stranger = Park { lock: lock_of("worker"), ..good.clone() };
     assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     let other = Park { epoch: Epoch(2), ..good.clone() };

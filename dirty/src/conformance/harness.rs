@@ -192,7 +192,7 @@ impl Harness {
         let record = self.record(partition).await;
         let marks = entries.iter().cloned().zip(self.versions(entries).await).collect();
         let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
+        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await
     }
 
@@ -236,7 +236,8 @@ impl Harness {
     ) -> Result<Vec<bool>, HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, probation, parked };
+        let park =
+            Park { partition, lock: lock.clone(), epoch, collected: Version::MAX, retry_min, retry_max, probation, parked };
         self.store().park(&park).await
     }
 

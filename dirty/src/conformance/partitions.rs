@@ -11,9 +11,18 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
     let load = all_rows(owner, Observed { marker: Marker::Unknown, epoch }, vec![]);
-    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![], probation: false };
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch,
+        landed: Version::MAX,
+        collected: Version::MAX,
+        marks: vec![],
+        rows: vec![],
+        probation: false,
+    };
     let (retry_min, retry_max) = Default::default();
-    let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked: vec![] };
+    let park = Park { partition, lock, epoch, collected: Version::MAX, retry_min, retry_max, probation: false, parked: vec![] };
     let errors = [
         h.store().observe(std::slice::from_ref(owner)).await.remove(0).unwrap_err(),
         h.store().fill(&[load]).await.remove(0).unwrap_err(),

@@ -20,7 +20,7 @@ async fn land(h: &Harness, partition: Partition, lock: &Lock) {
         let record = h.record(partition).await;
         let marks = h.scan(partition).await.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
         let (epoch, landed, lock) = (record.epoch, record.landed, Some(lock.clone()));
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: true };
+        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: vec![], probation: true };
         h.store().settle(&settle).await.unwrap();
     }
 }
@@ -184,7 +184,16 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     let faults = vec![fault("gold", version, "too long")];
     h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows, probation: true };
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        landed: version,
+        collected: version,
+        marks: vec![],
+        rows,
+        probation: true,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert_eq!(h.marks(&ann).await, Some(1));

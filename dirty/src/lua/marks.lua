@@ -36,7 +36,7 @@ local function counts(at)
     marks[owner] = count and (count == '1' and 1 or tonumber(string.match(count, '^%d+$'))) or false
     doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
     if not marks[owner] or not h[4] then return end
-    local writer, since = string.match(h[4], '^(%S+) (%d+)$')
+    local writer, since = string.match(h[4], '^(.+) (%d+)$')
     if writer and h[5] then grants[owner] = { writer = writer ~= '-' and writer, since = tonumber(since), head = h[5] } end
   end
   -- Who may change the owner without a script, and since which version; nil if nobody could since it was clean.
@@ -54,7 +54,8 @@ local function counts(at)
   end
   -- Whether a mark is the only one of an owner that may be changed without a script.
   function self.is_only(owner, version) return covers(grant(owner), version) and marks[owner] == 1 and not doomed[owner] end
-  function self.has_one(owner) return owner ~= 0 and marks[owner] == 1 end
+  -- Whether a mark is the only one of its owner: a hash counts none from before it was born.
+  function self.has_one(owner, version) return owner ~= 0 and marks[owner] == 1 and version > born[owner] end
   -- Ends the grant of an owner that covers a mark which goes.
   function self.let_go(owner, version)
     local g = grant(owner)
@@ -123,22 +124,23 @@ local function keeper(map, names, owners)
 end
 
 -- Puts marks back into the dirty map: those that may stand for writes which have not landed, and those of owners that are changed again and
--- again, which have landed at their version.
-local function returner(map, owners)
+-- again, which have landed at their version. `first` is since when the dirty map holds marks, if it does.
+local function returner(map, owners, first)
   local self, list, waits = {}, {}, false
+  if first then first = number(first, 'first') end
   function self.put(name, owner, version)
     waits = true
     -- If there is one of that name, it stands for both.
-    if not owners.has_one(owner) and call('HEXISTS', map, name) == 1 then return owners.add(owner, -1, version) end
+    if not owners.has_one(owner, version) and call('HEXISTS', map, name) == 1 then return owners.add(owner, -1, version) end
     list[#list + 1], list[#list + 2] = name, mark_text(version)
   end
   function self.put_landed(name, text) list[#list + 1], list[#list + 2] = name, text end
-  -- `collected` is a time before which nothing of it was written that has not landed.
-  function self.write(key, first, collected)
+  -- `collected` is when owners were read: what has not landed of them was written later.
+  function self.write(key, collected)
     if #list == 0 then return end
     each_chunk('HSET', map, list)
     local since = waits and math.min(collected, time()) or time()
-    if not first or since < number(first, 'first') then call('HSET', key, 'first', digits(since)) end
+    if not first or since < first then call('HSET', key, 'first', digits(since)) end
     if not first then
       -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.
       call('HSET', map, ':', string.rep(':', 65))

@@ -98,7 +98,7 @@ end
 
 -- Ends the grant of an owner that is changed here.
 local function end_grant(hash, key, out)
-  local writer = hash and string.match(hash.grant or '', '^(%S+) ')
+  local writer = hash and string.match(hash.grant or '', '^(.+) %d+$')
   if not writer or writer == '-' then return end
   tell(writer, key)
   out.put(':o', table.concat({ '- ', digits(hash.version) }))

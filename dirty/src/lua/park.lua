@@ -13,21 +13,22 @@
 -- ARGV[3] first delay before another attempt, microseconds
 -- ARGV[4] longest delay, microseconds
 -- ARGV[5] time to live of landed data, milliseconds
--- ARGV[6..] of each entry: number of the owner (1 is KEYS[7]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
+-- ARGV[6] when the owners were read, microseconds since 1970
+-- ARGV[7..] of each entry: number of the owner (1 is KEYS[7]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
 --   also goes on probation, since other fields of it have landed; its name and version there, the version at which its owner was read,
 --   number of faults; then of each fault: name in the error map, version, code and message
 -- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
--- Invariant: an entry is in the snapshot or in the error map, never in neither; the greater version stays; counts follow (H12); what
+-- Invariant: an entry is in the snapshot, in the error map or in the dirty map, never in none; the greater version stays; counts follow (H12); what
 --   landed of it stays on probation (H33).
-expect(#KEYS >= 6 and #ARGV >= 5)
+expect(#KEYS >= 6 and #ARGV >= 6)
 local retry_min, retry_max = number(ARGV[3], 'the delay'), number(ARGV[4], 'the delay')
-local ttl = number(ARGV[5], 'the time to live')
+local ttl, collected = number(ARGV[5], 'the time to live'), number(ARGV[6], 'the time of reading')
 local r = in_epoch(KEYS[3], ARGV[2])
 held(KEYS[4], ARGV[1])
 local now = time()
 
 local entries, partly = {}, {}
-local at = 6
+local at = 7
 while at <= #ARGV do
   expect(#ARGV >= at + 5)
   local faults = number(ARGV[at + 5], 'the number of faults')
@@ -40,7 +41,7 @@ while at <= #ARGV do
 end
 
 local owners, cleared, parked = counts(7), {}, {}
-local back = returner(KEYS[6], owners)
+local back = returner(KEYS[6], owners, r.first)
 local kept = keeper(KEYS[5], partly, owners)
 local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
@@ -89,7 +90,7 @@ end
 
 -- ORDER: onto probation, back and into the error map before out of the snapshot, so that a mark is always in one of them.
 kept.write()
-back.write(KEYS[3], r.first, r.collected)
+back.write(KEYS[3], collected)
 local puts, names = {}, {}
 for name, value in pairs(parked) do
   puts[#puts + 1] = name

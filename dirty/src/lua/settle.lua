@@ -11,25 +11,28 @@
 -- ARGV[1] token and holder; empty if only error marks are cleared
 -- ARGV[2] epoch
 -- ARGV[3] how far the commit reaches
--- ARGV[4] time to live of landed data, milliseconds
--- ARGV[5] 1 if marks go on probation, 0 if not
--- ARGV[6] number of marks
--- ARGV[7..] name, version and number of the owner (1 is KEYS[7]; 0 none) of each mark, then of each error mark of a committed row;
+-- ARGV[4] when the owners were read, microseconds since 1970
+-- ARGV[5] time to live of landed data, milliseconds
+-- ARGV[6] 1 if marks go on probation, 0 if not
+-- ARGV[7] number of marks
+-- ARGV[8..] name, version and number of the owner (1 is KEYS[7]; 0 none) of each mark, then of each error mark of a committed row;
 --   versions as the map keeps them; then of each mark the version at which its owner was read, and how the map keeps it if it stays though
 --   it has landed, empty if that version is the mark's own
 -- Reply: {marks cleared, error marks cleared}; marks that were put back do not count.
 -- Invariant: a mark is cleared only if it still has the version that it had when it was read (R5); owners' counts follow (H12); a mark
 --   that goes on probation is in one map or the other, and keeps its owner (H33); a writer that needs a mark which goes is told (R17).
-local landed, ttl, count = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live'), number(ARGV[6], 'the number of marks')
-expect(#KEYS >= 6 and #ARGV >= 6 + 5 * count and (#ARGV - 6 - 2 * count) % 3 == 0 and (count == 0 or ARGV[1] ~= ''))
+expect(#KEYS >= 6 and #ARGV >= 7)
+local landed, collected = number(ARGV[3], 'landed'), number(ARGV[4], 'the time of reading')
+local ttl, count = number(ARGV[5], 'the time to live'), number(ARGV[7], 'the number of marks')
+expect(#ARGV >= 7 + 5 * count and (#ARGV - 7 - 2 * count) % 3 == 0 and (count == 0 or ARGV[1] ~= ''))
 local r = in_epoch(KEYS[3], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
 local owners = counts(7)
-local on_probation = ARGV[5] == '1'
-local last, reads = 6 + 3 * count, #ARGV - 2 * count
-local kept = keeper(KEYS[5], on_probation and arguments(7, reads), owners)
-local back = returner(KEYS[6], owners)
+local on_probation = ARGV[6] == '1'
+local last, reads = 7 + 3 * count, #ARGV - 2 * count
+local kept = keeper(KEYS[5], on_probation and arguments(8, reads), owners)
+local back = returner(KEYS[6], owners, r.first)
 local cleared = 0
 local function settled(name, version, owner)
   if not owner then expect(false) end
@@ -40,7 +43,7 @@ end
 local function landed_mark(name, version, owner, read, landed_text)
   if not owner then expect(false) end
   if owners.is_behind(owner, version, read) then
-    if not owners.has_one(owner) then owners.let_go(owner, version) end
+    if not owners.has_one(owner, version) then owners.let_go(owner, version) end
     return back.put(name, owner, version)
   end
   -- Where a database may forget what has landed, nothing stays as landed.
@@ -52,15 +55,15 @@ end
 
 local function landed_marks()
   local told, names, found, done, n = ARGV, {}, {}, {}, 0
-  for i = 1, count do names[i] = told[4 + 3 * i] end
+  for i = 1, count do names[i] = told[5 + 3 * i] end
   local stored = hmget(KEYS[1], names)
   for i = 1, count do
-    local name, there, wanted = names[i], stored[i], told[5 + 3 * i]
+    local name, there, wanted = names[i], stored[i], told[6 + 3 * i]
     -- Mostly the two are the same text, and only one needs reading.
     if there and not done[name] and (there == wanted or mark_version(there) == mark_version(wanted)) then
       n, done[name] = n + 1, true
       found[n] = name
-      landed_mark(name, mark_version(there), tonumber(told[6 + 3 * i]), told[reads + 2 * i - 1], told[reads + 2 * i])
+      landed_mark(name, mark_version(there), tonumber(told[7 + 3 * i]), told[reads + 2 * i - 1], told[reads + 2 * i])
     end
   end
   return found
@@ -84,7 +87,7 @@ local errors = call('EXISTS', KEYS[2]) == 1 and landed_errors() or {}
 
 -- ORDER: onto probation and back before out of the maps, so that a mark is always in one of them.
 kept.write()
-back.write(KEYS[3], r.first, landed)
+back.write(KEYS[3], collected)
 each_chunk('HDEL', KEYS[1], marks)
 each_chunk('HDEL', KEYS[2], errors)
 owners.write(ttl)

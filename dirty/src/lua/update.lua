@@ -163,7 +163,7 @@ for w = 1, writes do
       end
       -- Not at the first write of a clean owner: who is written once has nobody to be told when its mark goes.
       local granted = writer and not tombstones and outstanding > 0
-      local who = holder and string.match(holder, '^(%S+) ')
+      local who = holder and string.match(holder, '^(.+) %d+$')
       if who == '-' then who = nil end
       if who and who ~= writer then told[#told + 1], told[#told + 2] = who, hash end
       if granted then

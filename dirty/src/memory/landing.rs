@@ -93,7 +93,7 @@ fn landed(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark
         if !is_only {
             grant::let_go(state, owner, version);
         }
-        let since = Timestamp(settle.landed.get()).min(present.now);
+        let since = Timestamp(settle.collected.get()).min(present.now);
         state.marks.put_back(mark.clone(), At { version, landed: false }, since);
         false
     } else if read > version

@@ -10,7 +10,7 @@ use super::numbered::Numbered;
 use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
 /// A mark's version, and whether it stays though it has landed at that version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct At {
     pub(super) version: Version,
     pub(super) landed: bool,
@@ -141,7 +141,8 @@ impl Marks {
     /// Puts a mark that was cleared on probation.
     pub(super) fn put_on_probation(&mut self, mark: Mark, version: Version) {
         let owner = mark.owner.clone();
-        if merge(&mut self.landed, mark, version) {
+        let version = greater(self.landed.get(&mark).copied(), version);
+        if self.landed.insert(mark, version) {
             self.count(owner);
         }
     }
@@ -188,9 +189,9 @@ impl Marks {
     pub(super) fn relive(&mut self, mark: &Mark, now: Timestamp) -> bool {
         let found = self.landed.get(mark).copied().max(self.leaving.get(mark).copied());
         let Some(version) = found.filter(|_| self.lost) else { return false };
-        let at = At { version, landed: false };
         self.live_since.get_or_insert(now);
-        if merge(&mut self.live, mark.clone(), at) {
+        let version = greater(self.live.get(mark).map(|at| at.version), version);
+        if self.live.insert(mark.clone(), At { version, landed: false }) {
             self.count(mark.owner.clone());
         }
         let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
@@ -262,11 +263,9 @@ impl Marks {
     }
 }
 
-/// Adds a mark; where there is one of its name, the greater version stays. Answers whether it is new.
-fn merge<V: Copy + Ord + Default>(map: &mut Numbered<Mark, V>, mark: Mark, version: V) -> bool {
-    let held = map.get(&mark).copied().filter(|_| !broken("H33-lowered"));
-    let version = held.unwrap_or_default().max(version);
-    map.insert(mark, version)
+/// Where there is a mark of a name, the greater version stays.
+fn greater(held: Option<Version>, version: Version) -> Version {
+    held.filter(|_| !broken("H33-lowered")).unwrap_or_default().max(version)
 }
 
 /// The name of an entry: its parts with a NUL between them, which no name holds.

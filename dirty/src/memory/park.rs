@@ -31,7 +31,8 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         let is_behind = grant::is_behind(state.hashes.get(owner), *version, parked.read);
         grant::let_go(state, owner, *version);
         if is_behind && !broken("R17-park") {
-            state.marks.put_back(mark.clone(), At { version: *version, landed: false }, present.now);
+            let since = Timestamp(park.collected.get()).min(present.now);
+            state.marks.put_back(mark.clone(), At { version: *version, landed: false }, since);
         } else if park.probation && parked.has_landed() {
             state.marks.put_on_probation(mark.clone(), *version);
         }

@@ -185,7 +185,8 @@ impl Writer {
         let (partition, epoch, window) = at;
         let new = || Granted { epoch, window, owners: HashMap::new(), alike: Alike::default() };
         let granted = self.partitions.entry(partition).or_insert_with(new);
-        if granted.epoch != epoch || granted.owners.len() >= OWNERS_MAX {
+        // With each window all that was granted ends, so that a mark which somebody deleted is missing for no longer.
+        if (granted.epoch, granted.window) != (epoch, window) || granted.owners.len() >= OWNERS_MAX {
             granted.owners.clear();
         }
         (granted.epoch, granted.window) = (epoch, window);
@@ -251,4 +252,35 @@ pub(super) fn time_of(value: Value) -> Result<u64, Failure> {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Change, Field, OpId};
+
+    use super::*;
+
+    #[test]
+    fn with_a_window_of_ids_ends_all_that_was_granted_in_it() {
+        let (space, epoch, partition) = (Space::new("slug", 1), Epoch(1), Partition(0));
+        let write = |owner| {
+            let owner = Owner::new("game", "eu", "player", owner).unwrap();
+            let changes = vec![(Field::new("gold").unwrap(), Change::Set(Bytes::new()))];
+            Mutation::new(owner, changes, OpId::new([0; 16]), Timestamp(0)).sent_in(epoch)
+        };
+        let length = micros(ID_WINDOW);
+        let mut writer = Writer::new(Who::default(), 1, Duration::from_secs(600));
+        let grant = |writer: &mut Writer, owner, window| {
+            let (id, version) = (OpId::new([0; 16]), Version::new(5).unwrap());
+            let applied = Applied { id, version, changed: 1, counters: Vec::new() };
+            writer.grant(&space, (partition, epoch, window), &write(owner), &applied, " 1p");
+        };
+        let takes = |writer: &mut Writer, owner, window| writer.take(window * length, partition, &write(owner)).is_some();
+        grant(&mut writer, "ann", 7);
+        grant(&mut writer, "bob", 7);
+        assert!(takes(&mut writer, "ann", 7) && takes(&mut writer, "bob", 7) && !takes(&mut writer, "ann", 8));
+        grant(&mut writer, "ann", 8);
+        assert!(takes(&mut writer, "ann", 8));
+        assert!(!takes(&mut writer, "bob", 8), "its mark is to be made again");
+    }
 }

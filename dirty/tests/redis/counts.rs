@@ -79,7 +79,16 @@ async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let parked = parked.collect();
     store
-        .park(&Park { partition: PARTITION, lock: lock("w"), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .park(&Park {
+            partition: PARTITION,
+            lock: lock("w"),
+            epoch: Epoch(1),
+            collected: Version::MAX,
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        })
         .await
         .unwrap();
 }
@@ -118,7 +127,16 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     store
-        .park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .park(&Park {
+            partition: PARTITION,
+            lock: held.clone(),
+            epoch: Epoch(1),
+            collected: Version::MAX,
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        })
         .await
         .unwrap();
 
@@ -132,6 +150,7 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
         lock: Some(held.clone()),
         epoch: Epoch(1),
         landed: version,
+        collected: version,
         marks,
         rows,
         probation: false,

@@ -89,7 +89,16 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
     let parked = entries.into_iter().map(one).collect();
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(60));
     store
-        .park(&Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .park(&Park {
+            partition,
+            lock: lock.clone(),
+            epoch: Epoch(1),
+            collected: Version::MAX,
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        })
         .await
         .unwrap();
     assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Empty));

@@ -44,14 +44,23 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         lock: Some(lock.clone()),
         epoch: Epoch(1),
         landed: Version::new(5).unwrap(),
+        collected: Version::new(5).unwrap(),
         marks,
         rows,
         probation: false,
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let park =
-        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked: vec![parked] };
+    let park = Park {
+        partition,
+        lock: lock.clone(),
+        epoch: Epoch(1),
+        collected: Version::MAX,
+        retry_min,
+        retry_max,
+        probation: false,
+        parked: vec![parked],
+    };
     let _ = store.park(&park).await;
 }
 
@@ -165,10 +174,27 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         let parked =
             vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+        let park = Park {
+            partition,
+            lock: held.clone(),
+            epoch: Epoch(1),
+            collected: Version::MAX,
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        };
         let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
-        let settle =
-            Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows, probation: false };
+        let settle = Settle {
+            partition,
+            lock: Some(held.clone()),
+            epoch: Epoch(1),
+            landed: version,
+            collected: version,
+            marks,
+            rows,
+            probation: false,
+        };
         server.call(spoil).await.unwrap();
         let before = dump(&server).await;
         let error = store.settle(&settle).await.unwrap_err();

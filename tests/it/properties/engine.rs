@@ -200,7 +200,16 @@ impl Engine {
         let read_at =
             |(entry, read): (Entry, &HotRead)| (entry.clone(), read.header.map_or(entry.version, |header| header.version));
         let marks = entries.into_iter().zip(&collected.reads).map(read_at).collect();
-        let settle = Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks, rows, probation: false };
+        let settle = Settle {
+            partition,
+            lock: Some(lock()),
+            epoch: collected.epoch,
+            landed,
+            collected: landed,
+            marks,
+            rows,
+            probation: false,
+        };
         format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
     }
 
@@ -233,6 +242,7 @@ impl Engine {
             partition,
             lock: lock(),
             epoch: collected.epoch,
+            collected: Version::MAX,
             retry_min: second,
             retry_max: second,
             probation: true,

@@ -20,14 +20,32 @@ impl Working<'_, '_> {
         let verdict = batch::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
-        let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };
+        let park = Park {
+            partition,
+            lock: lock(),
+            epoch,
+            collected: Version::MAX,
+            retry_min: second,
+            retry_max: second,
+            probation,
+            parked: verdict.park,
+        };
         let then = if park.parked.is_empty() { Worker::Idle } else { Worker::Park(Arc::new(park)) };
         if verdict.settle.is_empty() && verdict.rows.is_empty() {
             return self.to("has nothing to settle", self.world.clone(), then);
         }
         let mut next = self.world.clone();
         let marks = if broken("R4-whole") { snapshot(&next) } else { verdict.settle };
-        let settle = Settle { partition, lock: Some(lock()), epoch, landed: *reached, marks, rows: verdict.rows, probation };
+        let settle = Settle {
+            partition,
+            lock: Some(lock()),
+            epoch,
+            landed: *reached,
+            collected: *reached,
+            marks,
+            rows: verdict.rows,
+            probation,
+        };
         let present = next.present();
         match landing::settle(next.hot(), &present, &settle) {
             Err(_) => self.to("may not settle", next, Worker::Idle),
@@ -44,7 +62,7 @@ impl Working<'_, '_> {
         let marks = batch.part.entries.iter().map(|entry| (entry.clone(), entry.version)).collect();
         let Collected { epoch, landed, .. } = batch.collected;
         let (partition, lock, present) = (PARTITION, Some(lock()), next.present());
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: Vec::new(), probation: false };
         let _ = landing::settle(next.hot(), &present, &settle);
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
@@ -81,6 +99,7 @@ pub(super) fn all(world: &mut World) {
     let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else { return };
     let (marks, present, lock) = (snapshot(world), world.present(), Some(lock()));
     let (partition, landed) = (PARTITION, Version::ZERO);
-    let settle = Settle { partition, lock, epoch: seen.epoch, landed, marks, rows: Vec::new(), probation: false };
+    let settle =
+        Settle { partition, lock, epoch: seen.epoch, landed, collected: landed, marks, rows: Vec::new(), probation: false };
     let _ = landing::settle(world.hot(), &present, &settle);
 }

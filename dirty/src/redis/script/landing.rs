@@ -51,9 +51,12 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[Ma
     let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
     // A version has up to 16 digits, an owner's number up to 3.
     let bytes = 256 + numbered.iter().map(|(mark, _)| mark.name.len() + 49).sum::<usize>();
-    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed(keys, partition)), 6 + 5 * count, bytes);
+    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed(keys, partition)), 7 + 5 * count, bytes);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
-    cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
+    cmd.arg(settle.collected.get())
+        .arg(millis(head.clean_ttl))
+        .arg(u8::from(settle.probation && !broken("H33-forgotten")))
+        .arg(marks.len());
     for (at, (mark, owner)) in numbered.into_iter().enumerate() {
         // As either map keeps it.
         cmd.arg(&*mark.name);
@@ -82,6 +85,7 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
     let mut cmd = SCRIPTS.park.call(&owners.keys(space, partition, fixed(keys, partition)));
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
     cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
+    cmd.arg(park.collected.get());
     for (parked, owner) in numbered {
         let source = parked.source.as_ref();
         let stays = park.probation && parked.has_landed();

@@ -59,13 +59,22 @@ fn calls() -> Vec<Command> {
         partition,
         lock: lock_.clone(),
         epoch: Epoch(1),
+        collected: Version::MAX,
         retry_min: ttl,
         retry_max: ttl,
         probation: true,
         parked: parked.clone(),
     };
-    let settling =
-        Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
+    let settling = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        landed: version,
+        collected: version,
+        marks: vec![],
+        rows: vec![],
+        probation: true,
+    };
     let slot_of_writer = crate::redis::slot::slot_of(b"slug-writer:1");
     vec![
         update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),

@@ -12,7 +12,7 @@ impl Stage {
     async fn remembered(&self) -> i64 {
         let mut sum = 0;
         for parity in ["0", "1"] {
-            match self.server.call(&["HLEN", &format!("slug-ops:{{0}}:{parity}")]).await.unwrap() {
+            match self.server.call(&["HLEN", &format!("my game-ops:{{0}}:{parity}")]).await.unwrap() {
                 storage_servers::Reply::Integer(count) => sum += count,
                 other => panic!("{other:?}"),
             }

@@ -21,7 +21,16 @@ async fn what_lands_without_a_script_reaches_further_than_all_that_landed_before
     let (version, reaches) = collect("ann").await;
     let landed = version.max(reaches);
     assert!(stage.store.lock(&[partition], &worker, Duration::from_secs(10)).await.pop().unwrap().unwrap());
-    let settle = Settle { partition, lock: Some(worker), epoch: Epoch(1), landed, marks: vec![], rows: vec![], probation: false };
+    let settle = Settle {
+        partition,
+        lock: Some(worker),
+        epoch: Epoch(1),
+        landed,
+        collected: landed,
+        marks: vec![],
+        rows: vec![],
+        probation: false,
+    };
     stage.store.settle(&settle).await.unwrap();
 
     stage.went_direct().await;

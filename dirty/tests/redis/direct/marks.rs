@@ -24,10 +24,18 @@ impl Stage {
         (entries.into_iter().zip(versions).collect(), collected.reaches)
     }
 
-    async fn settle(&self, worker: &Lock, (marks, landed): (Vec<(Entry, Version)>, Version), probation: bool) -> u32 {
-        let lock = Some(worker.clone());
-        let settle = Settle { partition: PARTITION, lock, epoch: Epoch(1), landed, marks, rows: vec![], probation };
-        self.store.settle(&settle).await.unwrap().cleared
+    async fn settle(&self, worker: &Lock, collected: (Vec<(Entry, Version)>, Version), probation: bool) -> u32 {
+        self.try_to_settle(worker, collected, probation).await.unwrap().cleared
+    }
+
+    async fn try_to_settle(
+        &self,
+        worker: &Lock,
+        (marks, collected): (Vec<(Entry, Version)>, Version),
+        probation: bool,
+    ) -> Result<Settled, HotError> {
+        let (partition, lock, epoch, landed) = (PARTITION, Some(worker.clone()), Epoch(1), Version::ZERO);
+        self.store.settle(&Settle { partition, lock, epoch, landed, collected, marks, rows: vec![], probation }).await
     }
 
     /// Takes what is marked, and settles it; answers how many marks went.
@@ -47,7 +55,7 @@ impl Stage {
     }
 
     async fn is_lasting(&self) -> bool {
-        let left = self.server.call(&["PTTL", "slug-data:{0}:game:eu:player:ann"]).await.unwrap();
+        let left = self.server.call(&["PTTL", "my game-data:{0}:game:eu:player:ann"]).await.unwrap();
         matches!(left, Reply::Integer(-1))
     }
 
@@ -72,7 +80,8 @@ async fn a_write_without_a_script_while_its_mark_is_landed_keeps_it() {
     assert!(stage.count().await == Some(1) && stage.is_lasting().await);
     let peek = stage.store.peek(&[PARTITION]).await.pop().unwrap().unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.snapshot_since), (1, 0, None));
-    assert!(peek.live_since.unwrap().0 <= since.get(), "nothing that waits is older");
+    let live_since = peek.live_since.unwrap().0;
+    assert!(first.get() < live_since && live_since <= since.get(), "what waits is younger than what was read");
     let (marks, _) = stage.collected(&worker).await;
     assert_eq!(marks[0].1, last);
 }
@@ -102,7 +111,7 @@ async fn a_mark_of_an_owner_that_is_written_again_and_again_stays_until_nothing_
 async fn an_owner_that_is_written_once_is_granted_to_nobody_and_its_mark_goes_when_it_has_landed() {
     let stage = Stage::new().await;
     apply(&stage.store, &owner("ann"), &[("gold", set("1"))]).await;
-    let key = "slug-data:{0}:game:eu:player:ann";
+    let key = "my game-data:{0}:game:eu:player:ann";
     assert!(matches!(stage.server.call(&["HEXISTS", key, ":o"]).await.unwrap(), Reply::Integer(0)));
     let worker = stage.locked().await;
     assert_eq!(stage.pass(&worker).await, 1);
@@ -174,6 +183,36 @@ async fn a_mark_that_a_script_made_anew_stands_for_the_one_before_too() {
     assert!(!stage.is_lasting().await);
 }
 
+/// Two writes came since: the hash was deleted after its mark was read.
+#[tokio::test]
+async fn a_mark_of_a_hash_that_was_deleted_takes_the_place_of_no_later_one() {
+    let stage = Stage::new().await;
+    apply(&stage.store, &owner("ann"), &[("gold", set("1"))]).await;
+    let worker = stage.locked().await;
+    let collected = stage.collected(&worker).await;
+    stage.server.call(&["DEL", "my game-data:{0}:game:eu:player:ann"]).await.unwrap();
+    let last = stage.apply("ann", "3").await;
+    assert_eq!(stage.settle(&worker, collected, false).await, 0);
+    assert_eq!(stage.marks(Map::Dirty).await, [("gold".to_owned(), last, false)]);
+    assert_eq!(stage.pass(&worker).await, 1);
+    assert!(!stage.is_lasting().await);
+}
+
+#[tokio::test]
+async fn a_record_that_somebody_spoilt_keeps_each_mark_where_it_is() {
+    let stage = Stage::new().await;
+    stage.apply("ann", "1").await;
+    let worker = stage.locked().await;
+    let collected = stage.collected(&worker).await;
+    stage.apply("ann", "2").await;
+    stage.apply("bob", "1").await;
+    stage.server.call(&["HSET", "my game-part:{0}", "first", "spoilt"]).await.unwrap();
+    let error = stage.try_to_settle(&worker, collected, false).await.unwrap_err();
+    assert_eq!(error.kind, HotKind::Corrupt, "{error}");
+    assert_eq!(stage.marks(Map::Snapshot).await.len(), 1);
+    assert_eq!(stage.marks(Map::Dirty).await.len(), 1, "bob's");
+}
+
 /// Of a mark of two fields one is refused; the other was written again since it was read.
 #[tokio::test]
 async fn a_write_without_a_script_while_its_mark_is_parked_keeps_it() {
@@ -188,8 +227,16 @@ async fn a_write_without_a_script_while_its_mark_is_parked_keeps_it() {
     let fault = Fault { field: field("gold"), version: read, code: 1_406, message: "too long".to_owned() };
     let parked = vec![Parked { source: Some(entry.clone()), read, owner: Some(owner("ann")), faults: vec![fault] }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(1));
-    let park =
-        Park { partition: PARTITION, lock: worker.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+    let park = Park {
+        partition: PARTITION,
+        lock: worker.clone(),
+        epoch: Epoch(1),
+        collected: Version::MAX,
+        retry_min,
+        retry_max,
+        probation: false,
+        parked,
+    };
     assert_eq!(stage.store.park(&park).await.unwrap(), [true]);
     assert_eq!(stage.marks(Map::Dirty).await, [("bag gold".to_owned(), entry.version, false)]);
     assert_eq!(stage.count().await, Some(2), "with the error mark");
@@ -202,13 +249,13 @@ async fn a_write_without_a_script_while_its_mark_is_parked_keeps_it() {
 async fn a_partition_forgets_writers_that_are_gone() {
     let stage = Stage::new().await;
     stage.apply("ann", "1").await;
-    let writers = async || match stage.server.call(&["HGET", "slug-part:{0}", "writers"]).await.unwrap() {
+    let writers = async || match stage.server.call(&["HGET", "my game-part:{0}", "writers"]).await.unwrap() {
         Reply::Bytes(text) => String::from_utf8(text).unwrap(),
         other => format!("{other:?}"),
     };
     let own = writers().await;
-    assert!(own.contains("slug-writer:"), "{own}");
-    stage.server.call(&["HSET", "slug-part:{0}", "writers", &format!("slug-writer:0-0\x1f{own}")]).await.unwrap();
+    assert!(own.contains("my game-writer:"), "{own}");
+    stage.server.call(&["HSET", "my game-part:{0}", "writers", &format!("my game-writer:0-0\x1f{own}")]).await.unwrap();
     let worker = stage.locked().await;
     stage.pass(&worker).await;
     assert_eq!(writers().await, own);

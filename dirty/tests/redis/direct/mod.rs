@@ -20,6 +20,9 @@ mod ids;
 mod landing;
 mod marks;
 
+/// With a space, since hashes name their writers.
+const PREFIX: &str = "my game";
+
 /// Tells what is sent; once it is closed, holds what is sent without a script until it is let go; loses an answer.
 #[derive(Debug)]
 struct Watch {
@@ -73,6 +76,7 @@ impl Stage {
             connections: 1,
             direct_writes: Some(lease),
             response_timeout: Duration::from_secs(600),
+            prefix: PREFIX.to_owned(),
             ..options(&server.url())
         };
         let store = prepared(options).await;
@@ -141,7 +145,9 @@ impl Stage {
 
     /// Another process.
     async fn other(&self) -> RedisStore {
-        let store = RedisStore::open(RedisOptions { partitions: 1, ..options(&self.server.url()) }).await.unwrap();
+        let store = RedisStore::open(RedisOptions { partitions: 1, prefix: PREFIX.to_owned(), ..options(&self.server.url()) })
+            .await
+            .unwrap();
         store.partition_states(&[Partition(0)]).await.pop().unwrap().unwrap();
         store
     }
@@ -238,7 +244,7 @@ async fn a_snapshot_taken_meanwhile_leaves_no_write_without_its_mark() {
     version(held.await.unwrap());
     let header = read(&stage.store, &owner("ann")).await.header.unwrap();
     assert_eq!(header.marks, Some(1));
-    let left = stage.server.call(&["PTTL", "slug-data:{0}:game:eu:player:ann"]).await.unwrap();
+    let left = stage.server.call(&["PTTL", "my game-data:{0}:game:eu:player:ann"]).await.unwrap();
     assert!(matches!(left, storage_servers::Reply::Integer(-1)), "{left:?}");
     assert_eq!(drain(&stage.store).await, 1);
 }
@@ -260,7 +266,7 @@ async fn a_writer_whose_key_has_run_out_writes_with_a_script() {
     let stage = Stage::with_lease(Duration::from_secs(2)).await;
     stage.apply("ann", "1").await;
     let held = stage.held("ann", "2").await;
-    until(async || texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap()).is_empty()).await;
+    until(async || texts(stage.server.call(&["KEYS", "my game-writer:*"]).await.unwrap()).is_empty()).await;
     stage.let_go();
     version(held.await.unwrap());
     assert!(!stage.went_direct().await, "the script followed");
@@ -290,7 +296,7 @@ async fn a_write_that_comes_after_its_deadline_is_refused_though_its_writers_key
     let renewed = other.time().await.unwrap();
     let passed = async |millis| until(async || other.time().await.unwrap() > renewed.plus(Duration::from_millis(millis))).await;
     passed(350).await;
-    let [writer] = <[String; 1]>::try_from(texts(stage.server.call(&["KEYS", "slug-writer:*"]).await.unwrap())).unwrap();
+    let [writer] = <[String; 1]>::try_from(texts(stage.server.call(&["KEYS", "my game-writer:*"]).await.unwrap())).unwrap();
     stage.server.call(&["DEL", &writer]).await.unwrap();
     stage.apply("ann", "2").await;
     // Later than the end of the key that was deleted, and earlier than that of the new one.
@@ -321,7 +327,7 @@ async fn a_server_that_forgot_all_meanwhile_takes_nothing() {
     stage.let_go();
     let error = held.await.unwrap().unwrap_err();
     assert!(matches!(error.kind, HotKind::Unprepared(_)), "{error:?}");
-    assert!(texts(stage.server.call(&["KEYS", "slug-data:*"]).await.unwrap()).is_empty());
+    assert!(texts(stage.server.call(&["KEYS", "my game-data:*"]).await.unwrap()).is_empty());
 }
 
 #[tokio::test]
@@ -391,7 +397,7 @@ async fn a_caller_that_gives_up_leaves_the_others_a_way() {
 async fn a_write_of_a_partition_whose_record_was_deleted_is_not_acknowledged() {
     let stage = Stage::new().await;
     stage.apply("ann", "1").await;
-    stage.server.call(&["DEL", "slug-part:{0}"]).await.unwrap();
+    stage.server.call(&["DEL", "my game-part:{0}"]).await.unwrap();
     stage.went_direct().await;
     let error = send(&stage.store, stage.write("ann", "2").await).await.unwrap_err();
     assert!(stage.went_direct().await && error.outcome == Outcome::Unknown, "{error:?}");
@@ -405,7 +411,7 @@ async fn a_write_whose_round_was_not_remembered_is_not_acknowledged() {
     let stage = Stage::new().await;
     stage.apply("ann", "1").await;
     for parity in 0..2 {
-        stage.server.call(&["SET", &format!("slug-ops:{{0}}:{parity}"), "spoilt"]).await.unwrap();
+        stage.server.call(&["SET", &format!("my game-ops:{{0}}:{parity}"), "spoilt"]).await.unwrap();
     }
     stage.went_direct().await;
     let error = send(&stage.store, stage.write("ann", "2").await).await.unwrap_err();
