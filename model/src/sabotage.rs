@@ -81,6 +81,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-joined",
     "R14-generation",
     "R14-unraised",
+    "R14-rowless",
     "R14-raised-blindly",
     "R14-adopted-blindly",
     "R14-adopted-late",
