@@ -163,7 +163,8 @@ impl ByteOwner {
     }
 
     /// Gives up the last values of removed fields for ever. Does nothing to other fields. Refused as `NotLanded` while the owner
-    /// has changes that have not landed or are still on probation (`landing.probation`); flush it first.
+    /// has changes that have not landed, whose marks no worker has cleared yet (a pass or two after the last write, also after a
+    /// flush), or that are still on probation (`landing.probation`).
     pub fn purge<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
         self.write(changes(fields, &Change::Purge), plain)
     }

@@ -25,7 +25,8 @@ pub enum Kind {
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
-    /// A purge of an owner whose changes have not all landed, or are still on probation (`landing.probation`); flush it first.
+    /// A purge of an owner whose changes have not all landed, or landed just now, or are still on probation (`landing.probation`); once
+    /// it is not written any more, a worker clears its marks within two passes.
     NotLanded,
     /// The hot tier is away.
     HotUnavailable,
@@ -150,9 +151,10 @@ impl Error {
             Refusal::Overflow(field) => {
                 Self::new(Kind::Overflow, format!("the sum in field {:?} does not fit in 64 bits", field.as_str()))
             }
-            Refusal::NotLanded => {
-                Self::new(Kind::NotLanded, "the owner has changes that have not landed; flush it before a purge")
-            }
+            Refusal::NotLanded => Self::new(
+                Kind::NotLanded,
+                "the owner has changes that workers have not landed and cleared yet; purge it an interval later",
+            ),
             other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
         }
     }

@@ -25,7 +25,7 @@ pub struct Storage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Marks that wait to be landed, of all processes.
+    /// Marks that wait to be landed, of all processes; an owner that is written all the time has one also when it has just landed.
     pub marks: u64,
     /// The age of the oldest of them.
     pub oldest_unlanded: Option<Duration>,

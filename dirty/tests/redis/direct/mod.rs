@@ -392,7 +392,7 @@ async fn a_caller_that_gives_up_leaves_the_others_a_way() {
     assert_eq!(drain(&stage.store).await, 1);
 }
 
-/// The names of a partition's writers go with its record, and no snapshot tells them any more.
+/// The names of a partition's writers go with its record, and no adoption tells them any more.
 #[tokio::test]
 async fn a_write_of_a_partition_whose_record_was_deleted_is_not_acknowledged() {
     let stage = Stage::new().await;

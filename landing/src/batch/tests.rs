@@ -1,0 +1,110 @@
+use storage_dirty::HotRead;
+use storage_model::{Bytes, Cell, Epoch};
+
+use super::*;
+
+fn part(partition: u32, owners: &[&str]) -> Part {
+    let entry = |(at, id): (usize, &&str)| {
+        let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
+        Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap(), landed: false }
+    };
+    Part { partition: Partition(partition), entries: owners.iter().enumerate().map(entry).collect(), replay: false }
+}
+
+fn sizes(groups: &[Vec<Part>]) -> Vec<Vec<usize>> {
+    groups.iter().map(|group| group.iter().map(|part| part.entries.len()).collect()).collect()
+}
+
+#[test]
+fn groups_are_even_and_a_few_that_are_left_over_are_no_group() {
+    let ten = part(0, &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]);
+    assert_eq!(sizes(&cut(vec![ten.clone()], 9)), [[10]]);
+    assert_eq!(sizes(&cut(vec![ten.clone()], 4)), [[4], [4], [2]]);
+    assert_eq!(sizes(&cut(vec![ten.clone()], 1)), [[1]; 10]);
+    assert_eq!(sizes(&cut(vec![part(1, &["x"]), ten.clone(), part(2, &["y"])], 6)), [vec![1, 5], vec![5, 1]]);
+    assert_eq!(sizes(&cut(vec![ten], usize::MAX)), [[10]]);
+    assert!(cut(vec![part(0, &[])], 5).is_empty());
+}
+
+#[test]
+fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
+    let mut part = part(0, &["c", "a", "d", "b", "a"]);
+    let version = |number| Version::new(number).unwrap();
+    let row = |entry: &Entry, number| {
+        let mark = entry.mark.clone().unwrap();
+        Row { owner: mark.owner, field: mark.fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(number) }
+    };
+    let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
+    rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+    let births = vec![Version::ZERO; rows.len()];
+    let rows = Rows { rows, births, ..Rows::default() };
+    // Above its own row's version, but not above others'.
+    part.entries[2].version = version(13);
+    let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
+    let verdict = judged(&part, true);
+    assert_eq!(verdict.rows.iter().map(|(_, _, version)| version.get()).collect::<Vec<_>>(), [10, 11, 13, 14]);
+    assert_eq!((verdict.settle.len(), verdict.park.len()), (4, 1), "the row of d is older than its mark");
+    assert!(judged(&part, false).rows.is_empty(), "no error mark is there to be cleared");
+    part.replay = true;
+    assert_eq!(judged(&part, false).rows.len(), 4, "error marks are tried again");
+}
+
+#[test]
+fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanished() {
+    let version = |number| Version::new(number).unwrap();
+    let mut part = part(0, &["a"]);
+    let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
+    let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
+    let rows = Rows { rows: vec![row], births: vec![version(4)], ..Rows::default() };
+    for (mark, parks) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
+        part.entries[0].version = version(mark);
+        let verdict = judge(&part, &rows, &Faults::new(), true);
+        assert_eq!((verdict.park.len(), verdict.settle.len(), verdict.rows.len()), (parks, 1 - parks, 1 - parks), "{mark}");
+    }
+    assert_eq!(judge(&part, &Rows::default(), &Faults::new(), true).park[0].faults[0].version, version(10));
+    part.entries[0].version = version(5);
+    let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
+    let parked = judge(&part, &rows, &refused, true).park;
+    assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
+}
+
+#[test]
+fn an_owner_that_still_has_the_version_at_which_its_mark_has_landed_is_settled_without_a_row() {
+    let mut part = part(0, &["a", "b", "c"]);
+    let version = |number| Version::new(number).unwrap();
+    for (entry, landed) in part.entries.iter_mut().zip([true, true, false]) {
+        (entry.version, entry.landed) = (version(5), landed);
+    }
+    let (epoch, born, cell) = (Epoch(1), Some(version(1)), Cell::Live(Bytes::new()));
+    let header = Header { version: version(5), complete: true, generation: epoch, suspect: false, marks: None, born };
+    let wanted = part.wanted();
+    let read = |(owner, version)| {
+        let (_, fields): &(Owner, Vec<Field>) = owner;
+        let cells = vec![(fields[0].clone(), cell.clone())];
+        HotRead { header: Some(Header { version, ..header }), cells }
+    };
+    let reads = wanted.iter().zip([5, 7, 5].map(version)).map(read).collect();
+    let zero = Version::ZERO;
+    let collected = Collected { epoch, landed: zero, reaches: zero, database: None, has_errors: false, reads };
+    let rows = rows(&part, &wanted, &collected);
+    assert_eq!(rows.rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["b", "c"]);
+    let verdict = judge(&part, &rows, &Faults::new(), false);
+    assert_eq!(verdict.settle.iter().map(|(_, read)| read.get()).collect::<Vec<_>>(), [5, 7, 5]);
+    let gone = Collected { reads: vec![HotRead::default(); 3], ..collected };
+    assert_eq!(
+        judge(&part, &super::rows(&part, &wanted, &gone), &Faults::new(), false).park.len(),
+        3,
+        "without a hash all vanished"
+    );
+}
+
+#[test]
+fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
+    let mut entries = part(0, &["b", "a", "b", "a", "a", "c"]).entries;
+    entries.extend(entries.clone());
+    let groups = cut(vec![Part { partition: Partition(0), entries, replay: false }], 2);
+    assert_eq!(sizes(&groups), [[3], [2], [1]]);
+    let wanted: Vec<_> =
+        groups.iter().flatten().flat_map(Part::wanted).map(|(owner, fields)| (owner.id().to_owned(), fields.len())).collect();
+    assert_eq!(wanted, [("a".to_owned(), 3), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
+}
