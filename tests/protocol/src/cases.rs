@@ -23,6 +23,7 @@ impl Case {
 const LEAST: Bounds = Bounds::LEAST;
 const TWO_WORKERS: Bounds = Bounds { writes: 2, workers: 2, crashes: 1, ..LEAST };
 const DIRECT: Bounds = Bounds { writes: 4, direct: true, reads: 0, ..TWO_FIELDS };
+const DIRECT_REMOVAL: Bounds = Bounds { writes: 4, direct: true, reads: 0, kinds: &[Set, Remove], ..LEAST };
 const DIRECT_REFUSED: Bounds = Bounds { direct: true, flushes: 0, ..REFUSED };
 const DIRECT_REFUSED_PART: Bounds = Bounds { fields: 2, kinds: &[SetAll], refusals: 1, ..DIRECT_REFUSED };
 const TWO_FIELDS: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, SetAll], ..LEAST };
@@ -65,6 +66,9 @@ pub const CASES: &[Case] = &[
     Case { name: "refused rows of writes without a script", bounds: DIRECT_REFUSED },
     Case { name: "rows of writes without a script that are refused in part", bounds: DIRECT_REFUSED_PART },
     Case { name: "failover among writes without a script", bounds: Bounds { writes: 3, direct: true, reads: 0, ..FAILOVER } },
+    Case { name: "eviction among writes without a script", bounds: Bounds { writes: 3, direct: true, reads: 0, ..EVICTION } },
+    Case { name: "removal among writes without a script", bounds: DIRECT_REMOVAL },
+    Case { name: "probation of writes without a script", bounds: Bounds { writes: 3, direct: true, ..PROBATION } },
     Case { name: "probation", bounds: PROBATION },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
