@@ -137,7 +137,7 @@ local function returner(map, owners, first)
   function self.put_landed(name, text) list[#list + 1], list[#list + 2] = name, text end
   -- `collected` is when owners were read: what has not landed of them was written later.
   function self.write(key, collected)
-    if #list == 0 then return end
+    if #list == 0 and not waits then return end
     each_chunk('HSET', map, list)
     local since = waits and math.min(collected, time()) or time()
     if not first or since < first then call('HSET', key, 'first', digits(since)) end

@@ -18,8 +18,8 @@
 --   also goes on probation, since other fields of it have landed; its name and version there, the version at which its owner was read,
 --   number of faults; then of each fault: name in the error map, version, code and message
 -- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
--- Invariant: an entry is in the snapshot, in the error map or in the dirty map, never in none; the greater version stays; counts follow (H12); what
---   landed of it stays on probation (H33).
+-- Invariant: an entry is in the snapshot, in the error map or in the dirty map, never in none; the greater version stays; counts follow
+--   (H12); what landed of it stays on probation (H33).
 expect(#KEYS >= 6 and #ARGV >= 6)
 local retry_min, retry_max = number(ARGV[3], 'the delay'), number(ARGV[4], 'the delay')
 local ttl, collected = number(ARGV[5], 'the time to live'), number(ARGV[6], 'the time of reading')

@@ -176,7 +176,10 @@ async fn a_mark_that_a_script_made_anew_stands_for_the_one_before_too() {
     let made = stage.set(&stage.other().await, "ann", &["gold"], "2").await;
     stage.set(&stage.store, "ann", &["gold"], "3").await;
     assert_eq!(stage.count().await, Some(2));
+    let since = collected.1;
     stage.settle(&worker, collected, false).await;
+    let peek = stage.store.peek(&[PARTITION]).await.pop().unwrap().unwrap();
+    assert!(peek.live_since.unwrap().0 <= since.get(), "of both");
     assert!(stage.marks(Map::Dirty).await.iter().any(|(_, version, _)| *version >= made));
     assert_eq!(stage.count().await, Some(1));
     assert_eq!(stage.pass(&worker).await + stage.pass(&worker).await, 1);
