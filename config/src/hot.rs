@@ -15,7 +15,7 @@ pub struct HotSettings {
     /// that something else puts into the database are seen this much later.
     pub absent_ttl: Duration,
     /// How often at most one owner's `clean_ttl` is begun anew by reads. 0 to 1 day and at most half of `clean_ttl`.
-    /// Default: 1 min. 0: by every read, which costs one more command each.
+    /// Default: 1 min. In whole seconds; less than one counts as one.
     pub touch_interval: Duration,
     /// How long a write may take, repeats included. 100 ms to 30 s. Default: 5 s. Until then a repeat is recognised and applied
     /// once (R11); from then on the server refuses a delayed copy. Longer costs Redis memory, some bytes for each write within it.

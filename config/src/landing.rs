@@ -14,10 +14,10 @@ pub struct LandingSettings {
     /// 500 ms. Longer lands more writes of a field as one row, and leaves more to a crash of Redis. What is written in one interval
     /// should stay far below the soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker gathers for as long.
     pub interval: Duration,
-    /// The most marks of one batch. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
+    /// About how many marks one batch has, half more at the most. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
     pub batch_rows: u32,
-    /// The most bytes of values in one statement. 1 KiB to 64 MiB. Default: 1 MiB. Half of the database's
-    /// `max_allowed_packet` is the limit if that is less (H37). A larger value lands alone.
+    /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. A statement of it has 1 MiB at the most, or half
+    /// of the database's `max_allowed_packet` if that is less (H37); a value above 1 MiB has one of its own.
     pub batch_bytes: usize,
     /// The most batches that land side by side, each on a database connection of its own. 1 to 64. Default: 2. Fewer while the
     /// database is slow.
@@ -30,7 +30,7 @@ pub struct LandingSettings {
     pub worker_ttl: Duration,
     /// The first pause when the database or Redis is unwell. 10 ms to 10 min. Default: 100 ms. It doubles, with jitter.
     pub backoff_min: Duration,
-    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 10 s. So late at most is a recovery noticed.
+    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 2 s. So late at most is a recovery noticed.
     pub backoff_max: Duration,
     /// How long a refused row waits in the error map before it is tried again. 100 ms to 7 days. Default: 10 s. It doubles.
     pub error_retry_min: Duration,

@@ -20,8 +20,8 @@ pub struct RedisSettings {
     pub password: Option<Secret>,
     /// The number of the database, instead of the URL's. Default: none (empty in a file), as the URL says. A cluster has 0 alone.
     pub database: Option<u32>,
-    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the web.
-    /// Only for a URL with TLS.
+    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the
+    /// operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
     /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Where writes go
     /// [without a script](RedisSettings::direct_writes), each carries a share of them and half of them everything else. More help only

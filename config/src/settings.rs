@@ -1,5 +1,6 @@
 //! All sections together.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -103,6 +104,7 @@ impl Settings {
             }
         }
         self.validate_pairs()?;
+        self.validate_durability()?;
         self.validate_connections()
     }
 
@@ -152,19 +154,24 @@ impl Settings {
         below("memory", soft_memory, *hard_memory == 0 || soft_memory <= hard_memory, hard_memory)
     }
 
+    fn validate_durability(&self) -> Result<(), ConfigError> {
+        let DurabilitySettings { default, logic_types } = &self.durability;
+        let needs_server = |asked: &Durability| matches!(asked, Durability::Replicated { .. } | Durability::Fsynced { .. });
+        let beyond = |asked: &Durability| self.redis.url == HotUrl::Memory && needs_server(asked);
+        let expected = || "cached or landed, since redis.url is memory:, which has neither replicas nor a disk".to_owned();
+        ensure(!beyond(default), "durability.default", &default.show(), expected)?;
+        // Shown without those that may stay as they are.
+        let refused = logic_types.iter().filter(|(_, asked)| beyond(asked));
+        let refused: BTreeMap<_, _> = refused.map(|(name, asked)| (name.clone(), *asked)).collect();
+        ensure(refused.is_empty(), "durability.logic_types", &refused.show(), expected)
+    }
+
     fn validate_connections(&self) -> Result<(), ConfigError> {
         let Self { redis, sql, .. } = self;
         let on_cluster = matches!(redis.url, HotUrl::Cluster { .. });
         ensure(!on_cluster || redis.database_number() == 0, "redis.database", &redis.database.show(), || {
             "0 or \"\", since a cluster has database 0 alone".to_owned()
         })?;
-        let asked = std::iter::once(&self.durability.default).chain(self.durability.logic_types.values());
-        let beyond = asked.into_iter().find(|asked| matches!(asked, Durability::Replicated { .. } | Durability::Fsynced { .. }));
-        if let (HotUrl::Memory, Some(beyond)) = (&redis.url, beyond) {
-            ensure(false, "durability", &beyond.show(), || {
-                "cached or landed, since redis.url is memory:, which has neither replicas nor a disk".to_owned()
-            })?;
-        }
         ensure(redis.tls_ca_file.is_none() || redis.url.tls(), "redis.tls_ca_file", &redis.tls_ca_file.show(), || {
             "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://".to_owned()
         })?;

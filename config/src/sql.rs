@@ -33,7 +33,8 @@ pub struct SqlSettings {
     /// How long one statement may take. 100 ms to 1 h. Default: 30 s. Past it the connection is given up, and the statement
     /// is tried again where it may be.
     pub statement_timeout: Duration,
-    /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`. Default: `landing_rows`. Made when it is missing.
+    /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first. Default: `landing_rows`. Made when
+    /// it is missing.
     pub table: String,
 }
 
@@ -95,15 +96,18 @@ impl Section for SqlSettings {
                 &mut self.statement_timeout,
                 between(Duration::from_millis(100), Duration::from_hours(1)),
             ),
-            Entry::new("table", &mut self.table, matching("1 to 48 of A to Z, a to z, 0 to 9 and _", is_table)),
+            Entry::new("table", &mut self.table, matching(TABLE, is_table)),
         ]
     }
 }
 
+const TABLE: &str = "1 to 48 of A to Z, a to z, 0 to 9 and _, no digit first";
+
 /// The name stands in statements as it is, so nothing in it may need quotes.
 #[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
 fn is_table(name: &String) -> bool {
-    (1..=48).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    (1..=48).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 impl TlsMode {

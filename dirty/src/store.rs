@@ -76,8 +76,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;
 
-    /// How full the server is that has the least room left, as far as what it holds can't be evicted. None if no server has a limit,
-    /// or all have landed data left to evict.
+    /// How full the server is that has the least room left, of those that answer, as far as what it holds can't be evicted. None if none
+    /// has a limit, or all have landed data left to evict.
     async fn memory(&self) -> Result<Option<MemoryUse>, HotError>;
 
     /// The records of partitions, and the incarnations that hold them now.

@@ -2,6 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
+//! | [`options`] | [`LandingOptions`]: how a worker works |
 //! | [`tiers`] | [`Tiers`]: prepare partitions, load cold owners, flush one owner. The SDK uses it too |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
@@ -15,6 +16,9 @@
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
 //! | [`pressure`] | [`Pressure`]: how near all that waits is to the watermarks |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
+//! | [`backoff`] | how long to wait after a failure |
+//! | `caught` | a panic is a failure like any other |
+//! | [`metrics`] | [`Counts`]: what a worker counted since it started |
 
 pub mod backoff;
 pub mod batch;

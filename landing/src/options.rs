@@ -26,7 +26,7 @@ pub struct LandingOptions {
     pub worker_ttl: Duration,
     /// The first wait after a failure of either tier; it doubles, with jitter. Default: 100 ms.
     pub backoff_min: Duration,
-    /// The longest wait after a failure. Default: 10 s.
+    /// The longest wait after a failure. Default: 2 s.
     pub backoff_max: Duration,
     /// The first delay before a refused row is tried again; it doubles. Default: 10 s.
     pub retry_min: Duration,

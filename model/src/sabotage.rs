@@ -101,6 +101,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-purged",
     "R14-marker",
     "R14-shared",
+    "R14-landed",
     "R15-guess",
     "R15-version",
     "R15-fill-epoch",
@@ -140,9 +141,12 @@ pub const SWITCHES: &[&str] = &[
     "H35-unsorted",
     "H36-committed",
     "H38-refused",
+    "H38-number",
     "H43-reused",
     "H48-saving",
     "H48-put-back",
+    "H52-tie",
+    "H53-rewrite",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

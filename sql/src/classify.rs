@@ -18,8 +18,11 @@ pub(crate) enum Class {
     Resolve,
     /// Only the operator can put it right. Nothing is given up.
     Operator,
-    /// What was sent is at fault, and will be at fault again. The only class that ever blames a row.
+    /// What was sent is at fault, and will be at fault again.
     Refused,
+    /// A number that is in no table, such as a trigger's own. The database is taken for unwell, unless a row alone is answered so while
+    /// another is taken.
+    Unknown,
 }
 
 use Class::{Operator, Reconnect, Refused, Resolve, Retry};

@@ -137,11 +137,11 @@ impl<E: Engine> ColdStore for Cold<E> {
     async fn owners(
         &self,
         scope: &Scope,
-        logic_type: Option<&str>,
+        logic_type: &str,
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {
-        let Some(page) = owners::Page::of_world(scope, logic_type, after, limit) else { return Ok(Vec::new()) };
+        let Some(page) = owners::Page::of_type(scope, logic_type, after, limit) else { return Ok(Vec::new()) };
         self.work(Role::Read, "owners", async |exec| owners::owners(exec, &page).await).await
     }
 

@@ -36,16 +36,18 @@ pub(crate) struct Exec<S> {
     open: bool,
     /// The class of a fault after which no connection of this age is to be trusted.
     lost: bool,
+    /// An answer that nobody knows the meaning of: this connection alone is not used again.
+    doubtful: bool,
 }
 
 impl<S: Session> Exec<S> {
     pub(crate) fn new(session: S, shared: Arc<Shared>) -> Self {
-        Self { session, shared, busy: false, open: false, lost: false }
+        Self { session, shared, busy: false, open: false, lost: false, doubtful: false }
     }
 
     /// Whether the next caller may have this connection.
     pub(crate) fn is_clean(&self) -> bool {
-        !self.busy && !self.open && !self.lost
+        !self.busy && !self.open && !self.lost && !self.doubtful
     }
 
     /// Whether the other connections are likely to be as useless as this one.
@@ -160,6 +162,7 @@ impl<S: Session> Exec<S> {
     fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         match result.as_ref().map_err(|fault| fault.class) {
             Ok(_) | Err(Class::Retry | Class::Operator | Class::Refused) => self.busy = false,
+            Err(Class::Unknown) => (self.busy, self.doubtful) = (false, true),
             Err(Class::Reconnect | Class::Resolve) => self.lost = true,
         }
         result

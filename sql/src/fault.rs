@@ -16,12 +16,12 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// An error that the database answered with. A number that no table knows is treated as an unwell database, and reported.
+    /// An error that the database answered with. A number that no table knows is reported.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
         let known = class(dialect, code).filter(|_| !broken("H38-refused"));
         let class = known.unwrap_or_else(|| {
-            tracing::warn!(code, message, "unknown database error number; treated as an unwell database");
-            if broken("H38-refused") { Class::Refused } else { Class::Reconnect }
+            tracing::warn!(code, message, "unknown database error number; treated as an unwell database, unless it is one row's");
+            if broken("H38-refused") { Class::Refused } else { Class::Unknown }
         });
         Self { class, code, message: one_line(message) }
     }
@@ -51,7 +51,7 @@ impl Fault {
     /// For an operation that has no rows to refuse.
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {
-            Class::Retry | Class::Reconnect | Class::Resolve => ColdKind::Unwell,
+            Class::Retry | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
             // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };
@@ -59,12 +59,19 @@ impl Fault {
         ColdError { kind, operation, message }
     }
 
-    /// For a landing transaction.
+    /// Whether it may be the fault of rows.
+    pub(crate) fn may_be_of_rows(&self) -> bool {
+        matches!(self.class, Class::Refused) || matches!(self.class, Class::Unknown) && !broken("H38-number")
+    }
+
+    /// For a landing transaction of which rows are at fault.
+    pub(crate) fn of_rows(self) -> LandError {
+        LandError::Refused(RowFault { code: self.code, message: self.message })
+    }
+
+    /// For a landing transaction of which no row is at fault.
     pub(crate) fn into_land(self) -> LandError {
-        match self.class {
-            Class::Refused => LandError::Refused(RowFault { code: self.code, message: self.message }),
-            _ => LandError::Cold(self.into_cold("land")),
-        }
+        LandError::Cold(self.into_cold("land"))
     }
 }
 
@@ -83,27 +90,34 @@ fn one_line(message: &str) -> String {
 mod tests {
     use super::*;
 
+    fn of_mysql(code: u32) -> Fault {
+        Fault::answered(Dialect::MySql, code, "text\nof two lines")
+    }
+
     #[test]
-    fn only_refusals_become_refused_and_unknown_numbers_never_do() {
-        let land = |code| Fault::answered(Dialect::MySql, code, "text\nof two lines").into_land();
-        assert!(matches!(land(1406), LandError::Refused(fault) if fault.code == 1406 && fault.message == "text of two lines"));
-        let kind = |code| match land(code) {
+    fn only_refusals_and_numbers_of_no_table_may_be_of_rows() {
+        let refusal = RowFault { code: 1406, message: "text of two lines".to_owned() };
+        assert_eq!(of_mysql(1406).of_rows(), LandError::Refused(refusal));
+        assert_eq!(
+            [1406, 64_999, 1205, 1146, 2013].map(|code| of_mysql(code).may_be_of_rows()),
+            [true, true, false, false, false]
+        );
+    }
+
+    #[test]
+    fn a_number_of_no_table_that_is_no_rows_is_an_unwell_database() {
+        let kind = |code| match of_mysql(code).into_land() {
             LandError::Cold(error) => error.kind,
             other => panic!("{other:?}"),
         };
-        assert_eq!(kind(64_999), ColdKind::Unwell);
-        assert_eq!(kind(1205), ColdKind::Unwell);
-        assert_eq!(kind(1146), ColdKind::Operator);
+        assert_eq!([64_999, 1205, 1146].map(kind), [ColdKind::Unwell, ColdKind::Unwell, ColdKind::Operator]);
     }
 
     /// All numbers that MySQL's protocol has room for, and the kinds and details of SQLite's.
     #[test]
     fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
-        let refused = |dialect, code| {
-            // The classifier itself: `answered` logs each unknown number.
-            let class = class(dialect, code).unwrap_or(Class::Reconnect);
-            matches!(Fault { class, code, message: String::new() }.into_land(), LandError::Refused(_))
-        };
+        // The classifier itself: `answered` logs each unknown number.
+        let refused = |dialect, code| class(dialect, code) == Some(Class::Refused);
         let mysql: Vec<u32> = (0..=u32::from(u16::MAX)).filter(|code| refused(Dialect::MySql, *code)).collect();
         assert!(mysql.contains(&1406) && mysql.len() < 30, "{mysql:?}");
         assert!(mysql.iter().all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)), "{mysql:?}");
@@ -114,7 +128,9 @@ mod tests {
 
     #[test]
     fn a_failed_commit_is_never_a_refusal() {
-        let fault = Fault::answered(Dialect::MySql, 1406, "too long").of_commit();
-        assert!(matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell));
+        for fault in [of_mysql(1406), of_mysql(64_999)].map(Fault::of_commit) {
+            assert!(!fault.may_be_of_rows());
+            assert!(matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell));
+        }
     }
 }

@@ -4,7 +4,6 @@ use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Partition, Row};
 
 use crate::canary;
-use crate::classify::Class;
 use crate::exec::Exec;
 use crate::fault::Fault;
 use crate::session::{Arg, Session};
@@ -17,6 +16,8 @@ const PACKET_TOO_LARGE: u32 = 1153;
 /// Why a transaction is given up.
 enum Stop {
     Fenced(Vec<Partition>),
+    /// The answer to a statement that writes rows.
+    Rows(Fault),
     Fault(Fault),
 }
 
@@ -45,12 +46,14 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
     match exec.end(work).await {
         Ok(()) => Ok(()),
         Err(Stop::Fenced(partitions)) => Err(LandError::Fenced(partitions)),
-        // Only a row that stands alone is ever blamed, and only while another would be taken.
-        Err(Stop::Fault(fault)) if fault.class == Class::Refused && rows.len() == 1 => {
-            canary::check(exec).await.map_err(Fault::into_land)?;
-            Err(fault.into_land())
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() => {
+            // Only a row that stands alone is ever blamed, and only while another would be taken.
+            if rows.len() == 1 {
+                canary::check(exec).await.map_err(Fault::into_land)?;
+            }
+            Err(fault.of_rows())
         }
-        Err(Stop::Fault(fault)) => Err(fault.into_land()),
+        Err(Stop::Rows(fault) | Stop::Fault(fault)) => Err(fault.into_land()),
     }
 }
 
@@ -68,7 +71,7 @@ async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) 
         return Err(Stop::Fenced(moved));
     }
     for (size, args) in upserts(rows, value_bytes_max(exec.packet_bytes_max())) {
-        exec.execute(Statement::Upsert, size, &args).await?;
+        exec.execute(Statement::Upsert, size, &args).await.map_err(Stop::Rows)?;
     }
     Ok(())
 }

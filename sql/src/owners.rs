@@ -20,28 +20,17 @@ pub(crate) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// A page of a world's owners; none if no owner can be on it.
-    pub(crate) fn of_world(
-        scope: &'a Scope,
-        logic_type: Option<&'a str>,
-        after: Option<&'a Owner>,
-        limit: usize,
-    ) -> Option<Self> {
-        // An owner of an earlier world is before all of this one, an owner of a later one after all.
-        let start = match after.map(|owner| (owner.scope().cmp(scope), owner)) {
+    /// A page of a world's owners of one logic type; none if no owner can be on it.
+    pub(crate) fn of_type(scope: &'a Scope, logic_type: &'a str, after: Option<&'a Owner>, limit: usize) -> Option<Self> {
+        let place = |owner: &Owner| owner.scope().cmp(scope).then_with(|| owner.logic_type().cmp(logic_type));
+        // An owner of an earlier world or type is before all of these, an owner of a later one after all.
+        let id = match after.map(|owner| (place(owner), owner)) {
             Some((Ordering::Greater, _)) => return None,
-            Some((Ordering::Equal, owner)) => (owner.logic_type(), owner.id()),
-            _ => ("", ""),
+            Some((Ordering::Equal, owner)) => owner.id(),
+            _ => "",
         };
-        let (statement, names) = match logic_type {
-            Some(wanted) if start.0 > wanted => return None,
-            Some(wanted) => {
-                let id = if start.0 == wanted { start.1 } else { "" };
-                (Statement::OwnersOfType, vec![scope.app(), scope.region(), wanted, id])
-            }
-            None => (Statement::Owners, vec![scope.app(), scope.region(), start.0, start.0, start.1]),
-        };
-        (limit > 0).then_some(Self { statement, names, limit })
+        let names = vec![scope.app(), scope.region(), logic_type, id];
+        (limit > 0).then_some(Self { statement: Statement::OwnersOfType, names, limit })
     }
 
     /// A page of all worlds' owners; none if no owner can be on it.
@@ -67,20 +56,18 @@ mod tests {
     fn a_page_begins_after_an_owner_wherever_that_owner_is() {
         let world = Scope::new("m", "m").unwrap();
         let owner = |app, logic_type| Owner::new(app, "m", logic_type, "7").unwrap();
-        let names =
-            |logic_type, after: &Owner| Page::of_world(&world, logic_type, Some(after), 9).map(|page| page.names.join("|"));
-        assert_eq!(names(None, &owner("a", "z")), Some("m|m|||".into()));
-        assert_eq!(names(None, &owner("m", "t")), Some("m|m|t|t|7".into()));
-        assert_eq!(names(None, &owner("z", "a")), None);
-        assert_eq!(names(Some("t"), &owner("m", "s")), Some("m|m|t|".into()));
-        assert_eq!(names(Some("t"), &owner("m", "t")), Some("m|m|t|7".into()));
-        assert_eq!(names(Some("t"), &owner("m", "u")), None);
+        let names = |after: &Owner| Page::of_type(&world, "t", Some(after), 9).map(|page| page.names.join("|"));
+        assert_eq!(names(&owner("a", "z")), Some("m|m|t|".into()));
+        assert_eq!(names(&owner("m", "s")), Some("m|m|t|".into()));
+        assert_eq!(names(&owner("m", "t")), Some("m|m|t|7".into()));
+        assert_eq!(names(&owner("m", "u")), None);
+        assert_eq!(names(&owner("z", "a")), None);
     }
 
     #[test]
     fn a_page_of_nothing_asks_nothing() {
         let world = Scope::new("m", "m").unwrap();
-        assert_eq!(Page::of_world(&world, None, None, 0), None);
+        assert_eq!(Page::of_type(&world, "t", None, 0), None);
         assert_eq!(Page::of_all(None, 0), None);
     }
 }

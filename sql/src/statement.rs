@@ -19,8 +19,6 @@ pub enum Statement {
     LoadFields,
     /// The newest row of one owner.
     LoadNewest,
-    /// A page of the owners of one world.
-    Owners,
     /// A page of the owners of one world and logic type.
     OwnersOfType,
     /// A page of the owners of all worlds.
@@ -53,12 +51,11 @@ pub enum Statement {
 
 impl Statement {
     /// Every statement.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::Load,
         Self::LoadOne,
         Self::LoadFields,
         Self::LoadNewest,
-        Self::Owners,
         Self::OwnersOfType,
         Self::AllOwners,
         Self::Partitions,

@@ -35,15 +35,9 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// splits rows into statements by count and by bytes.
     async fn land(&self, batch: &Batch) -> Result<(), LandError>;
 
-    /// Up to `limit` owners of a world that have at least one live row, in key order, beginning after `after`; of one logic type
-    /// if one is given.
-    async fn owners(
-        &self,
-        scope: &Scope,
-        logic_type: Option<&str>,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError>;
+    /// Up to `limit` owners of a world and logic type that have at least one live row, in key order, beginning after `after`.
+    async fn owners(&self, scope: &Scope, logic_type: &str, after: Option<&Owner>, limit: usize)
+    -> Result<Vec<Owner>, ColdError>;
 
     /// Up to `limit` owners of all worlds that have at least one live row, in key order, beginning after `after`.
     async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError>;

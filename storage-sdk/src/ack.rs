@@ -5,6 +5,19 @@ use storage_model::{Applied, Field, OpId, Version};
 use crate::Safety;
 
 /// The acknowledgement of a write.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// let ack = ann.update([("name", "Ann"), ("gold", "10")]).await?;
+/// assert_eq!((ack.changed(), ack.version()), (2, ann.version().await?));
+///
+/// let nothing = ann.remove(["guild"]).await?; // which is not there
+/// assert_eq!((nothing.changed(), nothing.version()), (0, ack.version()));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ack {
     pub(crate) applied: Applied,
@@ -12,13 +25,13 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// The owner's version after the write.
+    /// The owner's version after the write; the one before it if no field changed.
     #[must_use]
     pub fn version(&self) -> Version {
         self.applied.version
     }
 
-    /// How many fields changed. A removal of what was not there changes none.
+    /// How many fields changed. Setting one to what it holds changes it; a removal of what was not there changes none.
     #[must_use]
     pub fn changed(&self) -> u32 {
         self.applied.changed
@@ -30,8 +43,8 @@ impl Ack {
         self.safety
     }
 
-    /// The id of the write: under it, a repeat [`with_id`](crate::Write::with_id) gets this answer again. The caller's own, if the write was
-    /// sent under one; else what the hot tier remembers it by.
+    /// The id of the write: under it, a repeat [`with_id`](crate::Write::with_id) gets this answer again. The caller's own, if the write
+    /// was sent under one; else what the hot tier remembers it by.
     #[must_use]
     pub fn id(&self) -> OpId {
         self.applied.id
@@ -39,6 +52,16 @@ impl Ack {
 }
 
 /// The acknowledgement of increments, with the new values.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// let now = ann.incr_many([("gold", 10), ("gems", -1)]).await?;
+/// assert_eq!((now.get("gold"), now.get("gems"), now.get("name")), (Some(10), Some(-1), None));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counters {
     pub(crate) ack: Ack,

@@ -35,8 +35,8 @@ impl Brake {
         self.percent.load(Ordering::Relaxed)
     }
 
-    /// Lets a write through, now or a little later; answers how much of its deadline is left. Or refuses it. One that may be the `repeat` of an earlier one is never refused:
-    /// that it was not applied would be said of the earlier one too.
+    /// Lets a write through, now or a little later; answers how much of its deadline is left. Or refuses it. One that may be the `repeat`
+    /// of an earlier one is never refused: that it was not applied would be said of the earlier one too.
     pub(crate) async fn admit(&self, within: Duration, repeat: bool) -> Result<Duration> {
         let percent = self.percent();
         if percent == 0 {
@@ -67,7 +67,8 @@ impl Brake {
     }
 
     async fn look(&self, hot: &dyn HotStore) {
-        let Ok(backlog) = Backlog::read(hot).await else { return };
+        // Of a cluster that lacks a master, what can be reached: writes go there all the same.
+        let Ok(backlog) = Backlog::reachable(hot).await else { return };
         let Ok(memory) = hot.memory().await else { return };
         self.see(Pressure::of(&self.settings, &backlog, memory));
     }
@@ -88,7 +89,7 @@ fn state(percent: u32) -> State {
     }
 }
 
-/// Looks again and again. While the hot tier is away, what was seen last holds: no write gets through in any case.
+/// Looks again and again. While all of the hot tier is away, what was seen last holds: no write gets through in any case.
 pub(crate) async fn watch(core: &Core) {
     let brake = &core.brake;
     if !brake.settings.is_on() {

@@ -15,6 +15,24 @@ use crate::storage::{Storage, random_ids};
 use crate::{Error, Kind, Result};
 
 /// A storage that is not open yet: settings, and parts that tests replace.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use storage_sdk::{Durability, Safety, SeededIds, Settings, Storage};
+///
+/// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+///     .ids(Arc::new(SeededIds::new(7)))
+///     .durability("purse", Durability::Landed { timeout: Duration::from_secs(10) })
+///     .open()
+///     .await?;
+/// let purse = storage.scope("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
+/// assert_eq!(purse.incr("gold", 5).await?.ack().durability(), Safety::Landed);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is opened"]
 pub struct StorageBuilder {

@@ -15,10 +15,29 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 
 /// Writes that are sent together when this is awaited: a result for each, in the order they were added.
 ///
-/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in either order.
+/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in either order. Each has the limits of a
+/// [`Write`](crate::Write) and the deadline of the settings; how many there are has no limit. None has a condition or an id of the
+/// caller's: what may have to be repeated is better sent by itself.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// use storage_sdk::Kind;
+/// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
+/// ann.update([("name", "Ann")]).await?;
+/// let results = bytes.bulk().incr(&ann, "name", 1).update(&bo, [("level", "7")]).await;
+/// assert_eq!(results[0].as_ref().unwrap_err().kind(), Kind::NotInteger); // a name is no counter
+/// assert_eq!(results[1].as_ref().map(|ack| ack.changed()), Ok(1));
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Each result as [`Write`](crate::Write).
 ///
 /// # Cancel safety
-/// Dropped while it is awaited, each write may or may not be applied.
+/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, each write may or may not be applied.
 #[must_use = "a bulk is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Bulk {
@@ -37,12 +56,12 @@ impl Bulk {
         self
     }
 
-    /// Sets fields of an owner.
+    /// Sets fields of an owner, all or none.
     pub fn update<F: AsRef<str>, V: Into<Bytes>>(self, owner: &ByteOwner, fields: impl IntoIterator<Item = (F, V)>) -> Self {
         self.add(owner, sets(fields))
     }
 
-    /// Adds to the integer in a field of an owner.
+    /// Adds to the integer in a field of an owner, as [`ByteOwner::incr`]. The result does not tell the new value.
     pub fn incr(self, owner: &ByteOwner, field: &str, by: i64) -> Self {
         self.add(owner, incrs([(field, by)]))
     }

@@ -15,6 +15,20 @@ use crate::write::{counters, plain};
 use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Write};
 
 /// Bytes per field, of the owners of one world. Cheap to clone.
+///
+/// A read of many owners is not one moment of them, and takes any number of them.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
+/// bo.update([("level", "7")]).await?;
+/// let levels: Vec<_> = bytes.get_many([&ann, &bo], ["level"]).await.into_iter().collect::<Result<_, _>>()?;
+/// assert_eq!((levels[0].get("level"), levels[1].get("level")), (None, Some(&"7".into())));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ByteStorage {
     pub(crate) core: Arc<Core>,
@@ -22,6 +36,27 @@ pub struct ByteStorage {
 }
 
 /// The fields of one owner. Cheap to clone.
+///
+/// A write changes all fields that it names or none, a read finds them as they are at one moment. See [`Write`](Write#limits) for the
+/// limits of both.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// let ann = bytes.owner("player", 42_u64)?;
+/// ann.update([("name", "Ann"), ("title", "Baroness")]).await?;
+/// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
+///
+/// ann.remove(["title"]).await?;
+/// assert_eq!(ann.get(["title"]).await?.get("title"), None);
+/// ann.restore(["title"]).await?;
+/// assert_eq!(ann.get(["title"]).await?.get("title"), Some(&"Baroness".into()));
+///
+/// assert_eq!((ann.delete_owner().await?, ann.exists().await?), (3, false));
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ByteOwner {
     core: Arc<Core>,
@@ -34,10 +69,10 @@ pub struct ByteOwner {
 const DELETE_TRIES: u32 = 64;
 
 impl ByteStorage {
-    /// An owner, by logic type and id.
+    /// An owner, by logic type (1 to 64 bytes) and id (1 to 255 bytes). Nothing is read or made.
     ///
     /// # Errors
-    /// A name is empty, too long or holds a control character.
+    /// `Invalid`: a name is empty, too long or holds a control character.
     pub fn owner(&self, logic_type: &str, id: impl OwnerId) -> Result<ByteOwner> {
         self.owner_with(logic_type, id, None)
     }
@@ -56,6 +91,9 @@ impl ByteStorage {
 
     /// Reads the same fields of many owners: results in the order asked, one for each. One round trip if all are hot.
     ///
+    /// # Errors
+    /// Each result as [`ByteOwner::get`].
+    ///
     /// # Cancel safety
     /// Nothing is lost; loads under way go on.
     pub async fn get_many<'a>(
@@ -63,37 +101,44 @@ impl ByteStorage {
         owners: impl IntoIterator<Item = &'a ByteOwner>,
         fields: impl IntoIterator<Item = &str>,
     ) -> Vec<Result<Record>> {
-        let owners = owners.into_iter().map(|owner| owner.owner.clone());
+        let owners = owners_of(owners);
         match names(fields) {
-            Ok(fields) => self.core.read_many(&owners.map(|owner| (owner, Some(fields.clone()))).collect::<Vec<_>>()).await,
-            Err(error) => owners.map(|owner| Err(error.clone().of(&owner))).collect(),
+            Ok(fields) => self.core.read_many(&owners, Some(&fields)).await,
+            Err(error) => owners.iter().map(|owner| Err(error.clone().of(owner))).collect(),
         }
     }
 
-    /// Reads all fields of many owners: results in the order asked, one for each.
+    /// Reads all fields of many owners: results in the order asked, one for each. One round trip if all are hot.
+    ///
+    /// # Errors
+    /// Each result as [`ByteOwner::get_all`].
     ///
     /// # Cancel safety
     /// Nothing is lost; loads under way go on.
     pub async fn get_all_many<'a>(&self, owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Result<Record>> {
-        let asked: Vec<_> = owners.into_iter().map(|owner| (owner.owner.clone(), None)).collect();
-        self.core.read_many(&asked).await
+        self.core.read_many(&owners_of(owners), None).await
     }
 
-    /// Brings owners into the hot tier, at login or boot: results in the order given, with each owner's version.
+    /// Brings owners into the hot tier, at login or boot: results in the order given, with each owner's version, 0 if it was never written.
+    ///
+    /// An owner of more rows than `hot.load_rows_max` (4,096 by default) is read but not kept.
+    ///
+    /// # Errors
+    /// Each result as [`ByteOwner::get_all`].
     ///
     /// # Cancel safety
     /// Nothing is lost; loads under way go on.
     pub async fn prefetch<'a>(&self, owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Result<Version>> {
-        let owners: Vec<Owner> = owners.into_iter().map(|owner| owner.owner.clone()).collect();
-        self.core.versions(&owners).await
+        self.core.versions(&owners_of(owners)).await
     }
 
-    /// Lists the owners of a logic type that have at least one live field, unlanded ones included, in key order.
+    /// Lists the owners of a logic type that have at least one live field, unlanded ones included, in key order; see [`OwnerPages`].
     ///
-    /// The list is not one moment: owners that are written or removed meanwhile may or may not be in it.
+    /// The list is not one moment: owners that are written or removed meanwhile may or may not be in it. This call reads the marks of all
+    /// unlanded owners and keeps the names of those of the type.
     ///
     /// # Errors
-    /// The name is impossible, or a tier is away.
+    /// `Invalid`: the name is impossible. Otherwise the hot tier is away.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -101,6 +146,10 @@ impl ByteStorage {
         self.scope.owner(logic_type, "-")?;
         OwnerPages::open(&self.core, Some((self.scope.clone(), logic_type.to_owned()))).await
     }
+}
+
+fn owners_of<'a>(owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Owner> {
+    owners.into_iter().map(|owner| owner.owner.clone()).collect()
 }
 
 fn names<'a>(fields: impl IntoIterator<Item = &'a str>) -> Result<Vec<Field>> {
@@ -137,34 +186,73 @@ impl ByteOwner {
         Write::new(&self.core, self, changes, answer)
     }
 
-    /// Sets fields. Never waits for the database, unless it has a condition and the owner is cold.
+    /// Sets fields. Waits for the database only if it has a condition and the owner is cold, is to be [`Durability::Landed`], or the hot
+    /// tier was replaced since the owner was written.
+    ///
+    /// # Errors
+    /// As [`Write`].
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn update<F: AsRef<str>, V: Into<Bytes>>(&self, fields: impl IntoIterator<Item = (F, V)>) -> Write {
         self.write(sets(fields), plain)
     }
 
-    /// Adds to the integer in a field, exact over all 64 bits; a field that does not exist starts at 0.
+    /// Adds to the integer in a field, exact over all 64 bits, signed; a field that does not exist starts at 0.
+    ///
+    /// The integer is kept as decimal text, as one may set it: `-3` and `10` are integers, `+3`, `010` and ` 10` are not.
+    ///
+    /// # Errors
+    /// As [`Write`]; `NotInteger` if the field holds anything else, `Overflow` if the sum does not fit.
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn incr(&self, field: &str, by: i64) -> Write<Counters> {
         self.incr_many([(field, by)])
     }
 
-    /// Adds to the integers in several fields, all or none of them.
+    /// Adds to the integers in several fields, all or none of them; see [`Counters`] for the new values.
+    ///
+    /// # Errors
+    /// As [`Write`] and [`ByteOwner::incr`].
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn incr_many<F: AsRef<str>>(&self, fields: impl IntoIterator<Item = (F, i64)>) -> Write<Counters> {
         self.write(incrs(fields), counters)
     }
 
-    /// Removes fields. Their last values are kept until they are purged; [`ByteOwner::restore`] brings them back.
+    /// Removes fields. Their last values are kept until they are purged; [`ByteOwner::restore`] brings them back. Does nothing to fields
+    /// that are not live.
+    ///
+    /// # Errors
+    /// As [`Write`].
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn remove<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
         self.write(changes(fields, &Change::Remove), plain)
     }
 
     /// Brings removed fields back with their last values. Does nothing to fields that were not removed, or were purged.
+    ///
+    /// # Errors
+    /// As [`Write`].
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn restore<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
         self.write(changes(fields, &Change::Restore), plain)
     }
 
-    /// Gives up the last values of removed fields for ever. Does nothing to other fields. Refused as `NotLanded` while the owner
-    /// has changes that have not landed, whose marks no worker has cleared yet (a pass or two after the last write, also after a
-    /// flush), or that are still on probation (`landing.probation`).
+    /// Gives up the last values of removed fields for ever. Does nothing to other fields.
+    ///
+    /// # Errors
+    /// As [`Write`]; `NotLanded` while the owner has changes, of any field, that have not landed, whose marks no worker has cleared yet (a
+    /// pass or two after the last write, also after a flush), or that are still on probation (`landing.probation`).
+    ///
+    /// # Cancel safety
+    /// As [`Write`].
     pub fn purge<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Write {
         self.write(changes(fields, &Change::Purge), plain)
     }
@@ -172,7 +260,9 @@ impl ByteOwner {
     /// Reads fields: one moment of the owner. One round trip if it is hot; hot-loaded if it is cold.
     ///
     /// # Errors
-    /// A name is impossible, or a tier that is needed is away.
+    /// `Invalid`: a name is impossible, or none or too many are named. `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier did
+    /// not answer until `hot.operation_deadline` (5 s by default), or not as it should. If it had to ask the database, also
+    /// `ColdUnavailable`, and `Contended` if others kept writing the owner.
     ///
     /// # Cancel safety
     /// Nothing is lost; a load under way goes on.
@@ -181,10 +271,11 @@ impl ByteOwner {
         self.core.read(&self.owner, Some(fields)).await
     }
 
-    /// Reads all live fields: one moment of the owner.
+    /// Reads all live fields: one moment of the owner, of any size. Of an owner of more rows than `hot.load_rows_max` (4,096 by default)
+    /// it asks the database each time.
     ///
     /// # Errors
-    /// A tier that is needed is away.
+    /// As [`ByteOwner::get`].
     ///
     /// # Cancel safety
     /// Nothing is lost; a load under way goes on.
@@ -192,10 +283,10 @@ impl ByteOwner {
         self.core.read(&self.owner, None).await
     }
 
-    /// Whether the owner has a live field.
+    /// Whether the owner has a live field. Brings the owner into the hot tier.
     ///
     /// # Errors
-    /// A tier that is needed is away.
+    /// As [`ByteOwner::get`].
     ///
     /// # Cancel safety
     /// Only reads.
@@ -206,7 +297,7 @@ impl ByteOwner {
     /// The owner's version; 0 if it was never written. Brings the owner into the hot tier.
     ///
     /// # Errors
-    /// A tier that is needed is away.
+    /// As [`ByteOwner::get`].
     ///
     /// # Cancel safety
     /// Only reads.
@@ -214,14 +305,15 @@ impl ByteOwner {
         self.core.names(&self.owner).await.map(|names| names.version()).map_err(|error| error.of(&self.owner))
     }
 
-    /// Removes all live fields of the owner; it then does not exist. Their last values are kept until they are purged. All at once,
-    /// unless it has more fields than one call may name; then part by part.
+    /// Removes all live fields of the owner, and answers how many; it then does not exist. Their last values are kept until they are
+    /// purged. All at once, unless it has more fields than one call may name; then part by part.
     ///
     /// # Errors
-    /// As a write; `Contended` if others kept writing the owner.
+    /// As [`ByteOwner::get`] and [`ByteOwner::remove`]; `Contended` if others kept writing the owner. Parts that were removed before stay
+    /// so.
     ///
     /// # Cancel safety
-    /// As a write: it may or may not be applied, whole.
+    /// Dropped, each part may or may not be removed, whole.
     pub async fn delete_owner(&self) -> Result<u32> {
         let at_once = self.core.limits.fields_max;
         let (mut removed, mut conflicts) = (0, 0);
@@ -240,11 +332,12 @@ impl ByteOwner {
         Err(Error::new(Kind::Contended, "others wrote the owner each time it was to be deleted").of(&self.owner))
     }
 
-    /// Waits until everything of the owner is in the database; answers the version up to which it is.
+    /// Waits until everything of the owner is in the database; answers the version up to which it is, 0 if the hot tier holds nothing of
+    /// it.
     ///
     /// # Errors
-    /// `Rejected` if the database refuses a value, `Timeout` after `within`, or a tier is away. All writes stay as they are and
-    /// land later.
+    /// `Rejected` if the database refuses a value, `Timeout` after `within`, `Contended` if others kept landing the owner's partition;
+    /// otherwise a tier is away. All writes stay as they are and land later.
     ///
     /// # Cancel safety
     /// Dropped, the owner may or may not have landed. Nothing is lost.
@@ -256,7 +349,8 @@ impl ByteOwner {
         flushed.map_err(|error| error.of(&self.owner))
     }
 
-    /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the next read loads it.
+    /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the
+    /// next read loads it.
     ///
     /// # Errors
     /// The hot tier is away.
@@ -270,8 +364,20 @@ impl ByteOwner {
 
     /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].
     ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// use std::time::Duration;
+    /// ann.update([("level", "7")]).await?;
+    /// ann.unload(Duration::from_secs(10)).await?; // in the database, and out of the hot tier now or soon
+    /// assert_eq!(ann.get(["level"]).await?.get("level"), Some(&"7".into()));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// As `flush`; then the data stays cached.
+    /// As `flush`; then the data stays cached. As `evict`.
     ///
     /// # Cancel safety
     /// As `flush` and `evict`.

@@ -92,7 +92,7 @@ pub fn encode_checked<T: Serialize + DeserializeOwned>(value: &T, schema_version
     // What `decode` looks at first, the header and how the payload is nested, is as it was made just now.
     match rmp_serde::from_slice::<T>(object.get(header::LEN..).unwrap_or_default()) {
         Ok(_) => Ok(object),
-        Err(error) => Err(CodecError::Unreadable { type_name: type_name::<T>(), reason: shorten(&error) }),
+        Err(error) => Err(CodecError::Unreadable { type_name: type_name::<T>(), reason: reason(&error) }),
     }
 }
 
@@ -111,7 +111,7 @@ pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result
     let refused = |reason: &dyn Display| CodecError::Decode {
         type_name: type_name::<T>(),
         schema_version: stored,
-        reason: shorten(reason),
+        reason: self::reason(reason),
     };
     // Measured before it is decoded: the decoder recurses into enums without a limit and ignores what follows the value.
     match nesting::measure(payload) {
@@ -128,14 +128,22 @@ fn write<T: Serialize + ?Sized>(value: &T, object: &mut Vec<u8>, bytes: BytesMod
 
 #[cold]
 fn encode_error<T: ?Sized>(reason: &dyn Display) -> CodecError {
-    CodecError::Encode { type_name: type_name::<T>(), reason: shorten(reason) }
+    CodecError::Encode { type_name: type_name::<T>(), reason: self::reason(reason) }
 }
 
-/// Serde's messages quote values, which may be a whole player's.
+/// What a type said, without the value: serde's messages quote what they found, before what they expected, and that may be a player's.
+/// Names of a type's fields stay.
 #[cold]
-fn shorten(reason: &dyn Display) -> String {
+fn reason(said: &dyn Display) -> String {
     const CHARS_MAX: usize = 200;
-    let mut reason = reason.to_string();
+    let mut reason = said.to_string();
+    if !["missing field", "duplicate field", "unknown field"].iter().any(|about| reason.starts_with(about)) {
+        // What is found may hold any text, what is expected is the type's own.
+        let expected = reason.rfind(", expected ").unwrap_or(reason.len());
+        if let Some(value) = reason.get(..expected).and_then(|found| found.find(['"', '`'])) {
+            reason.replace_range(value..expected, "…");
+        }
+    }
     if let Some((end, _)) = reason.char_indices().nth(CHARS_MAX) {
         reason.truncate(end);
         reason.push('…');

@@ -1,5 +1,6 @@
 //! What every handle of a storage shares: the tiers, the limits, and the one way to write.
 
+mod finish;
 mod flights;
 mod time;
 
@@ -9,12 +10,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use storage_config::Settings;
-use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
-use storage_landing::{TierError, Tiers};
-use storage_model::sabotage::broken;
-use storage_model::{Applied, Epoch, Field, Ids, Known, Limits, Mutation, Outcome, Partition};
-use tokio::time::{Instant, sleep_until};
+use storage_dirty::{HotError, Load, Mutated};
+use storage_landing::Tiers;
+use storage_model::{Epoch, Ids, Limits, Mutation, Outcome, Partition};
+use tokio::time::Instant;
 
+use self::finish::Unfinished;
 use self::flights::{Flight, Flights};
 use self::time::HotTime;
 use crate::brake::Brake;
@@ -25,11 +26,6 @@ use crate::{Ack, Error, Kind, Result};
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
 pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
-/// Adoptions that one mutation meets, of which there is one at a time.
-const MOVES_MAX: u32 = 16;
-/// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
-const LOADS_MAX: u32 = 64;
-
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) tiers: Tiers,
@@ -173,138 +169,19 @@ impl Core {
         until: Instant,
     ) -> Result<Ack> {
         let (owner, durability) = (mutation.owner.clone(), mutation.durability);
-        let applied = match first {
-            Ok(Mutated::Applied(applied)) => applied,
-            first => Box::pin(self.finish(mutation, generation, first, within, until)).await.map_err(|error| error.of(&owner))?,
+        let (applied, epoch) = match first {
+            Ok(Mutated::Applied(applied)) => (applied, mutation.epoch.unwrap_or_default()),
+            first => {
+                let partition = self.partition_of(&mutation);
+                let write = Unfinished::new(mutation, partition, generation, within, until);
+                Box::pin(self.finish(write, first)).await.map_err(|error| error.of(&owner))?
+            }
         };
-        let safety = self.secure(&owner, durability).await?;
+        let safety = self.secure(&owner, &applied, epoch, durability).await?;
         Ok(Ack { applied, safety })
-    }
-
-    /// Goes on from a mutation's first answer until it is final.
-    async fn finish(
-        &self,
-        mut mutation: Mutation,
-        mut generation: Epoch,
-        first: Result<Mutated, HotError>,
-        within: Duration,
-        until: Instant,
-    ) -> Result<Applied> {
-        let partition = self.partition_of(&mutation);
-        let mut answer = first;
-        let mut unknown = false;
-        let mut timed = false;
-        let (mut loads, mut moves) = (0, 0);
-        let mut pause = REPEAT_MIN;
-        let mut load = None;
-        loop {
-            if let Err(HotError { id: Some(given), .. }) = answer
-                && !broken("R11-given")
-            {
-                mutation.id = given;
-            }
-            let trouble = match answer {
-                Ok(Mutated::Applied(applied)) => return Ok(applied),
-                Ok(Mutated::Refused(Refusal::Expired)) if !unknown && Instant::now() < until => {
-                    // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock moved.
-                    self.learn_time().await?;
-                    mutation.deadline = self.expiry(within);
-                    None
-                }
-                // No copy from before will be applied any more.
-                Ok(Mutated::Refused(Refusal::Moved { epoch, generation: now })) if moves < MOVES_MAX => {
-                    moves += 1;
-                    self.tiers.note(partition, epoch, now);
-                    None
-                }
-                Ok(Mutated::Refused(Refusal::Moved { epoch, .. })) => {
-                    let text = format!("partition {partition} was adopted each time it was sent, last in epoch {epoch}");
-                    return Err(self.given_up(&mutation, unknown, Error::new(Kind::Contended, text)));
-                }
-                // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none
-                // will be, since versions don't go back. A clock may: one that leapt ahead refuses this copy as too late, is set right,
-                // and takes an earlier one that is still on its way.
-                Ok(Mutated::Refused(refusal @ Refusal::Version(_))) => return Err(Error::refused(&refusal)),
-                Ok(Mutated::Refused(refusal)) => return Err(self.given_up(&mutation, unknown, Error::refused(&refusal))),
-                Ok(Mutated::Load(_)) if loads < LOADS_MAX => {
-                    loads += 1;
-                    match self.load_for(&mutation).await {
-                        Ok(loaded) => {
-                            load = Some(loaded);
-                            None
-                        }
-                        Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
-                    }
-                }
-                Ok(Mutated::Load(_)) => {
-                    let error = Error::new(Kind::Contended, "others changed the owner each time it was loaded");
-                    return Err(self.given_up(&mutation, unknown, error));
-                }
-                Err(error) => match error.kind {
-                    HotKind::Unprepared(_) if Instant::now() >= until => {
-                        return Err(self.given_up(&mutation, unknown, error.into()));
-                    }
-                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_or_trust(partition)).await {
-                        Ok(()) => None,
-                        Err(error) => return Err(self.given_up(&mutation, unknown, error.into())),
-                    },
-                    // The deadline lay too far ahead: the hot tier's clock was set back, or another server has taken over.
-                    HotKind::Settings if !unknown && !timed => {
-                        timed = true;
-                        self.learn_time().await?;
-                        mutation.deadline = self.expiry(within);
-                        None
-                    }
-                    HotKind::Interrupted | HotKind::Unavailable => {
-                        unknown |= error.outcome != Outcome::NotApplied;
-                        Some(error)
-                    }
-                    HotKind::NotReached => return Err(error.into()),
-                    _ => {
-                        unknown |= error.outcome != Outcome::NotApplied;
-                        return Err(self.given_up(&mutation, unknown, error.into()));
-                    }
-                },
-            };
-            if let Some(error) = trouble {
-                if Instant::now() + pause >= until {
-                    return Err(self.given_up(&mutation, unknown, error.into()));
-                }
-                sleep_until(Instant::now() + pause).await;
-                pause = (pause * 2).min(REPEAT_MAX);
-            }
-            mutation.epoch = Some(self.tiers.epoch(partition));
-            mutation.known = Known::Sent;
-            if !unknown {
-                generation = self.tiers.generation(partition);
-            } else if self.tiers.generation(partition) != generation && !broken("R11-forgotten") {
-                // With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
-                return Err(self.given_up(&mutation, true, Error::forgotten()).reread());
-            }
-            if broken("R11-new-id") {
-                mutation.id = self.ids.next();
-            }
-            let repeat = [(mutation.clone(), load.take())];
-            answer = match self.tiers.hot().mutate(&repeat).await.pop() {
-                Some(answer) => answer,
-                None => return no_answer(),
-            };
-        }
     }
 
     fn partition_of(&self, mutation: &Mutation) -> Partition {
         mutation.owner.partition(self.tiers.hot().partition_count())
-    }
-
-    /// Loads what a mutation builds on.
-    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
-        match self.tiers.load(&mutation.owner).await? {
-            Some(full) => Ok(full.load.clone()),
-            None => {
-                self.tiers.heal(&mutation.owner).await?;
-                let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use storage_config::DurabilitySettings;
-use storage_model::{Durability, Outcome, Owner};
+use storage_model::{Applied, Durability, Epoch, Outcome, Owner, Version};
 use tokio::time::timeout;
 
 use crate::core::Core;
@@ -70,21 +70,26 @@ pub(crate) fn check(durability: Durability) -> Result<()> {
 }
 
 impl Core {
-    /// How safe a write is by now that the hot tier has acknowledged; waits for the database if that was asked for. What fails
-    /// here has been applied.
-    pub(crate) async fn secure(&self, owner: &Owner, durability: Durability) -> Result<Safety> {
+    /// How safe a write is by now that the hot tier has acknowledged, in this epoch; waits for the database if that was asked for. What
+    /// fails here has been applied, though the hot tier may have forgotten it since.
+    pub(crate) async fn secure(&self, owner: &Owner, applied: &Applied, epoch: Epoch, durability: Durability) -> Result<Safety> {
         match durability {
-            Durability::Landed { timeout } => self.land(owner, timeout).await.map(|()| Safety::Landed),
+            Durability::Landed { timeout } => self.land(owner, applied.version, epoch, timeout).await.map(|()| Safety::Landed),
             _ => Ok(at_once(durability).unwrap_or(Safety::Cached)),
         }
     }
 
-    async fn land(&self, owner: &Owner, within: Duration) -> Result<()> {
+    async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {
         // Boxed, so that every other write's future is small.
-        let flushed = match timeout(within, self.tiers.flush(owner).boxed()).await {
-            Ok(flushed) => flushed.map(|_| ()).map_err(Error::from),
-            Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+        let error = match timeout(within, self.tiers.flush_write(owner, version, epoch).boxed()).await {
+            Ok(Ok(true)) => return Ok(()),
+            Ok(Ok(false)) => Error::forgotten().with_outcome(Outcome::Unknown).reread(),
+            Ok(Err(error)) => Error::from(error).with_outcome(Outcome::Applied),
+            Err(_) => {
+                let message = format!("not in the database within {within:?}; it lands later");
+                Error::new(Kind::Timeout, message).with_outcome(Outcome::Applied)
+            }
         };
-        flushed.map_err(|error| error.of(owner).with_outcome(Outcome::Applied))
+        Err(error.of(owner))
     }
 }

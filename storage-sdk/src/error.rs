@@ -45,7 +45,7 @@ pub enum Kind {
     Rejected,
     /// No answer in time.
     Timeout,
-    /// Wrong user, password or rights.
+    /// A tier refuses what an operator has to mend: a wrong user, password or right; a database or table that is missing, a full disk.
     Denied,
     /// Stored bytes are not what this program wrote, or a newer program wrote them.
     Corrupt,
@@ -58,12 +58,13 @@ pub enum Kind {
 /// A failure: its kind, whether the write took place, and whether trying again makes sense.
 ///
 /// ```
-/// # use storage_sdk::{Error, Kind, Outcome};
+/// # use storage_sdk::{Error, Retry};
 /// fn advice(error: &Error) -> &'static str {
-///     match (error.kind(), error.outcome()) {
-///         (Kind::Conflict, _) => "read again, decide again",
-///         (_, Outcome::Unknown) => "repeat under the same id",
-///         _ => "tell the player",
+///     match error.retry() {
+///         Retry::SameId => "repeat under the same id: it is applied at most once",
+///         Retry::Reread => "read again, decide again",
+///         Retry::After(_) => "the same call may succeed later",
+///         Retry::Never => "tell the player",
 ///     }
 /// }
 /// ```
@@ -89,17 +90,16 @@ impl fmt::Display for Error {
 
 /// How soon a tier that was away is worth asking again.
 const SOON: Duration = Duration::from_millis(200);
+/// How soon it is worth asking again where an operator has to act first.
+const MENDED: Duration = Duration::from_mins(1);
 
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable
-            | Kind::ColdUnavailable
-            | Kind::OutOfMemory
-            | Kind::Durability
-            | Kind::Timeout
-            | Kind::Contended => Retry::After(SOON),
-            Kind::UnsafeEviction => Retry::After(Duration::from_secs(60)),
+            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => {
+                Retry::After(SOON)
+            }
+            Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
             Kind::Conflict | Kind::NotLanded => Retry::Reread,
             _ => Retry::Never,
         };
@@ -232,6 +232,7 @@ impl From<ColdError> for Error {
     fn from(error: ColdError) -> Self {
         let kind = match error.kind {
             ColdKind::Schema | ColdKind::PartitionCount | ColdKind::Settings => Kind::Invalid,
+            ColdKind::Operator => Kind::Denied,
             _ => Kind::ColdUnavailable,
         };
         Self::new(kind, error.to_string())
@@ -259,5 +260,12 @@ mod tests {
         assert_eq!(error(Outcome::Unknown), Retry::SameId);
         assert_eq!(error(Outcome::Applied), Retry::Never);
         assert!(matches!(error(Outcome::NotApplied), Retry::After(_)));
+    }
+
+    #[test]
+    fn what_an_operator_has_to_mend_is_not_asked_for_again_at_once() {
+        let cold = |kind| Error::from(ColdError { kind, operation: "load", message: "access denied".into() });
+        assert_eq!((cold(ColdKind::Operator).kind(), cold(ColdKind::Operator).retry()), (Kind::Denied, Retry::After(MENDED)));
+        assert_eq!((cold(ColdKind::Unwell).kind(), cold(ColdKind::Unwell).retry()), (Kind::ColdUnavailable, Retry::After(SOON)));
     }
 }

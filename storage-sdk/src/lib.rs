@@ -6,9 +6,12 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`storage`] | [`Storage`]: open, stats, close |
+//! | [`builder`] | [`StorageBuilder`]: putting a storage together |
 //! | [`scope`] | [`World`]: the owners of one app and region |
 //! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
 //! | [`object`] | [`ObjStorage`]: serde objects |
+//! | [`save_object`] | [`SaveObject`]: what a type says about where its objects are stored |
+//! | [`codec`] | objects to bytes and back |
 //! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
 //! | [`read`] | [`Record`]: what a read found |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
@@ -52,11 +55,15 @@ pub use scope::World;
 pub use storage::{CloseReport, Stats, Storage};
 pub use write::Write;
 
-pub use storage_config::Settings;
-pub use storage_dirty::Evicted;
-pub use storage_landing::Flushed;
-pub use storage_model::{Bytes, Durability, Field, OpId, Outcome, Owner, Retry, Version};
+pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
+pub use storage_dirty::{Evicted, HotStore};
+pub use storage_landing::{Flushed, Tiers};
+pub use storage_model::{
+    Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry, Scope, SeededIds, SystemClock,
+    Timestamp, Version,
+};
 pub use storage_sdk_derive::SaveObject;
+pub use storage_sql::ColdStore;
 
 /// The examples of the README, compiled and run with the doc tests.
 #[cfg(doctest)]

@@ -9,14 +9,41 @@ use std::time::Duration;
 
 use storage_dirty::Evicted;
 use storage_landing::Flushed;
-use storage_model::{Owner, Version};
+use storage_model::{OpId, Outcome, Owner, Version};
 
 use crate::{Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject, Write, codec};
 
 /// Objects of one type, by their owners' ids. Cheap to clone.
 ///
 /// An object is MessagePack with named fields behind a small header, so that a struct may gain fields (with `#[serde(default)]`)
-/// and lose them.
+/// and lose them; see [`codec`]. It is one value of its owner, and has a value's [limit](Write#limits), header included.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// use serde::{Deserialize, Serialize};
+/// use storage_sdk::{ObjStorage, SaveObject};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize, SaveObject)]
+/// #[save_object(logic_type = "hero")]
+/// struct Hero {
+///     #[save_object(owner_id)]
+///     id: u64,
+///     level: u32,
+/// }
+///
+/// let heroes: ObjStorage<Hero> = storage.scope("mygame", "eu-1")?.objects();
+/// heroes.create(&Hero { id: 42, level: 1 }).await?;
+/// assert!(heroes.create(&Hero { id: 42, level: 9 }).await.unwrap_err().is_conflict());
+///
+/// let hero = heroes.load(42_u64).await?.expect("it was created");
+/// let (version, mut hero) = (hero.version(), hero.into_inner());
+/// hero.level += 1;
+/// heroes.save(&hero).if_version(version).await?; // `modify` does all of this, and again if need be
+/// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(2));
+/// # Ok(()) }
+/// ```
 pub struct ObjStorage<T> {
     bytes: ByteStorage,
     object: PhantomData<fn() -> T>,
@@ -79,24 +106,29 @@ impl Save {
         Self(self.0.map(change))
     }
 
-    /// Only if the owner's version still is this one; otherwise a conflict.
+    /// Only if the owner's version still is this one; otherwise a conflict. See [`Write::if_version`].
     pub fn if_version(self, version: Version) -> Self {
         self.with(|write| write.if_version(version))
     }
 
-    /// How safe the save must be before it is acknowledged.
+    /// How safe the save must be before it is acknowledged; see [`Write::durability`].
     pub fn durability(self, durability: Durability) -> Self {
         self.with(|write| write.durability(durability))
     }
 
-    /// For how long the save is repeated while its answer is lost.
+    /// For how long the save is repeated while its answer is lost; see [`Write::deadline`].
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|write| write.deadline(deadline))
     }
 
     /// Sends the save under this id; see [`Write::with_id`].
-    pub fn with_id(self, id: storage_model::OpId) -> Self {
+    pub fn with_id(self, id: OpId) -> Self {
         self.with(|write| write.with_id(id))
+    }
+
+    /// Sends the save under an id under which none was sent before; see [`Write::with_new_id`].
+    pub fn with_new_id(self, id: OpId) -> Self {
+        self.with(|write| write.with_new_id(id))
     }
 }
 
@@ -141,12 +173,25 @@ impl<T: SaveObject> ObjStorage<T> {
         Ok(owner.update([(T::FIELD, bytes)]))
     }
 
-    /// Saves an object. The last save wins; [`Save::if_version`] makes it the first.
+    /// Saves an object: the whole of it, in one field; other fields of its owner stay. The last save wins; [`Save::if_version`] makes it
+    /// the first.
+    ///
+    /// # Errors
+    /// As [`Save`].
+    ///
+    /// # Cancel safety
+    /// As [`Save`].
     pub fn save(&self, object: &T) -> Save {
         Save(self.write(object))
     }
 
     /// Saves an object that must not exist yet; otherwise a conflict.
+    ///
+    /// # Errors
+    /// As [`Save`]; `Conflict` if there is one.
+    ///
+    /// # Cancel safety
+    /// As [`Save`].
     pub fn create(&self, object: &T) -> Save {
         Save(self.write(object).map(Write::if_absent))
     }
@@ -154,7 +199,8 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Loads an object; hot-loaded if it is cold. None if there is none.
     ///
     /// # Errors
-    /// A tier that is needed is away; `Corrupt` if the stored bytes are not such an object.
+    /// As [`ByteOwner::get`]; `Invalid` if the id is impossible; `Corrupt` if the stored bytes are not such an object, or have a newer
+    /// schema version.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -164,7 +210,10 @@ impl<T: SaveObject> ObjStorage<T> {
         decode(&owner, &record)
     }
 
-    /// Loads many objects: results in the order of the ids.
+    /// Loads many objects: results in the order of the ids. One round trip if all are hot.
+    ///
+    /// # Errors
+    /// Each result as [`ObjStorage::load`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -183,8 +232,32 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner meanwhile; otherwise it loads
     /// and asks again. So the closure may run several times, each time on the newest object. Answers what the closure answered.
     ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use storage_sdk::{ModifyError, ObjStorage, SaveObject};
+    /// # #[derive(Serialize, Deserialize, SaveObject)]
+    /// # #[save_object(logic_type = "purse")]
+    /// # struct Purse { #[save_object(owner_id)] id: u64, gold: u32 }
+    /// # let purses: ObjStorage<Purse> = storage.scope("mygame", "eu-1")?.objects();
+    /// # purses.save(&Purse { id: 42, gold: 10 }).await?;
+    /// let pay = |price: u32| {
+    ///     purses.modify(42_u64, move |purse| {
+    ///         purse.gold = purse.gold.checked_sub(price).ok_or("too dear")?;
+    ///         Ok(purse.gold)
+    ///     })
+    /// };
+    /// assert_eq!(pay(7).await?, 3);
+    /// assert_eq!(pay(7).await, Err(ModifyError::Aborted("too dear")));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
-    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such object. `Storage` otherwise.
+    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such object. `Storage` otherwise: as
+    /// [`ObjStorage::load`] and [`Save`], and `Contended` if others wrote the owner 256 times in between. If the outcome is `Unknown`,
+    /// load the object before you modify it again.
     ///
     /// # Cancel safety
     /// As a write: the last save may or may not be applied.
@@ -205,16 +278,18 @@ impl<T: SaveObject> ObjStorage<T> {
             match owner.update([(T::FIELD, bytes)]).if_version(version).await {
                 Ok(_) => return Ok(answer),
                 Err(error) if error.is_conflict() => {}
+                // The write has no id that a caller could repeat it under.
+                Err(error) if error.outcome() == Outcome::Unknown => return Err(error.reread().into()),
                 Err(error) => return Err(error.into()),
             }
         }
         Err(Error::new(Kind::Contended, "others wrote the owner each time it was modified").of(owner.owner()).into())
     }
 
-    /// Removes an object. Answers whether there was one.
+    /// Removes an object. Answers whether there was one. Its last bytes are kept as those of any field; see [`ByteOwner::remove`].
     ///
     /// # Errors
-    /// As [`Write`].
+    /// As [`Write`]; `Invalid` if the id is impossible.
     ///
     /// # Cancel safety
     /// As [`Write`].
@@ -244,7 +319,10 @@ impl<T: SaveObject> ObjStorage<T> {
         self.owner(id)?.unload(within).await
     }
 
-    /// Brings objects into the hot tier: results in the order of the ids.
+    /// Brings objects into the hot tier: results in the order of the ids; see [`ByteStorage::prefetch`].
+    ///
+    /// # Errors
+    /// Each result as [`ByteOwner::get_all`]; `Invalid` if the id is impossible.
     ///
     /// # Cancel safety
     /// Nothing is lost.

@@ -14,11 +14,30 @@ use crate::read::OWNERS_AT_ONCE;
 const PAGE: usize = 1_000;
 /// Marks that the hot tier is asked for at once.
 const MARKS: usize = 1_000;
+/// Where marks are looked for, in this order.
+const MAPS: [Map; 7] = [Map::Landed, Map::Leaving, Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
 
 /// Owners in key order, page by page.
 ///
-/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, then the database. So an owner
-/// that existed before the list began, and still does, is in it.
+/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, the two maps of probation, then the
+/// database; and into those two first as well, since a mark may go back from them. So an owner that existed before the list began, and
+/// still does, is in it.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// for id in ["bo", "ann"] {
+///     bytes.owner("player", id)?.update([("level", "1")]).await?;
+/// }
+/// let (mut pages, mut ids) = (bytes.owners("player").await?, Vec::new());
+/// while let Some(page) = pages.next().await? {
+///     ids.extend(page.iter().map(|owner| owner.id().to_owned()));
+/// }
+/// assert_eq!(ids, ["ann", "bo"]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct OwnerPages {
     core: Arc<Core>,
@@ -37,7 +56,7 @@ impl OwnerPages {
         let mut marked = BTreeSet::new();
         let hot = core.tiers.hot();
         for partition in (0..hot.partition_count()).map(Partition) {
-            for map in [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving] {
+            for map in MAPS {
                 let mut cursor = Some(0);
                 while let Some(from) = cursor {
                     let page = hot.scan(partition, map, from, MARKS).await?;
@@ -50,7 +69,7 @@ impl OwnerPages {
         Ok(Self { core: Arc::clone(core), only, marked, after: None, ended: false })
     }
 
-    /// The next owners, in key order; none at the end.
+    /// The next owners, in key order: of those in the database at most 1,000, with the unlanded ones among them; none at the end.
     ///
     /// # Errors
     /// A tier is away. The same call may be repeated.
@@ -61,7 +80,7 @@ impl OwnerPages {
         while !self.ended {
             let cold = self.core.tiers.cold();
             let rows = match &self.only {
-                Some((scope, logic_type)) => cold.owners(scope, Some(logic_type), self.after.as_ref(), PAGE).await?,
+                Some((scope, logic_type)) => cold.owners(scope, logic_type, self.after.as_ref(), PAGE).await?,
                 None => cold.all_owners(self.after.as_ref(), PAGE).await?,
             };
             let last = rows.last().filter(|_| rows.len() == PAGE).cloned();

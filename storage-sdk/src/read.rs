@@ -15,6 +15,21 @@ use crate::{Error, Kind, Result};
 /// The fields of an owner that a read found, and the owner's version with them: one moment of the owner.
 ///
 /// Indexing by a name that does not exist, or was not asked for, gives `None`.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// ann.update([("name", "Ann"), ("gold", "10")]).await?;
+/// let some = ann.get(["name", "guild"]).await?;
+/// assert_eq!(some["name"].as_deref(), Some(&b"Ann"[..]));
+/// assert_eq!((&some["guild"], &some["gold"], some.len()), (&None, &None, 1)); // there is no guild; nobody asked for gold
+///
+/// let all = ann.get_all().await?;
+/// assert_eq!(all.iter().map(|(field, _)| field.as_str()).collect::<Vec<_>>(), ["gold", "name"]);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
     version: Version,
@@ -105,30 +120,36 @@ fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
 }
 
 impl Core {
-    /// Reads owners, all of their fields (`None`) or some, in one round trip if they are hot. Cold ones are loaded.
-    pub(crate) async fn read_many(&self, asked: &[(Owner, Option<Vec<Field>>)]) -> Vec<Result<Record>> {
-        let reads: Vec<Read> = asked
-            .iter()
-            .map(|(owner, fields)| Read { owner: owner.clone(), fields: fields.clone().map_or(Fields::All, Fields::Live) })
-            .collect();
+    /// Reads owners, all of their fields (`None`) or some, the same of each, in one round trip if they are hot. Cold ones are loaded.
+    pub(crate) async fn read_many(&self, owners: &[Owner], fields: Option<&[Field]>) -> Vec<Result<Record>> {
+        if let Err(error) = self.check_fields(fields) {
+            return owners.iter().map(|owner| Err(error.clone().of(owner))).collect();
+        }
+        let read_of = |owner: &Owner| Read {
+            owner: owner.clone(),
+            fields: fields.map_or(Fields::All, |fields| Fields::Live(fields.into())),
+        };
+        let reads: Vec<Read> = owners.iter().map(read_of).collect();
         let until = Instant::now() + self.deadline;
         let first = self.tiers.hot().read(&reads).await;
-        let finished = asked.iter().zip(&reads).zip(first).map(|(((owner, fields), read), first)| async move {
+        let finished = reads.iter().zip(first).map(|(read, first)| async move {
             let hot = self.read_until(read, first, until).await;
-            self.read_on(owner, fields.as_deref(), hot).await
+            self.read_on(&read.owner, fields, hot).await
         });
         futures::future::join_all(finished).await
     }
 
     /// Reads one owner.
     pub(crate) async fn read(&self, owner: &Owner, fields: Option<Vec<Field>>) -> Result<Record> {
-        if let Some(fields) = &fields {
-            self.limits.check_fields(fields.len()).map_err(|error| Error::from(error).of(owner))?;
-        }
+        self.check_fields(fields.as_deref()).map_err(|error| error.of(owner))?;
         let read = Read { owner: owner.clone(), fields: fields.map_or(Fields::All, Fields::Live) };
         let hot = self.read_hot(&read).await;
         let fields = if let Fields::Live(fields) = &read.fields { Some(&**fields) } else { None };
         self.read_on(owner, fields, hot).await
+    }
+
+    fn check_fields(&self, fields: Option<&[Field]>) -> Result<()> {
+        fields.map_or(Ok(()), |fields| Ok(self.limits.check_fields(fields.len())?))
     }
 
     /// Goes on from what the hash answered.

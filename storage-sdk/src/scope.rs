@@ -8,6 +8,18 @@ use crate::core::Core;
 use crate::{ByteStorage, ObjStorage, SaveObject};
 
 /// The owners of one app and region. Its names are checked; cheap to clone.
+///
+/// The same logic type and id in another world are another owner.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// let (eu, us) = (storage.scope("mygame", "eu-1")?, storage.scope("mygame", "us-1")?);
+/// eu.bytes().owner("player", 42_u64)?.update([("name", "Ann")]).await?;
+/// assert!(!us.bytes().owner("player", 42_u64)?.exists().await?);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct World {
     core: Arc<Core>,

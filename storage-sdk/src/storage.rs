@@ -6,7 +6,7 @@ use std::time::Duration;
 use storage_config::Settings;
 use storage_landing::{Backlog, LandingWorker, Tiers};
 use storage_model::{Ids, OpId, Owner, Scope};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::background::Background;
 use crate::builder::StorageBuilder;
@@ -52,6 +52,11 @@ pub struct Stats {
     pub marks_landed: u64,
 }
 
+/// A deadline beyond what the clock can tell.
+const FOREVER: Duration = Duration::from_hours(24 * 365);
+/// For how long connections to the database are closed in an orderly way when the deadline has passed.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// What was left when a storage closed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -60,9 +65,10 @@ pub struct CloseReport {
     pub under_way: u64,
     /// Writes whose outcome was reported as unknown, the last 1,000 of them, with their ids.
     pub unknown: Vec<(Owner, OpId)>,
-    /// Marks that were not landed; in embedded mode they are lost with the process.
+    /// Marks that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis, workers land them,
+    /// and this is 0.
     pub unlanded: u64,
-    /// Marks whose rows the database refused; in embedded mode they are lost with the process.
+    /// Marks whose rows the database refused, lost with the process. Only in embedded mode, as above.
     pub errors: u64,
 }
 
@@ -178,12 +184,13 @@ impl Storage {
     }
 
     /// Refuses further writes, waits for those under way, lands everything in embedded mode, and says what is left. Returns after
-    /// `deadline` at the latest, or little more. All clones are closed with it.
+    /// `deadline` at the latest, or a second more if a tier hangs. All clones are closed with it.
     ///
     /// # Cancel safety
     /// Dropped, the storage is closed to writes; call it again for the rest.
     pub async fn close(&self, deadline: Duration) -> CloseReport {
-        let until = Instant::now() + deadline;
+        let now = Instant::now();
+        let until = now.checked_add(deadline).unwrap_or(now + FOREVER);
         let (under_way, unknown) = self.core.close(until).await;
         let hot = self.core.tiers.hot().as_ref();
         if self.worker().is_some() {
@@ -194,7 +201,9 @@ impl Storage {
             None => Backlog::default(),
         };
         self.background.stop(until).await;
-        self.core.tiers.cold().close().await;
+        let goodbyes = until.max(Instant::now() + GOODBYE);
+        // Connections that a statement still holds then are dropped.
+        let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;
         CloseReport { under_way, unknown, unlanded: backlog.marks(), errors: backlog.errors() }
     }
 }

@@ -16,7 +16,8 @@ const PENDING_MAX: usize = 10_000;
 /// Which owners were touched lately, and which wait for it. Readers write both; the maintenance task takes what waits.
 #[derive(Debug)]
 pub(crate) struct Touches {
-    interval: Duration,
+    /// In whole seconds, at least one.
+    interval: u64,
     start: Instant,
     /// Without a key of its own: names chosen to collide cost a touch more, no more than that.
     hasher: BuildHasherDefault<DefaultHasher>,
@@ -28,6 +29,7 @@ pub(crate) struct Touches {
 impl Touches {
     pub(crate) fn new(interval: Duration) -> Self {
         let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
+        let interval = interval.as_secs().max(1);
         Self { interval, start: Instant::now(), hasher: BuildHasherDefault::default(), slots, pending: Mutex::default() }
     }
 
@@ -39,18 +41,45 @@ impl Touches {
         let now = self.start.elapsed().as_secs() & 0xffff_ffff;
         let seen = slot.load(Ordering::Relaxed);
         let same = seen >> 32 == hash >> 32;
-        if same && now.saturating_sub(seen & 0xffff_ffff) < self.interval.as_secs().max(1) {
+        if same && now.saturating_sub(seen & 0xffff_ffff) < self.interval {
             return;
         }
-        slot.store((hash >> 32) << 32 | now, Ordering::Relaxed);
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() < PENDING_MAX {
             pending.push(owner.clone());
+            slot.store((hash >> 32) << 32 | now, Ordering::Relaxed);
         }
     }
 
     /// Takes the owners that wait.
     pub(crate) fn take(&self) -> Vec<Owner> {
         std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_touched_once_an_interval_and_one_that_found_no_room_by_the_next_read() {
+        let owner = |id: usize| Owner::new("app", "eu", "player", &id.to_string()).unwrap();
+        let minute = Duration::from_mins(1);
+        let mut touches = Touches::new(minute);
+        (0..3).for_each(|_| touches.read(&owner(0)));
+        assert_eq!(touches.take(), [owner(0)]);
+        touches.read(&owner(0));
+        assert_eq!(touches.take(), []);
+        touches.start -= minute;
+        touches.read(&owner(0));
+        assert_eq!(touches.take(), [owner(0)]);
+
+        let touches = Touches::new(Duration::ZERO);
+        (1..=PENDING_MAX).for_each(|id| touches.read(&owner(id)));
+        assert_eq!(touches.pending.lock().unwrap().len(), PENDING_MAX);
+        touches.read(&owner(0));
+        assert_eq!(touches.take().len(), PENDING_MAX);
+        touches.read(&owner(0));
+        assert_eq!(touches.take(), [owner(0)]);
     }
 }

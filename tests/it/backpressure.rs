@@ -47,6 +47,8 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     let bulk = stack.storage.scope("game", "eu")?.bytes().bulk().incr(&ann, "gold", 1).await;
     ensure!(bulk.iter().all(|each| each.as_ref().is_err_and(is_overloaded)), "{bulk:?}");
 
+    let first = ann.incr("gold", 1).with_new_id(stack.storage.next_id()).await;
+    ensure!(first.as_ref().is_err_and(is_overloaded), "it is no repeat: {first:?}");
     assert_eq!(ann.incr("gold", 1).with_id(id).await?.value(), 1, "a repeat is told what became of the first");
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     ann.flush(Duration::from_secs(30)).await?;

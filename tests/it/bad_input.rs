@@ -22,6 +22,15 @@ async fn impossible_names_and_values_are_refused_before_anything_is_written() ->
     assert!(
         error.to_string().contains("\"large\"") && error.to_string().contains("1048577") && error.to_string().contains("1048576")
     );
+    let names: Vec<&str> = many.iter().map(|(name, _)| &**name).collect();
+    assert!(ann.get(names.clone()).await.unwrap_err().to_string().contains("1001"));
+    for (names, said) in [(names, "1001"), (vec![], "no field")] {
+        let reads = world.bytes().get_many([&ann, &stack.player("bob")], names).await;
+        assert!(
+            reads.len() == 2 && reads.iter().all(|read| read.as_ref().is_err_and(|e| e.to_string().contains(said))),
+            "{reads:?}"
+        );
+    }
     assert!(ann.update(many).await.unwrap_err().to_string().contains("1001"));
     assert_eq!(ann.update([("", "x")]).await.unwrap_err().kind(), Kind::Invalid);
     assert_eq!(ann.update(Vec::<(&str, &str)>::new()).await.unwrap_err().kind(), Kind::Invalid);

@@ -1,14 +1,17 @@
 //! What a write of each durability survives.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
-use storage_sdk::{Ack, Durability, Error, Kind, Outcome, Safety, SaveObject, Storage};
+use storage_sdk::{Ack, Counters, Durability, Error, Kind, Outcome, Retry, Safety, SaveObject, Storage};
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
-use storage_tests::{Proxy, Stack, World, stack, until};
+use storage_sql::conformance::gate::Gate;
+use storage_sql::{ColdOptions, Statement, open_through};
+use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
@@ -114,6 +117,62 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
     let settings = &stack.settings.redis;
     let there = Stack::with(World::with_urls(&new.url(), &stack.database, &settings.prefix)?).await?;
     assert_eq!(there.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
+    Ok(())
+}
+
+/// Has a write wait before its landing's transaction, and something happen to Redis meanwhile.
+async fn while_it_lands(
+    redis: &RedisServer,
+    meanwhile: impl AsyncFnOnce(&Stack) -> Result<()>,
+) -> Result<(Stack, Result<Counters, Error>)> {
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let gate = Arc::new(Gate::before(Statement::Begin));
+    let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
+    let lands = Storage::builder(world.settings.clone()).cold(cold).open().await?;
+    let other = Stack::with(world).await?;
+    other.player("ann").incr("gold", 1).await?;
+    let ann = lands.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let landed = Durability::Landed { timeout: LONG };
+    let writing = tokio::spawn(async move { ann.incr("gold", 10).durability(landed).await });
+    gate.reached().await;
+    meanwhile(&other).await?;
+    gate.open();
+    Ok((other, writing.await?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_redis_forgets_before_its_commit_is_not_said_to_have_landed() -> Result<()> {
+    for rewritten in [false, true] {
+        let redis = RedisServer::start(RedisOptions::default()).await?;
+        let (_other, told) = while_it_lands(&redis, async |other| {
+            redis.call(&["FLUSHALL"]).await?;
+            // Another process adopts what is left, and may go on from there.
+            let ann = other.player("ann");
+            assert!(ann.get(["gold"]).await?.is_empty());
+            if rewritten {
+                ann.incr("gold", 100).await?;
+            }
+            Ok(())
+        })
+        .await?;
+        let error = told.err().context("it was said to have landed")?;
+        assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_redis_keeps_lands_also_in_the_next_epoch() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let (other, told) = while_it_lands(&redis, async |other| {
+        let ann = other.player("ann");
+        let partition = ann.owner().partition(other.settings.redis.partitions);
+        redis.call(&["DEL", &format!("{}-part:{{{partition}}}", other.settings.redis.prefix)]).await?;
+        assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"11"[..]));
+        Ok(())
+    })
+    .await?;
+    assert_eq!((told?.value(), rows(&other.database).await?.len()), (11, 1));
     Ok(())
 }
 

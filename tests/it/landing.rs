@@ -7,7 +7,7 @@ use anyhow::Result;
 use storage_dirty::{Lock, Map, Settle, Snapshot};
 use storage_landing::drained;
 use storage_model::Field;
-use storage_sdk::{ByteOwner, Evicted, Outcome};
+use storage_sdk::{ByteOwner, Evicted, Kind, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::sync::watch;
@@ -107,16 +107,52 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
     worker.stop().await
 }
 
+/// As when a game's own trigger says no by SIGNAL: its number is in no table.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the_database_takes_others() -> Result<()> {
+    let stack = Stack::open().await?;
+    let refuse = async |what: &str| {
+        let trigger = format!(
+            "CREATE OR REPLACE TRIGGER no BEFORE INSERT ON landing_rows FOR EACH ROW \
+             IF {what} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31999, MESSAGE_TEXT = 'not today'; END IF"
+        );
+        sql(&stack.database, trigger).await
+    };
+    // All rows: then it is the database that is unwell.
+    refuse("TRUE").await?;
+    let worker = stack.worker();
+    for id in 0..200 {
+        stack.player(&id.to_string()).update([("v", "1")]).await?;
+    }
+    until("it was tried", async || Ok(worker.counts().failures > 3)).await?;
+    let stats = stack.storage.stats().await?;
+    assert_eq!((stats.marks, stats.error_marks), (200, 0));
+    // One field.
+    refuse("NEW.owner_id = 'bad' AND NEW.field = 'v'").await?;
+    stack.player("bad").update([("v", "1"), ("w", "1")]).await?;
+    stack.landed().await?;
+    stack.player("late").update([("v", "1")]).await?;
+    stack.landed().await?;
+    assert_eq!(rows(&stack.database).await?.len(), 202);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
+    assert!(error.kind() == Kind::Rejected && error.to_string().contains("not today"), "{error}");
+    worker.stop().await
+}
+
+async fn sql(url: &str, text: String) -> Result<()> {
+    use sqlx::Connection as _;
+    let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&mut connection).await?;
+    Ok(connection.close().await?)
+}
+
 /// Makes the database refuse the value "1" in field "v" of one owner.
 pub(crate) async fn poison(url: String, owner: &str) -> Result<()> {
-    use sqlx::Connection as _;
     let id = owner.rsplit('/').next().unwrap_or_default();
-    let mut connection = sqlx::mysql::MySqlConnection::connect(&url).await?;
     let check =
         format!("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(check)).execute(&mut connection).await?;
-    connection.close().await?;
-    Ok(())
+    sql(&url, check).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

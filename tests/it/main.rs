@@ -24,6 +24,7 @@ mod probation;
 mod programs;
 mod properties;
 mod redis_lost;
+mod rights;
 mod round_trips;
 mod rules;
 mod sdk;

@@ -32,10 +32,14 @@ fn a_value_out_of_range_is_named_with_file_line_key_and_range() {
         said("redis.prefix = \"a{b\""),
         "config/storage.toml:3: redis.prefix = \"a{b\": expected 1 to 64 bytes without braces and control characters"
     );
-    assert_eq!(
-        said("sql.table = \"rows; DROP\""),
-        "config/storage.toml:3: sql.table = \"rows; DROP\": expected 1 to 48 of A to Z, a to z, 0 to 9 and _"
-    );
+    for table in ["rows; DROP", "1rows", ""] {
+        assert_eq!(
+            said(&format!("sql.table = {table:?}")),
+            format!(
+                "config/storage.toml:3: sql.table = {table:?}: expected 1 to 48 of A to Z, a to z, 0 to 9 and _, no digit first"
+            )
+        );
+    }
     assert_eq!(
         said("redis.unverified = \"maybe\""),
         "config/storage.toml:3: redis.unverified = \"maybe\": expected \"serve\" or \"refuse\""
@@ -155,6 +159,7 @@ fn the_first_and_the_last_allowed_value_are_allowed() {
         "redis.partitions = 16384",
         "redis.partitions = 0x10",
         "redis.partitions = +16_384",
+        "sql.table = \"_1\"",
         "hot.operation_deadline = \"30s\"",
         "hot.touch_interval = \"0s\"",
         "hot.touch_interval = \"30min\"",

@@ -67,6 +67,26 @@ fn the_memory_of_a_process_has_neither_replicas_nor_a_disk() {
 }
 
 #[test]
+fn a_durability_that_the_memory_of_a_process_has_not_is_named_where_it_was_set() {
+    let urls = "redis.url = \"memory:\"\nsql.url = \"sqlite::memory:\"\n";
+    let said = |text: &str| Settings::from_toml(&format!("{urls}{text}"), "storage.toml").unwrap_err().to_string();
+    let expected = "expected cached or landed, since redis.url is memory:, which has neither replicas nor a disk";
+    assert_eq!(
+        said("[durability]\ndefault = \"replicated 1 1s\""),
+        format!("storage.toml:4: durability.default = \"replicated 1 1s\": {expected}")
+    );
+    let table = "{ player = \"fsynced 1s\", trade = \"landed 2s\" }";
+    let of_player = format!("{{ \"player\" = \"fsynced 1s\" }}: {expected}");
+    assert_eq!(
+        said(&format!("[durability]\ndefault = \"landed 2s\"\nlogic_types = {table}")),
+        format!("storage.toml:5: durability.logic_types = {of_player}")
+    );
+    let variable = ("STORAGE__DURABILITY__LOGIC_TYPES", table);
+    let error = Settings::embedded("game.db").apply_env([variable]).unwrap_err().to_string();
+    assert_eq!(error, format!("{}={of_player}", variable.0));
+}
+
+#[test]
 fn a_soft_watermark_lies_below_its_hard_one_and_0_is_off() {
     for good in
         ["soft_marks = 0", "hard_marks = 0", "soft_marks = 5000000", "soft_age = \"1h\"", "soft_memory = 0\nhard_memory = 100"]

@@ -145,9 +145,11 @@ impl Node {
         let replicated = matches!(until, Durability::Replicated { .. });
         // Waiting for nothing: it answers at once, and shows whether the command is there and allowed.
         let probe: &[&str] = if replicated { &["WAIT", "0", "0"] } else { &["WAITAOF", "0", "0", "0"] };
-        let looks = [&["INFO"], probe, &["CONFIG", "GET", "appendfsync"]].map(look);
+        let config = |name| ["CONFIG", "GET", name];
+        let looks: [&[&str]; 4] = [&["INFO"], probe, &config("appendfsync"), &config("no-appendfsync-on-rewrite")];
+        let looks = looks.map(look);
         let answers = self.send_on(ready.clone(), &looks.iter().collect::<Vec<_>>(), false).await;
-        let Ok([info, probe, fsync]) = <[Answer; 3]>::try_from(answers) else { return Err(Failure::TimedOut) };
+        let Ok([info, probe, fsync, pauses]) = <[Answer; 4]>::try_from(answers) else { return Err(Failure::TimedOut) };
         let info = info.map_err(|failure| self.unsent(failure))?;
         let info = ServerInfo::parse(&reply::text(info)?)?;
         if !self.is_still(&info, &ready) {
@@ -161,8 +163,8 @@ impl Node {
             }
             _ if !info.appends => return Err(no_append_only_file(&info)),
             _ if probe.is_ok() => Some(wait("WAITAOF", &[1, 0, millis(timeout(until))])),
-            // Then the server answers no write before it is on the disk.
-            _ if setting(fsync)? == "always" => None,
+            // Then the server answers no write before it is on the disk; unless it stops that while it rewrites the file.
+            _ if setting(fsync)? == "always" && (setting(pauses)? == "no" || broken("H53-rewrite")) => None,
             _ => return Err(no_waitaof(&info)),
         };
         Ok((ready, wait))
@@ -220,8 +222,8 @@ fn no_append_only_file(info: &ServerInfo) -> Failure {
 fn no_waitaof(info: &ServerInfo) -> Failure {
     let program = &info.program;
     Failure::Durability(format!(
-        "{program} can't wait for its disk, so nothing was written; set appendfsync always there, use Redis or Valkey 7.2 or \
-         later, or ask for Landed or Replicated"
+        "{program} can't wait for its disk, so nothing was written; set appendfsync always and no-appendfsync-on-rewrite no there, use \
+         Redis or Valkey 7.2 or later, or ask for Landed or Replicated"
     ))
 }
 

@@ -4,15 +4,15 @@
 //! | --- | --- |
 //! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
 //! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
-//! | `connect`, `lane`, `common`, `server` | one server: its connections, what all share, what it says of itself |
+//! | `connect`, `opening`, `lane`, `common`, `server` | one server: its connections, what all share, what it says of itself |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error` | answers and failures |
-//! | `turns` | writes that go together |
-//! | `writer`, `round`, `transaction` | writes without a script |
+//! | `turns`, `told` | writes that go together, and the answer to each |
+//! | `writer`, `grant`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!

@@ -103,9 +103,11 @@ impl RedisStore {
     pub(super) async fn memory_use(&self) -> Result<Option<MemoryUse>, HotError> {
         let nodes = self.router.nodes();
         let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
-        let infos = infos.into_iter().collect::<Result<Vec<_>, _>>();
-        let infos = infos.map_err(|failure| hot_error(failure, "memory", false, None))?;
-        Ok(infos.into_iter().filter_map(|info| info.memory).max_by_key(MemoryUse::percent))
+        let (there, away): (Vec<_>, Vec<_>) = infos.into_iter().partition(Result::is_ok);
+        match away.into_iter().find_map(Result::err).filter(|_| there.is_empty()) {
+            Some(failure) => Err(hot_error(failure, "memory", false, None)),
+            None => Ok(there.into_iter().flatten().filter_map(|info| info.memory).max_by_key(MemoryUse::percent)),
+        }
     }
 
     pub(super) async fn server_time(&self) -> Result<Timestamp, HotError> {

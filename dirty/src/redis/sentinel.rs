@@ -1,8 +1,9 @@
 //! The master that Sentinels name.
 //!
 //! All Sentinels of the URL are asked at once, each with a time limit, and the address that most of them name is believed: one that
-//! hangs costs no time, and one that was cut off from the others does not lead to a master that has been replaced. Whether the server
-//! there is a master is checked on each new connection, as with any server; a replica is never read.
+//! hangs costs no time, and one that was cut off from the others does not lead to a master that has been replaced. Where as many of those
+//! that answer name one as another, the master that is known is kept, and a process that knows none waits. Whether the server there is a
+//! master is checked on each new connection, as with any server; a replica is never read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use redis::aio::ConnectionLike;
 use redis::{Client, ConnectionInfo};
+use storage_model::sabotage::broken;
 use tokio::time::timeout;
 
 use super::address;
@@ -37,7 +39,11 @@ impl Sentinels {
 
     /// The table after `known`: the master alone.
     pub(crate) async fn look(&self, known: &Topology, common: &Arc<Common>) -> Result<Topology, Failure> {
-        let (host, port) = self.vote(common).await?;
+        let is_known = |(host, port): &Address| {
+            let name = address::label(&address::sibling(&self.server, host, *port));
+            known.nodes.iter().any(|old| old.name == name)
+        };
+        let (host, port) = self.vote(common, is_known).await?;
         let node = known.node_at(address::sibling(&self.server, &host, port), common)?;
         if !known.nodes.iter().any(|old| old.name == node.name) {
             tracing::info!(master = %self.master, node = %node.name, "the Sentinels name this server as the master");
@@ -45,8 +51,8 @@ impl Sentinels {
         Ok(Topology::of_one(known.generation + 1, node))
     }
 
-    /// The address that most of the Sentinels name.
-    async fn vote(&self, common: &Common) -> Result<Address, Failure> {
+    /// The address that most of the Sentinels name; of several that as many name, the one that is known.
+    async fn vote(&self, common: &Common, is_known: impl Fn(&Address) -> bool) -> Result<Address, Failure> {
         let mut asked: FuturesUnordered<_> = self.sentinels.iter().map(|info| self.ask(info, common)).collect();
         let mut votes: BTreeMap<Address, usize> = BTreeMap::new();
         let (mut unknown, mut failures) = (0_usize, Vec::new());
@@ -63,8 +69,15 @@ impl Sentinels {
                 Err(failure) => failures.push((sentinel, failure)),
             }
         }
-        match votes.into_iter().max_by_key(|(_, count)| *count) {
-            Some((address, _)) => Ok(address),
+        let most = votes.values().copied().max().unwrap_or_default();
+        let mut named: Vec<Address> = votes.into_iter().filter(|(_, count)| *count == most).map(|(address, _)| address).collect();
+        if named.len() > 1 && !broken("H52-tie") {
+            let all = named.iter().map(|(host, port)| format!("{host}:{port}")).collect::<Vec<_>>().join(" and ");
+            named.retain(is_known);
+            return named.pop().ok_or_else(|| Failure::NoConnection(format!("as many Sentinels name {all} as the master")));
+        }
+        match named.pop() {
+            Some(address) => Ok(address),
             None if unknown > 0 => Err(Failure::Settings(format!("no Sentinel knows a master called {:?}", self.master))),
             None => Err(no_answer(failures)),
         }

@@ -93,6 +93,12 @@ async fn what_can_not_be_had_is_refused_before_anything_is_written() {
     }
     server.call(&["CONFIG", "SET", "appendfsync", "always"]).await.unwrap();
     applied(write(&store, &ann, fsynced).await);
+    // While it rewrites its file, such a server answers before a write is on the disk.
+    server.call(&["CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"]).await.unwrap();
+    match write(&store, &ann, fsynced).await {
+        result if can_wait => applied(result),
+        result => refused(result, "no-appendfsync-on-rewrite no"),
+    }
 }
 
 #[tokio::test]

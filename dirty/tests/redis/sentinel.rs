@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use storage_dirty::*;
 use storage_model::*;
-use storage_servers::{RedisSentinel, SentinelOptions};
+use storage_servers::{RedisSentinel, RedisServer, Sentinel, SentinelOptions};
 
 use crate::support::*;
 
@@ -120,6 +120,37 @@ async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_kn
     let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
     taken_over(&store, &next, 2).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
+}
+
+/// As when one Sentinel is cut off from the others, and another one is away.
+#[tokio::test]
+async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_none_is_guessed() {
+    let sentinel = watched().await;
+    let [old, new] = [0, 1].map(|at| sentinel.server(at).unwrap());
+    let knows_old = prepared(impatient(&sentinel.url())).await;
+    let ann = owner("ann");
+    apply(&knows_old, &ann, &[("gold", set("1"))]).await;
+    sentinel.caught_up().await.unwrap();
+    new.call(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
+    let [first, second, third] = [0, 1, 2].map(|at| &sentinel.sentinels()[at]);
+    third.kill().unwrap();
+    let names = async |sentinel: &Sentinel, server: &RedisServer| {
+        sentinel.call(&["SENTINEL", "REMOVE", "main"]).await.unwrap();
+        sentinel.call(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &server.port().to_string(), "2"]).await.unwrap();
+    };
+    names(first, new).await;
+    names(second, new).await;
+    let knows_new = RedisStore::open(impatient(&sentinel.url())).await.unwrap();
+    names(second, old).await;
+    // One of the two addresses is the greater one.
+    knows_old.check().await.unwrap();
+    knows_new.check().await.unwrap();
+    apply(&knows_old, &ann, &[("gold", set("2"))]).await;
+    let next = mutation(&knows_new, &ann, &[("gold", set("3"))]).await;
+    let refused = send(&knows_new, next).await.unwrap_err();
+    assert!(matches!(refused.kind, HotKind::Unprepared(_)), "it was promoted and not adopted yet: {refused:?}");
+    let error = RedisStore::open(impatient(&sentinel.url())).await.unwrap_err();
+    assert!(error.message.contains("as many Sentinels"), "{error}");
 }
 
 #[tokio::test]

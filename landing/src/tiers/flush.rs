@@ -1,7 +1,8 @@
 //! Landing one owner at once, in the caller's process, because somebody waits for it.
 
 use storage_dirty::{Collected, HotKind, Settle};
-use storage_model::{Owner, Row, Version};
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Owner, Row, Version};
 use storage_sql::LandError;
 
 use super::{TierError, Tiers, is_suspect};
@@ -15,7 +16,7 @@ const TRIES_MAX: u32 = 256;
 pub struct Flushed {
     /// The version up to which everything of the owner is in the database.
     pub version: Version,
-    /// How many rows this call committed; 0 if all had landed before, and nothing of it is on probation.
+    /// How many rows this call committed, of fields that had landed before too as long as a mark of the owner stands; 0 if none does.
     pub rows: usize,
 }
 
@@ -32,6 +33,31 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped flush may or may not have landed the owner. Repeating it is harmless.
     pub async fn flush(&self, owner: &Owner) -> Result<Flushed, TierError> {
+        self.flush_in_epoch(owner).await.map(|(flushed, _)| flushed)
+    }
+
+    /// As [`Tiers::flush`], for a write that was applied in this epoch and gave the owner this version. Answers whether it is in the
+    /// database: it is not if the hot tier has forgotten it on the way, as one that a replica took over which never had it.
+    ///
+    /// # Errors
+    /// As [`Tiers::flush`].
+    ///
+    /// # Cancel safety
+    /// As [`Tiers::flush`].
+    pub async fn flush_write(&self, owner: &Owner, written: Version, epoch: Epoch) -> Result<bool, TierError> {
+        let (flushed, found) = self.flush_in_epoch(owner).await?;
+        // An owner has a version once. What is later was built on it in the same epoch; in another one, perhaps on what was before it.
+        let holds = |version| version == written || version > written && found == epoch || broken("R14-landed");
+        if holds(flushed.version) {
+            return Ok(true);
+        }
+        // A hash goes when all of it has landed, and when the hot tier is lost: the rows tell which it was.
+        let newest = self.cold.load_newest(owner).await?;
+        Ok(newest.is_some_and(|row| holds(row.version)))
+    }
+
+    /// Flushes, and says in which epoch the owner was found.
+    async fn flush_in_epoch(&self, owner: &Owner) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
         for _ in 0..TRIES_MAX {
             let collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
@@ -46,10 +72,10 @@ impl Tiers {
                 continue;
             }
             let Some((version, rows)) = rows_of(owner, &collected) else {
-                return Ok(Flushed { version: Version::ZERO, rows: 0 });
+                return Ok((Flushed { version: Version::ZERO, rows: 0 }, collected.epoch));
             };
             if rows.is_empty() {
-                return Ok(Flushed { version, rows: 0 });
+                return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = degrade::fence(partition, &collected, rows.iter());
             let outcome = match degrade::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
@@ -63,7 +89,7 @@ impl Tiers {
             };
             self.settle_flush(owner, &collected, fence.reaches, &rows, &outcome).await;
             return match outcome.into_iter().next() {
-                None => Ok(Flushed { version, rows: rows.len() }),
+                None => Ok((Flushed { version, rows: rows.len() }, collected.epoch)),
                 Some((row, fault)) => Err(refused(owner, row.field.to_string(), fault)),
             };
         }

@@ -109,7 +109,6 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::LoadOne => include_str!("../../query/mysql/load_one.sql"),
         Statement::LoadFields => include_str!("../../query/mysql/load_fields.sql"),
         Statement::LoadNewest => include_str!("../../query/mysql/load_newest.sql"),
-        Statement::Owners => include_str!("../../query/mysql/owners.sql"),
         Statement::OwnersOfType => include_str!("../../query/mysql/owners_of_type.sql"),
         Statement::AllOwners => include_str!("../../query/mysql/all_owners.sql"),
         Statement::Partitions => include_str!("../../query/mysql/partitions.sql"),

@@ -30,8 +30,11 @@ pub(super) async fn migrate(connection: &mut MySqlConnection, migrations: &[Migr
 /// A migration that was cut leaves an entry without success and tables half made. Its statements bear being run again.
 async fn apply(connection: &mut MySqlConnection, migrations: &[Migration], table: &str) -> Result<(), Fault> {
     connection.ensure_migrations_table(table).await.map_err(failed)?;
-    let forget = format!("DELETE FROM `{table}` WHERE success = FALSE");
-    sqlx::raw_sql(AssertSqlSafe(forget)).execute(&mut *connection).await.map_err(fault)?;
+    // Asked first, since only what there is to delete needs the right to it.
+    if connection.dirty_version(table).await.map_err(failed)?.is_some() {
+        let forget = format!("DELETE FROM `{table}` WHERE success = FALSE");
+        sqlx::raw_sql(AssertSqlSafe(forget)).execute(&mut *connection).await.map_err(fault)?;
+    }
     schema::apply(connection, migrations, table).await.map_err(failed)
 }
 

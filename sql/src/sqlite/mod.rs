@@ -72,7 +72,6 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::LoadOne => include_str!("../../query/sqlite/load_one.sql"),
         Statement::LoadFields => include_str!("../../query/sqlite/load_fields.sql"),
         Statement::LoadNewest => include_str!("../../query/sqlite/load_newest.sql"),
-        Statement::Owners => include_str!("../../query/sqlite/owners.sql"),
         Statement::OwnersOfType => include_str!("../../query/sqlite/owners_of_type.sql"),
         Statement::AllOwners => include_str!("../../query/sqlite/all_owners.sql"),
         Statement::Partitions => include_str!("../../query/sqlite/partitions.sql"),

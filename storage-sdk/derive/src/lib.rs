@@ -12,6 +12,7 @@ use proc_macro::TokenStream;
 /// | `#[save_object(logic_type = "…")]` | struct | the kind of entity, 1 to 64 bytes; must be given |
 /// | `#[save_object(field = "…")]` | struct | the field that holds the object, 1 to 255 bytes; default "data" |
 /// | `#[save_object(schema_version = N)]` | struct | the version of the stored form, from 1; default 1 |
+/// | `#[save_object(durability = EXPRESSION)]` | struct | what saves wait for, if nothing else is said; default: as all writes |
 /// | `#[save_object(owner_id)]` | one field | this field names the owner |
 ///
 /// What is missing, given twice, unknown or out of bounds is a compile error at its place.

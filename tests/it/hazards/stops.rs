@@ -93,14 +93,33 @@ async fn the_next_lands(config: &Path, stack: &Stack, value: &str) -> Result<()>
     Ok(())
 }
 
+/// How many statements wait for a table that is locked.
+const WAITS: &str = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
+
 /// Has a worker wait for the database in the middle of a batch, until the connection that is answered is closed.
 async fn locked(mariadb: &MariaDbServer, stack: &Stack) -> Result<sqlx::MySqlConnection> {
     let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
     play(stack, "2").await?;
-    let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
-    until("it is at a batch", async || Ok(mariadb.sql(waits).await?.trim() != "0")).await?;
+    until("it is at a batch", async || Ok(mariadb.sql(WAITS).await?.trim() != "0")).await?;
     Ok(locker)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_game_server_closes_at_its_deadline_though_the_database_does_not_answer() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    world.settings.sql.statement_timeout = Duration::from_hours(1);
+    let stack = Stack::with(world).await?;
+    let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
+    let cold = stack.player("cold");
+    let reading = tokio::spawn(async move { cold.get_all().await });
+    until("it is read", async || Ok(mariadb.sql(WAITS).await?.trim() != "0")).await?;
+    // It would wait for as long as a statement may take.
+    stack.storage.close(Duration::ZERO).await;
+    reading.abort();
+    Ok(locker.close().await?)
 }
 
 #[tokio::test(flavor = "multi_thread")]

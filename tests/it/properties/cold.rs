@@ -28,7 +28,7 @@ enum Step {
     Load { owners: Vec<u8>, rows_max: usize },
     LoadFields { owner: u8, fields: Vec<&'static str> },
     LoadNewest { owner: u8 },
-    Owners { after: Option<u8>, limit: usize, of_type: bool },
+    Owners { after: Option<u8>, limit: usize, logic_type: &'static str },
     Partitions { partitions: Vec<u32> },
     Raise { seen: Vec<(u32, u64)> },
 }
@@ -65,8 +65,8 @@ impl ReferenceStateMachine for Calls {
             2 => (owners(), 0..4_usize).prop_map(|(owners, rows_max)| Step::Load { owners, rows_max }),
             1 => (0..OWNERS, prop::collection::vec(name(), 0..3)).prop_map(|(owner, fields)| Step::LoadFields { owner, fields }),
             1 => (0..OWNERS).prop_map(|owner| Step::LoadNewest { owner }),
-            1 => (prop::option::of(0..OWNERS), 0..4_usize, any::<bool>())
-                .prop_map(|(after, limit, of_type)| Step::Owners { after, limit, of_type }),
+            1 => (prop::option::of(0..OWNERS), 0..4_usize, prop::sample::select(["guild", "player"].as_slice()))
+                .prop_map(|(after, limit, logic_type)| Step::Owners { after, limit, logic_type }),
             1 => prop::collection::vec(0..2_u32, 0..3).prop_map(|partitions| Step::Partitions { partitions }),
             1 => prop::collection::vec((0..2_u32, 0..2_u64), 0..3).prop_map(|seen| Step::Raise { seen }),
         ]
@@ -148,9 +148,8 @@ impl Pair {
             Step::LoadNewest { owner } => {
                 format!("{:?}", store.load_newest(&self.owner(*owner)).await.expect("a load"))
             }
-            Step::Owners { after, limit, of_type } => {
+            Step::Owners { after, limit, logic_type } => {
                 let after = after.map(|owner| self.owner(owner));
-                let logic_type = of_type.then_some("player");
                 format!("{:?}", store.owners(&self.scope, logic_type, after.as_ref(), *limit).await.expect("owners"))
             }
             Step::Partitions { partitions } => {

@@ -109,7 +109,8 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
     let verify = async || Command::new(env!("CARGO_BIN_EXE_worker")).args(["verify", "--config"]).arg(&config).output().await;
     let output = verify().await?;
     assert!(output.status.success(), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("3 owners compared"), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("3 owners compared") && printed.contains("without a live row"), "{printed}");
 
     redis.call(&[b"RESTORE", key.as_bytes(), b"60000", &old, b"REPLACE"]).await?;
     redis.call(&["HSET", &keys(&redis, "*-data:*:bob").await?.remove(0), "gold", "plundered"]).await?;

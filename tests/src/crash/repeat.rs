@@ -37,7 +37,7 @@ impl ColdStore for Repeating {
     async fn owners(
         &self,
         scope: &Scope,
-        logic_type: Option<&str>,
+        logic_type: &str,
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {

@@ -262,4 +262,11 @@ async fn a_partition_forgets_writers_that_are_gone() {
     let worker = stage.locked().await;
     stage.pass(&worker).await;
     assert_eq!(writers().await, own);
+    // Also while a snapshot can't be landed.
+    stage.apply("bob", "1").await;
+    for found in [Snapshot::Taken, Snapshot::Leftover] {
+        stage.server.call(&["HSET", "my game-part:{0}", "writers", &format!("my game-writer:0-0\x1f{own}")]).await.unwrap();
+        assert_eq!(stage.store.snapshot(PARTITION, &worker).await, Ok(found));
+        assert_eq!(writers().await, own);
+    }
 }

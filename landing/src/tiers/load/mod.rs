@@ -21,6 +21,7 @@ use tokio::time::sleep;
 
 pub(in crate::tiers) use self::queue::Loader;
 use super::{TierError, Tiers};
+use crate::caught::caught;
 
 /// Each try fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;
@@ -75,7 +76,14 @@ impl Tiers {
     async fn carry(&self) {
         let Some(_permit) = self.loader.permit().await else { return };
         while !self.loader.is_idle() {
-            self.carry_batch().await;
+            // A panic answers whom it befell; the others' loads go on.
+            let carried = async {
+                self.carry_batch().await;
+                Ok(())
+            };
+            if let Err(error) = caught(carried).await {
+                tracing::error!(%error, "a load ended without an answer");
+            }
         }
     }
 

@@ -52,6 +52,29 @@ fn a_type_that_refuses_to_be_written_is_an_error_with_its_reason() {
 }
 
 #[test]
+fn an_error_tells_what_was_expected_and_no_value() {
+    #[derive(Debug, Deserialize)]
+    enum Class {
+        Mage,
+    }
+    fn said<T: serde::de::DeserializeOwned + std::fmt::Debug>(value: &impl Serialize) -> String {
+        match decode::<T>(&encode(value, 1).unwrap(), 1) {
+            Err(CodecError::Decode { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(decode::<Class>(&encode("Mage", 1).unwrap(), 1), Ok(Class::Mage)));
+    let texts = ["Ann", r#"Ann", expected "Ben"#, "a `Ann` b", "Ann, expected Ann"];
+    for text in texts {
+        assert_eq!(said::<Vec<u32>>(&text), "invalid type: string …, expected a sequence", "{text}");
+    }
+    assert_eq!(said::<Class>(&"Ann"), "unknown variant …, expected `Mage`");
+    assert_eq!(said::<u8>(&777_u16), "invalid value: integer …, expected u8");
+    assert_eq!(said::<String>(&1.25), "invalid type: floating point …, expected a string");
+    assert_eq!(said::<u32>(&"Ann"), "wrong msgpack marker FixStr(3)");
+}
+
+#[test]
 fn a_type_that_lies_about_its_length_is_refused_before_it_is_stored() {
     struct Lies;
     impl Serialize for Lies {

@@ -112,7 +112,7 @@ impl ColdStore for ModelStore {
     async fn owners(
         &self,
         scope: &Scope,
-        logic_type: Option<&str>,
+        logic_type: &str,
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {
@@ -121,8 +121,7 @@ impl ColdStore for ModelStore {
         }
         self.read("owners").await?;
         let wanted = |owner: &&Owner| {
-            (owner.app(), owner.region()) == (scope.app(), scope.region())
-                && logic_type.is_none_or(|logic_type| logic_type == owner.logic_type())
+            (owner.app(), owner.region(), owner.logic_type()) == (scope.app(), scope.region(), logic_type)
                 && after.is_none_or(|after| *owner > after)
         };
         Ok(self.way.database.tables(|tables| tables.living().filter(wanted).take(limit).cloned().collect()))
