@@ -1,5 +1,7 @@
 //! The SDK and the worker on a Redis Cluster.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use futures::future::join_all;
 use storage_landing::Backlog;
@@ -70,6 +72,35 @@ async fn status_shows_what_it_can_reach_of_a_cluster_that_lacks_a_master_and_nam
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(printed.contains("        0  away: peek: ") && printed.contains("total"), "{printed}");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_were_refused_go_on_where_a_cluster_can_be_reached_once_that_has_landed() -> Result<()> {
+    let args = ["--cluster-require-full-coverage", "no"].map(str::to_owned).to_vec();
+    let redis = RedisOptions { args, ..RedisOptions::default() };
+    let cluster = RedisCluster::start_with(ClusterOptions { redis, ..ClusterOptions::default() }).await?;
+    let mut world = World::on(&cluster.url(), stack::mariadb().await?).await?;
+    let backpressure = &mut world.settings.backpressure;
+    (backpressure.soft_marks, backpressure.hard_marks) = (20, 60);
+    backpressure.interval = Duration::from_millis(10);
+    let stack = Stack::with(world).await?;
+    let mut number = 0;
+    let refused = |error: storage_sdk::Error| error.kind() == storage_sdk::Kind::Overloaded;
+    while !stack.player(&number.to_string()).update([("gold", "1")]).await.is_err_and(refused) {
+        number += 1;
+    }
+    let away = cluster.owner_of(slot_of("{0}")).await?;
+    cluster.node(away)?.kill()?;
+    let worker = stack.worker();
+    let mut there = None;
+    for partition in 0..8 {
+        let is_there = cluster.owner_of(slot_of(&format!("{{{partition}}}"))).await? != away;
+        there = there.or(is_there.then_some(storage_model::Partition(partition)));
+    }
+    let of_it = |id: &u32| Some(stack.player(&id.to_string()).owner().partition(8)) == there;
+    let ann = stack.player(&(0..).find(of_it).unwrap_or_default().to_string());
+    until("it is written again", async || Ok(ann.update([("gold", "2")]).await.is_ok())).await?;
+    worker.stop().await
 }
 
 /// The slot of a hash tag: CRC16 (XMODEM) of what is between the braces, modulo 16,384, as the cluster specification says.

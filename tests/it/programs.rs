@@ -1,10 +1,12 @@
 //! The `landing-worker` program as a user runs it.
 
+mod lines;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::process::Command;
 
@@ -24,64 +26,6 @@ async fn program(config: &Path, args: &[&str]) -> Result<Output> {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn sorted(path: &Path) -> Result<Vec<serde_json::Value>> {
-    let mut lines: Vec<serde_json::Value> =
-        std::fs::read_to_string(path)?.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    lines.sort_by_key(|line| {
-        ["app", "region", "logic_type", "owner_id"].map(|key| line[key].as_str().unwrap_or_default().to_owned())
-    });
-    Ok(lines)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn real_entities_come_out_as_they_went_in_unlanded_and_cold() -> Result<()> {
-    let (folder, config, world) = config().await?;
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/entities.jsonl");
-    let wanted = sorted(&fixture)?;
-
-    let import = program(&config, &["import", fixture.to_str().unwrap_or_default()]).await?;
-    ensure!(import.status.success(), "{}", text(&import.stderr));
-    let export = async |name: &str| -> Result<Vec<serde_json::Value>> {
-        let out = folder.path().join(name);
-        let export = program(&config, &["export", "--output", out.to_str().unwrap_or_default()]).await?;
-        ensure!(export.status.success(), "{}", text(&export.stderr));
-        let lines = std::fs::read_to_string(&out)?;
-        let exported: Vec<serde_json::Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        Ok(exported)
-    };
-    assert_eq!(export("unlanded").await?, wanted, "in key order, before anything has landed");
-
-    let drain = program(&config, &["drain"]).await?;
-    ensure!(drain.status.success(), "{}{}", text(&drain.stdout), text(&drain.stderr));
-    let fields: usize = wanted.iter().map(|line| line["fields"].as_object().map_or(0, serde_json::Map::len)).sum();
-    assert_eq!(rows(&world.database).await?.len(), fields);
-
-    let stack = Stack::with(world).await?;
-    let mut pages = stack.storage.owners().await?;
-    while let Some(owners) = pages.next().await? {
-        for evicted in stack.storage.tiers().hot().evict(&owners).await {
-            assert_eq!(evicted?, storage_sdk::Evicted::Gone);
-        }
-    }
-    assert_eq!(export("cold").await?, wanted);
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn bad_lines_are_named_by_number_and_the_others_go_on() -> Result<()> {
-    let (folder, config, _world) = config().await?;
-    let file = folder.path().join("lines");
-    let good = r#"{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{"x":"1"}}"#;
-    let bad_name = good.replace("\"t\"", "\"\"");
-    std::fs::write(&file, format!("{good}\nnot json\n\n{bad_name}\n{}\n", good.replace("\"1\",", "\"2\",")))?;
-    let import = program(&config, &["import", file.to_str().unwrap_or_default()]).await?;
-    assert_eq!(import.status.code(), Some(1));
-    let errors = text(&import.stderr);
-    assert!(errors.contains("lines:2:") && errors.contains("lines:4:") && errors.contains("logic type is empty"), "{errors}");
-    assert_eq!(text(&import.stdout), "wrote 2 owners, 2 fields; 2 bad lines\n");
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,13 +61,46 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
     let drain = program(&config, &["drain"]).await?;
     assert_eq!(drain.status.code(), Some(1), "{}", text(&drain.stderr));
     assert!(text(&drain.stdout).contains("0 unlanded, 1 refused"), "{}", text(&drain.stdout));
-    let errors = text(&program(&config, &["errors"]).await?.stdout);
+    let errors = program(&config, &["errors"]).await?;
+    assert!(errors.status.success(), "a list is all that was asked for");
+    let errors = text(&errors.stdout);
     assert!(errors.contains("game/eu/player/bad") && errors.contains("poison"), "{errors}");
-    assert!(text(&program(&config, &["errors", "--retry"]).await?.stdout).ends_with("1 error marks\n"), "still refused");
+    let retry = async || program(&config, &["errors", "--retry"]).await;
+    let refused = retry().await?;
+    assert_eq!(refused.status.code(), Some(1), "still refused");
+    assert!(text(&refused.stdout).ends_with("1 error marks\n"), "{}", text(&refused.stdout));
     sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison").execute(&mut connection).await?;
-    let retried = text(&program(&config, &["errors", "--retry"]).await?.stdout);
-    assert_eq!(retried, "tried 1 owners again, 1 of them landed whole\n0 error marks\n");
+    let retried = retry().await?;
+    assert!(retried.status.success(), "nothing is refused any more");
+    assert_eq!(text(&retried.stdout), "tried 1 owners again, 1 of them landed whole\n0 error marks\n");
     assert_eq!(rows(&stack.database).await?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_waits_for_a_tier_until_its_deadline_says_for_which() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    let (redis, nobody) = (stack::redis().await?.url(), "127.0.0.1:1");
+    let urls = [
+        ("the hot tier", format!("redis://{nobody}/0"), format!("mysql://game@{nobody}/game")),
+        ("the cold tier", redis, format!("mysql://game@{nobody}/game")),
+    ];
+    for (away, redis, database) in urls {
+        std::fs::write(&config, World::with_urls(&redis, &database, "away")?.text)?;
+        let drain = program(&config, &["drain", "--deadline", "1s"]).await?;
+        assert_eq!(drain.status.code(), Some(1));
+        let error = text(&drain.stderr).lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("\n");
+        assert!(error.contains(away) && error.contains("--deadline"), "{}", text(&drain.stderr));
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_takes_a_deadline_that_no_clock_can_tell() -> Result<()> {
+    let (_folder, config, _world) = config().await?;
+    let drain = program(&config, &["drain", "--deadline", "500000000000years"]).await?;
+    assert!(drain.status.success(), "{}", text(&drain.stderr));
     Ok(())
 }
 

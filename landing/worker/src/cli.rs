@@ -24,15 +24,18 @@ enum Command {
     Drain(drain::Args),
     /// Show what waits to be landed, for how long, and who lands it
     Status(status::Args),
-    /// Compare what Redis holds with what has landed: 0 if they agree, else 1 with a list of conflicts
+    /// Compare what has landed with what Redis holds, owner by owner of the database: 0 if they agree, else 1 with a list of conflicts
+    ///
+    /// Owners are listed by the database, by their live rows. One whose rows are all lost or removed is not looked at, whatever Redis
+    /// holds of it.
     Verify(verify::Args),
-    /// List what the database refused, with its reasons
+    /// List what the database refused, with its reasons; with --retry try it again: 0 if nothing is refused any more, else 1
     Errors(errors::Args),
     /// Create or upgrade the schema
     Migrate(migrate::Args),
-    /// Write owners, given as JSON lines, through the SDK
+    /// Write owners, given as JSON lines, through the SDK: 0 if all are written, else 1; a bad line is named, and the others go on
     Import(import::Args),
-    /// Print all owners as JSON lines in key order, hot or cold
+    /// Print all owners as JSON lines in key order, hot or cold; what is cold stays cold
     Export(export::Args),
     /// Show the whole system at work, and check it three ways
     Demo(demo::Args),

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use storage_sdk::{Bytes, Owner, Record};
+use storage_sdk::{Bytes, Field, Owner};
 
 /// One owner: `{"app","region","logic_type","owner_id","fields":{name: text, or {"base64": …}}}`.
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl Value {
 impl Entity {
     /// The entity of an owner and its live fields.
     #[must_use]
-    pub fn new(owner: &Owner, record: &Record) -> Self {
+    pub fn new<'a>(owner: &Owner, fields: impl Iterator<Item = (&'a Field, &'a Bytes)>) -> Self {
         Self {
             app: owner.app().to_owned(),
             region: owner.region().to_owned(),
             logic_type: owner.logic_type().to_owned(),
             owner_id: owner.id().to_owned(),
-            fields: record.iter().map(|(field, value)| (field.as_str().to_owned(), Value::new(value))).collect(),
+            fields: fields.map(|(field, value)| (field.as_str().to_owned(), Value::new(value))).collect(),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Try to land all of them now, without waiting for their time
+    /// Try to land all of them now, without waiting for their time; ends with 1 if something is still refused
     #[arg(long)]
     retry: bool,
 }
@@ -32,7 +32,7 @@ fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{name} version {}: {} (error {}), {} attempts", entry.version, entry.message, entry.code, entry.attempts)
 }
 
-/// Lists all error marks; with `--retry`, lands their owners first and lists what is still refused.
+/// Lists all error marks; with `--retry`, lands their owners first, lists what is still refused, and ends with 1 if something is.
 ///
 /// # Errors
 /// The hot tier can't be reached; for a retry, the database.
@@ -56,7 +56,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let entries = all(open::hot(&settings).await?.as_ref()).await?;
     entries.iter().try_for_each(|entry| print(entry, &mut out))?;
     writeln!(out, "{} error marks", entries.len())?;
-    Ok(ExitCode::SUCCESS)
+    // Without a retry the list is all that was asked for, however long it is.
+    Ok(if args.retry && !entries.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

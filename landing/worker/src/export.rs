@@ -1,11 +1,15 @@
-//! `export`: print all owners as JSON lines, through the SDK.
+//! `export`: print all owners as JSON lines, hot or cold.
 
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::{StreamExt as _, TryStreamExt as _};
+use storage_dirty::{Fields, HotError, HotRead, Read};
 use storage_sdk::{Owner, Storage};
 
 use crate::cli::ConfigArgs;
@@ -17,50 +21,91 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Write here instead of to stdout
+    /// Write here instead of to stdout; what the file held stays until the export is whole
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Owners read at the same time.
+/// Owners that the hot tier is asked for at once.
 const AT_ONCE: usize = 200;
+/// Cold ones of them that are read at the same time.
+const COLD_AT_ONCE: usize = 32;
 
-async fn write(storage: &Storage, owners: &[Owner], out: &mut dyn Write) -> anyhow::Result<u64> {
-    let mut written = 0;
-    for owners in owners.chunks(AT_ONCE) {
-        let read = async |owner: &Owner| -> anyhow::Result<Entity> {
-            let bytes = storage.scope(owner.app(), owner.region())?.bytes();
-            let record = bytes.owner(owner.logic_type(), owner.id())?.get_all().await?;
-            Ok(Entity::new(owner, &record))
-        };
-        for entity in futures::future::join_all(owners.iter().map(read)).await {
-            serde_json::to_writer(&mut *out, &entity?)?;
-            out.write_all(b"\n")?;
-            written += 1;
-        }
+/// An owner as it is now, given what its hash answered. One that is cold stays cold: an export of all that there is would fill the hot
+/// tier with what nobody plays.
+async fn entity(storage: &Storage, owner: &Owner, hot: Result<HotRead, HotError>) -> anyhow::Result<Entity> {
+    let whole = |read: &HotRead| read.header.is_some_and(|header| header.complete && !header.suspect);
+    let read = match hot {
+        Ok(read) if whole(&read) => Ok(read),
+        _ => storage.tiers().load_large(owner).await,
+    };
+    if let Ok(read) = read {
+        let live = read.cells.iter().filter_map(|(field, cell)| Some((field, cell.live()?)));
+        return Ok(Entity::new(owner, live));
     }
-    Ok(written)
+    // As a game server reads: it waits a little for a tier that is away, and says what is wrong.
+    let bytes = storage.scope(owner.app(), owner.region())?.bytes();
+    let record = bytes.owner(owner.logic_type(), owner.id())?.get_all().await?;
+    Ok(Entity::new(owner, record.iter()))
 }
 
-/// Prints all owners in key order, hot or cold, unlanded ones included.
-///
-/// # Errors
-/// The storage can't be opened or read, or the output can't be written.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let settings = open::settings(&args.config)?;
-    let mut out: Box<dyn Write> = match &args.output {
-        Some(path) => Box::new(std::fs::File::create(path).with_context(|| path.display().to_string())?),
-        None => Box::new(std::io::stdout()),
-    };
-    let storage = Storage::open(settings).await?;
-    let mut buffered = BufWriter::new(&mut *out);
+/// Writes all owners; answers how many.
+async fn write(storage: &Storage, out: &mut dyn Write) -> anyhow::Result<u64> {
+    let mut out = BufWriter::new(out);
     let mut pages = storage.owners().await?;
     let mut written = 0;
     while let Some(owners) = pages.next().await? {
-        written += write(&storage, &owners, &mut buffered).await?;
+        for owners in owners.chunks(AT_ONCE) {
+            let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
+            let hot = storage.tiers().hot().read(&reads).await;
+            let entities = owners.iter().zip(hot).map(|(owner, hot)| entity(storage, owner, hot));
+            let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
+            while let Some(entity) = entities.try_next().await? {
+                serde_json::to_writer(&mut out, &entity)?;
+                out.write_all(b"\n")?;
+                written += 1;
+            }
+        }
     }
-    buffered.flush()?;
-    drop(buffered);
+    out.flush()?;
+    Ok(written)
+}
+
+/// Writes all owners into a file, which has its name only when it is whole.
+async fn write_file(storage: &Storage, path: &Path) -> anyhow::Result<u64> {
+    let old = std::fs::metadata(path).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        // A pipe or a device, in whose place no file is wanted.
+        return write(storage, &mut File::create(path)?).await;
+    }
+    // Behind a link, the file that is meant.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
+    let mut part = tempfile::Builder::new();
+    part.prefix(&name).suffix(".part").permissions(Permissions::from_mode(0o666));
+    let mut part = part.tempfile_in(folder)?;
+    if let Some(old) = old {
+        part.as_file().set_permissions(old.permissions())?;
+    }
+    let written = write(storage, part.as_file_mut()).await?;
+    // ORDER: before the name, or a machine that loses power may leave a file that is empty instead of the old one.
+    part.as_file().sync_all()?;
+    part.persist(&path).map_err(|error| error.error)?;
+    Ok(written)
+}
+
+/// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past the hot tier.
+///
+/// # Errors
+/// The storage can't be opened or read, or the output can't be written; a file that was there is then as it was.
+pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let settings = open::settings(&args.config)?;
+    let storage = Storage::open(settings).await?;
+    let written = match &args.output {
+        Some(path) => write_file(&storage, path).await.with_context(|| format!("the export to {}", path.display()))?,
+        None => write(&storage, &mut std::io::stdout()).await?,
+    };
     storage.close(Duration::from_secs(10)).await;
     eprintln!("{written} owners");
     Ok(ExitCode::SUCCESS)

@@ -9,6 +9,7 @@ use storage_dirty::{HotKind, HotStore};
 use storage_landing::{LandingOptions, LandingWorker, Tiers};
 use storage_model::{Ids as _, RandomIds, SystemClock};
 use storage_sql::{ColdKind, ColdStore};
+use tokio::time::Instant;
 
 use crate::cli::ConfigArgs;
 
@@ -61,32 +62,58 @@ fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
 const WAIT_MIN: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// What is said of a tier that was away until a deadline.
+pub const LATE: &str = "waited until the deadline (--deadline or landing.drain_deadline)";
+
 /// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are returned.
 ///
 /// # Errors
 /// A wrong URL, password, partition count, policy or schema.
 pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
-    let mut wait = WAIT_MIN;
-    let mut pause = async |tier: &str, error: &anyhow::Error| {
-        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        tracing::warn!(tier, wait_ms, "away at the start, waiting: {error:#}");
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(WAIT_MAX);
-    };
-    let hot = loop {
-        match hot(settings).await {
-            Ok(hot) => break hot,
-            Err(error) if is_hot_away(&error) => pause("hot", &error).await,
-            Err(error) => return Err(error),
+    tiers(settings, None).await
+}
+
+/// As [`tiers_waiting`], until a deadline.
+///
+/// # Errors
+/// As [`tiers_waiting`]; a tier that was away until the deadline, and why.
+pub async fn tiers_by(settings: &Settings, deadline: Instant) -> anyhow::Result<Tiers> {
+    tiers(settings, Some(deadline)).await
+}
+
+/// Opens a tier; waits, saying so, while it is away, until the deadline if there is one.
+async fn waiting<T>(
+    tier: &str,
+    deadline: Option<Instant>,
+    is_away: fn(&anyhow::Error) -> bool,
+    open: impl AsyncFn() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut away = None;
+    let opened = async {
+        let mut wait = WAIT_MIN;
+        loop {
+            match open().await {
+                Err(error) if is_away(&error) => {
+                    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+                    tracing::warn!(tier, wait_ms, "away at the start, waiting: {error:#}");
+                    away = Some(error);
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(WAIT_MAX);
+                }
+                opened => return opened,
+            }
         }
     };
-    let cold = loop {
-        match cold(settings, hot.partition_count()).await {
-            Ok(cold) => break cold,
-            Err(error) if is_cold_away(&error) => pause("cold", &error).await,
-            Err(error) => return Err(error),
-        }
-    };
+    let Some(deadline) = deadline else { return opened.await };
+    match tokio::time::timeout_at(deadline, opened).await {
+        Ok(opened) => opened,
+        Err(_) => Err(away.unwrap_or_else(|| anyhow::anyhow!("the {tier} tier: no answer"))).context(LATE),
+    }
+}
+
+async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<Tiers> {
+    let hot = waiting("hot", deadline, is_hot_away, async || hot(settings).await).await?;
+    let cold = waiting("cold", deadline, is_cold_away, async || cold(settings, hot.partition_count()).await).await?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
     tiers.warn_if_forgetful().await;
     Ok(tiers)

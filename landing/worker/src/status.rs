@@ -113,11 +113,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_in_part(&settings).await?;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
-    let memory = match hot.memory().await {
-        Err(_) if !backlog.away.is_empty() => None,
-        memory => memory?,
-    };
-    let pressure = Pressure::of(&settings.backpressure, &backlog, memory);
+    let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
     let status = status(&backlog, pressure);
     let mut out = io::stdout();
     if args.json {
