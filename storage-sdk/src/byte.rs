@@ -1,5 +1,6 @@
 //! ByteStorage: bytes per field.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,7 +169,17 @@ pub(crate) fn sets<F: AsRef<str>, V: Into<Bytes>>(fields: impl IntoIterator<Item
 }
 
 pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Changes {
-    fields.into_iter().map(|(field, by)| Ok((Field::new(field.as_ref())?, Change::Incr(by)))).collect()
+    let change = |(field, by): (F, i64)| Ok((Field::new(field.as_ref())?, Change::Incr(by)));
+    let changes: Vec<(Field, Change)> = fields.into_iter().map(change).collect::<Result<_>>()?;
+    // Of two values for a field the later one is meant, of two steps both.
+    let mut named = HashSet::new();
+    match changes.iter().find(|(field, _)| changes.len() > 1 && !named.insert(field)) {
+        Some((field, _)) => {
+            let message = format!("the call adds to field {:?} twice; add the sum once", field.as_str());
+            Err(Error::new(Kind::Invalid, message))
+        }
+        None => Ok(changes),
+    }
 }
 
 impl ByteOwner {
@@ -214,7 +225,7 @@ impl ByteOwner {
     /// Adds to the integers in several fields, all or none of them; see [`Counters`] for the new values.
     ///
     /// # Errors
-    /// As [`Write`] and [`ByteOwner::incr`].
+    /// As [`Write`] and [`ByteOwner::incr`]; `Invalid` if a field is named twice.
     ///
     /// # Cancel safety
     /// As [`Write`].

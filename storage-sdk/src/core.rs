@@ -12,7 +12,7 @@ use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::Tiers;
-use storage_model::{Epoch, Ids, Limits, Mutation, Outcome, Partition};
+use storage_model::{Epoch, Ids, Known, Limits, Mutation, Outcome, Partition};
 use tokio::time::Instant;
 
 use self::finish::Unfinished;
@@ -99,7 +99,9 @@ impl Core {
 
     /// A write that is under way from now on, as it can be sent. No future holds it meanwhile.
     fn begin(&self, mutation: Mutation) -> Result<(Flight<'_>, Mutation)> {
-        let flight = self.flight().map_err(|error| error.of(&mutation.owner))?;
+        let refused = |error: Error| if mutation.known == Known::Sent { error.with_outcome(Outcome::Unknown) } else { error };
+        // A repeat says nothing of an earlier call under its id.
+        let flight = self.flight().map_err(|error| refused(error).of(&mutation.owner))?;
         Ok((flight, self.ready(mutation)?))
     }
 

@@ -41,7 +41,8 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 /// # Limits
 /// A field's name has 1 to 255 bytes of UTF-8, without control characters. A value is 0 bytes to 1 MiB of anything
 /// (`limits.value_bytes_max`, at most half of the database's `max_allowed_packet`); a call names 1 to 1,000 fields (`limits.fields_max`)
-/// and sets up to 8 MiB of values (`limits.call_bytes_max`). Of two changes of one field the later one in the list counts alone.
+/// and sets up to 8 MiB of values (`limits.call_bytes_max`). Of two values for one field the later one
+/// in the list counts alone.
 ///
 /// # Errors
 /// What was found impossible when the write was made is told when it is awaited, and so is all else, as a [`Kind`]:

@@ -33,6 +33,8 @@ async fn impossible_names_and_values_are_refused_before_anything_is_written() ->
     }
     assert!(ann.update(many).await.unwrap_err().to_string().contains("1001"));
     assert_eq!(ann.update([("", "x")]).await.unwrap_err().kind(), Kind::Invalid);
+    let twice = ann.incr_many([("gold", 1), ("xp", 1), ("gold", 2)]).await.unwrap_err();
+    assert!(twice.kind() == Kind::Invalid && twice.to_string().contains("\"gold\" twice"), "{twice}");
     assert_eq!(ann.update(Vec::<(&str, &str)>::new()).await.unwrap_err().kind(), Kind::Invalid);
     assert_eq!(ann.get(["x".repeat(256).as_str()]).await.unwrap_err().kind(), Kind::Invalid);
     assert!(ann.get_all().await?.is_empty());

@@ -59,6 +59,8 @@ async fn a_closed_storage_refuses_writes() -> Result<()> {
     assert_eq!((report.under_way, report.unknown.len()), (0, 0));
     let error = ann.update([("name", "Bo")]).await.unwrap_err();
     assert_eq!((error.kind(), error.outcome()), (Kind::Closed, Outcome::NotApplied));
+    let repeat = ann.update([("name", "Bo")]).with_id(stack.storage.next_id()).await.unwrap_err();
+    assert_eq!((repeat.kind(), repeat.outcome()), (Kind::Closed, Outcome::Unknown), "an earlier one may have been applied");
     Ok(())
 }
 

@@ -150,7 +150,7 @@ impl Turn<'_> {
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
                 let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
-                self.set(owner.update([(text, self.value.clone())]).durability(landed)).await;
+                self.land(owner.update([(text, self.value.clone())]).durability(landed), text).await;
             }
             Operation::Incr => self.count(owner.incr(counter, by), by).await,
             Operation::IncrLarge => {
@@ -209,6 +209,21 @@ impl Turn<'_> {
     /// Sends a write that sets fields to this value, under no id of the player's.
     async fn set_to(&self, value: &str, write: Write) {
         self.send(write, &value_key(&self.name, value.as_bytes()), told).await;
+    }
+
+    /// Sends a write that sets a text and is acknowledged only when that is in the database.
+    async fn land(&self, write: Write, text: &str) {
+        let World { history, database, chance, .. } = self.world;
+        let begun = history.begin(&self.name);
+        let answer = |ack: &Ack| {
+            history.wrote_row(&begun, text, ack.version(), database);
+            told(ack)
+        };
+        if chance.below(4) == 0 {
+            self.asks(Asked::default());
+            return self.send(write.with_new_id(self.id), self.id.as_bytes(), answer).await;
+        }
+        self.send(write, &value_key(&self.name, self.value.as_bytes()), answer).await;
     }
 
     /// Sets a text of some owners in one call.

@@ -139,6 +139,16 @@ impl History {
             state.fail(&begun.owner, &late);
         }
     }
+
+    /// A write of a field is said to be in the database, whatever became of the hot tier meanwhile.
+    pub fn wrote_row(&self, begun: &Begun, field: &str, version: Version, database: &Database) {
+        let mut state = self.state();
+        let (Some(owner), Ok(name)) = (owner_of(&begun.owner), Field::new(field)) else { return };
+        let row = database.tables(|tables| tables.row(&owner, &name).map(|kept| kept.version));
+        if state.forgets == begun.forgets && row.is_none_or(|row| row < version) {
+            state.fail(&begun.owner, &format!("V2: acknowledged as landed, but {field} of version {version} has not: {row:?}"));
+        }
+    }
 }
 
 fn value_shown(value: Option<&[u8]>) -> String {
