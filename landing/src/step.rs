@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotKind, Park, Parked, Settle};
+use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
 use storage_model::sabotage::broken;
-use storage_model::{Partition, Row, Version};
+use storage_model::{Field, Owner, Partition, Row, Version};
 use storage_sql::{Fence, LandError};
 use tokio::time::Instant;
 
@@ -95,12 +95,14 @@ async fn collect_all<'a>(tiers: &Tiers, parts: impl IntoIterator<Item = &'a Part
 /// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
+    let mut healed = false;
     for _ in 0..TRIES_MAX {
         match tiers.hot().collect(part.partition, &wanted).await {
-            Ok(collected) => {
-                let read = wanted.iter().zip(&collected.reads);
-                let suspects = read.filter(|(_, read)| is_suspect(read)).map(|((owner, _), _)| owner.clone()).collect();
-                if tiers.heal_all(suspects).await? {
+            Ok(mut collected) => {
+                let found = heal(tiers, &wanted, &mut collected).await?;
+                // A hot tier without memory keeps nothing of it; then it is landed as it was found (R13).
+                let is_first = !std::mem::replace(&mut healed, true) || broken("R13-unkept");
+                if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
                 }
                 #[cfg(feature = "sabotage")]
@@ -114,6 +116,28 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
         }
     }
     Err(TierError::Contended { what: format!("collect partition {}", part.partition), tries: TRIES_MAX })
+}
+
+/// What came of the comparison of suspect owners with their rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// None was suspect.
+    Fine,
+    /// Each that was reads now as it is with its rows.
+    Suspect,
+    /// Somebody else compared one meanwhile: they are to be read anew.
+    Anew,
+}
+
+/// Compares owners that are suspect with their rows, and puts what was found in place of what was read.
+async fn heal(tiers: &Tiers, wanted: &[(Owner, Vec<Field>)], collected: &mut Collected) -> Result<Found, TierError> {
+    let mut found = Found::Fine;
+    for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads).filter(|(_, read)| is_suspect(read)) {
+        let Some(whole) = tiers.heal(owner).await? else { return Ok(Found::Anew) };
+        let cells = whole.cells.into_iter().filter(|(field, _)| fields.contains(field)).collect();
+        (*read, found) = (HotRead { header: whole.header, cells }, Found::Suspect);
+    }
+    Ok(found)
 }
 
 /// Commits all rows; answers what the database refused.

@@ -71,6 +71,7 @@ pub const SWITCHES: &[&str] = &[
     "R13-denied",
     "R13-unread",
     "R13-evicted",
+    "R13-unkept",
     "R14-fence",
     "R14-incarnation",
     "R14-unverified",

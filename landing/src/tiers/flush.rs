@@ -59,8 +59,9 @@ impl Tiers {
     /// Flushes, and says in which epoch the owner was found.
     async fn flush_in_epoch(&self, owner: &Owner) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
+        let mut healed = false;
         for _ in 0..TRIES_MAX {
-            let collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
+            let mut collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
                 Ok(collected) => collected,
                 Err(error) => {
                     self.prepare_after(error).await?;
@@ -68,8 +69,11 @@ impl Tiers {
                 }
             };
             if collected.reads.iter().any(is_suspect) {
-                self.heal(owner).await?;
-                continue;
+                // A hot tier without memory does not keep what was found; then it is landed as it was found.
+                match self.heal(owner).await? {
+                    Some(read) if std::mem::replace(&mut healed, true) => collected.reads = vec![read],
+                    _ => continue,
+                }
             }
             let Some((version, rows)) = rows_of(owner, &collected) else {
                 return Ok((Flushed { version: Version::ZERO, rows: 0 }, collected.epoch));

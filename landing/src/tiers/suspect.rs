@@ -11,16 +11,17 @@ const TRIES_MAX: u32 = 64;
 
 impl Tiers {
     /// Compares an owner's hash with all of its rows: a row that is newer than the owner's version wins. Does nothing to an owner
-    /// that is not suspect.
+    /// that is not suspect; of one that is, answers the whole owner as it is with its rows.
     ///
-    /// The comparison is part of the fill, which is refused, and begun anew, when the owner or the epoch moved meanwhile.
+    /// The comparison is part of the fill, which is refused, and begun anew, when the owner or the epoch moved meanwhile. A hot tier
+    /// without memory does not keep what it found: the hash stays suspect.
     ///
     /// # Errors
     /// A tier is away, or writes of the same owner came in between each time.
     ///
     /// # Cancel safety
     /// Dropped, it may or may not have happened; repeating it is harmless.
-    pub async fn heal(&self, owner: &Owner) -> Result<(), TierError> {
+    pub async fn heal(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
         for _ in 0..TRIES_MAX {
             let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else { continue };
             let read = Read { owner: owner.clone(), fields: storage_dirty::Fields::Live(Vec::new()) };
@@ -30,25 +31,17 @@ impl Tiers {
                     self.prepare_after(error).await?;
                     continue;
                 }
-                _ => return Ok(()),
+                _ => return Ok(None),
             }
             let loaded = self.cold.load(std::slice::from_ref(owner), usize::MAX).await?;
             let rows = loaded.into_iter().flat_map(|loaded| loaded.rows).collect();
             match self.hot.fill(&[load_of(owner, observed, rows, true)]).await.pop() {
-                Some(Ok(Filled::Accepted(_))) => return Ok(()),
+                Some(Ok(Filled::Accepted(read))) => return Ok(Some(read)),
                 Some(Err(error)) if !matches!(error.kind, HotKind::Unprepared(_)) => return Err(error.into()),
                 _ => {}
             }
         }
         Err(contended(owner))
-    }
-
-    /// Heals owners; answers whether there were any.
-    pub(crate) async fn heal_all(&self, suspects: Vec<Owner>) -> Result<bool, TierError> {
-        for owner in &suspects {
-            self.heal(owner).await?;
-        }
-        Ok(!suspects.is_empty())
     }
 }
 

@@ -8,6 +8,7 @@ mod two_masters;
 mod unverified;
 
 use anyhow::Result;
+use sqlx::Connection as _;
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack};
 
@@ -146,4 +147,38 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
     ann.update([("gold", "4")]).if_version(new).await?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"4"[..]));
     Ok(())
+}
+
+/// There is no memory to keep what a comparison with the rows found, and none comes free before something lands (R13).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Result<()> {
+    let (redis, stack) = own_redis(false).await?;
+    let write = async |gold: &'static str| -> Result<()> {
+        for id in 0..40 {
+            stack.player(&id.to_string()).update([("gold", gold)]).await?;
+        }
+        Ok(())
+    };
+    write("1").await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    write("2").await?;
+    // A newer row of one player, as of a write that Redis forgot; and records from which nobody can tell what else it forgot.
+    let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7'";
+    let mut connection = sqlx::MySqlConnection::connect(&stack.database).await?;
+    sqlx::raw_sql(newer).execute(&mut connection).await?;
+    connection.close().await?;
+    for partition in 0..stack.settings.redis.partitions {
+        redis.call(&["DEL", &format!("{}-part:{{{partition}}}", stack.settings.redis.prefix)]).await?;
+    }
+    redis.call(&["CONFIG", "SET", "maxmemory", "1mb"]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    let stored = rows(&stack.database).await?;
+    let of = |value: &[u8]| stored.iter().filter(|row| row.value == value).count();
+    assert_eq!((stored.len(), of(b"2"), of(b"3")), (40, 39, 1));
+    let gold = stack.player("7").get(["gold"]).await?;
+    assert_eq!(gold["gold"].as_deref(), Some(&b"3"[..]));
+    worker.stop().await
 }

@@ -70,7 +70,7 @@ impl Tiers {
             let fill = if kept { load.clone() } else { Load { rows: Vec::new(), ..load.clone() } };
             match self.hot.fill(&[fill]).await.pop() {
                 // Adopted since it was last compared: only all of its rows tell what it has lost.
-                Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => self.heal(owner).await?,
+                Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => drop(self.heal(owner).await?),
                 Some(Ok(Filled::Accepted(mut read))) => {
                     read.header = read.header.or_else(|| unkept(&load));
                     return Ok(FullLoad { load, read });
