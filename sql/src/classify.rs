@@ -53,6 +53,7 @@ const MYSQL: &[(Class, &[u32])] = &[
             1637, // too many transactions
             1969, 3024, // the statement took too long
             3101, // group replication rolled back
+            3168, 3170, // not available, out of memory
             3572, // a lock was not to be had at once
         ],
     ),
@@ -86,6 +87,7 @@ const MYSQL: &[(Class, &[u32])] = &[
         &[
             1005, 1030, 1033, 1194, 1195, 1812, 1813, 1932, // the table's files
             1021, 1026, 1114, // the disk is full, or cannot be written
+            1015, 1016, 1034, // a file cannot be locked, opened or read
             1044, 1045, 1049, 1142, 1143, 1227, // rights, database
             1054, 1064, 1136, 1146, 1364, // the table differs from what the statements expect
             1129, 1130, 1251, 1698, 1820, 1862, // the server refuses the host, the user or the password

@@ -55,6 +55,11 @@ impl<S: Session> Exec<S> {
         self.lost
     }
 
+    /// Whether the end of the last transaction is confirmed.
+    pub(crate) fn is_between_transactions(&self) -> bool {
+        !self.busy && !self.open && !self.lost
+    }
+
     /// What is known of the server.
     pub(crate) fn server(&self) -> &Server {
         self.session.server()

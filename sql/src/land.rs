@@ -4,6 +4,7 @@ use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Partition, Row};
 
 use crate::canary;
+use crate::classify::Class;
 use crate::exec::Exec;
 use crate::fault::Fault;
 use crate::session::{Arg, Session};
@@ -27,6 +28,16 @@ impl From<Fault> for Stop {
     }
 }
 
+impl Stop {
+    /// The error of a transaction of which no row is at fault.
+    fn into_land(self) -> LandError {
+        match self {
+            Self::Fenced(partitions) => LandError::Fenced(partitions),
+            Self::Rows(fault) | Self::Fault(fault) => fault.into_land(),
+        }
+    }
+}
+
 /// The most bytes of a value where one statement may have this many: half, so that names and lengths fit beside it.
 pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
     packet_bytes_max / 2
@@ -41,20 +52,28 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
     if !elsewhere.is_empty() {
         return Err(LandError::Fenced(elsewhere));
     }
-    exec.begin().await.map_err(Fault::into_land)?;
-    let work = write(exec, &fences, &rows).await;
-    match exec.end(work).await {
-        Ok(()) => Ok(()),
-        Err(Stop::Fenced(partitions)) => Err(LandError::Fenced(partitions)),
-        Err(Stop::Rows(fault)) if fault.may_be_of_rows() => {
+    match transaction(exec, &fences, &rows).await {
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => Err(fault.of_rows()),
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
             // Only a row that stands alone is ever blamed, and only while another would be taken.
-            if rows.len() == 1 {
-                canary::check(exec).await.map_err(Fault::into_land)?;
+            canary::check(exec).await.map_err(Fault::into_land)?;
+            if fault.class == Class::Refused {
+                return Err(fault.of_rows());
             }
-            Err(fault.of_rows())
+            // Nobody knows what the number means, so it may have been of the moment.
+            match transaction(exec, &fences, &rows).await {
+                Err(Stop::Rows(again)) if again.code == fault.code => Err(again.of_rows()),
+                other => other.map_err(Stop::into_land),
+            }
         }
-        Err(Stop::Rows(fault) | Stop::Fault(fault)) => Err(fault.into_land()),
+        other => other.map_err(Stop::into_land),
     }
+}
+
+async fn transaction<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) -> Result<(), Stop> {
+    exec.begin().await?;
+    let work = write(exec, fences, rows).await;
+    exec.end(work).await
 }
 
 async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) -> Result<(), Stop> {

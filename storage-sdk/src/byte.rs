@@ -273,7 +273,7 @@ impl ByteOwner {
     /// # Errors
     /// `Invalid`: a name is impossible, or none or too many are named. `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier did
     /// not answer until `hot.operation_deadline` (5 s by default), or not as it should. If it had to ask the database, also
-    /// `ColdUnavailable`, and `Contended` if others kept writing the owner.
+    /// `ColdUnavailable`, `Denied`, and `Contended` if others kept writing the owner.
     ///
     /// # Cancel safety
     /// Nothing is lost; a load under way goes on.

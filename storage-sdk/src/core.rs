@@ -12,7 +12,7 @@ use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::Tiers;
-use storage_model::{Epoch, Ids, Known, Limits, Mutation, Outcome, Partition};
+use storage_model::{Durability, Epoch, Ids, Known, Limits, Mutation, Outcome, Partition};
 use tokio::time::Instant;
 
 use self::finish::Unfinished;
@@ -53,6 +53,13 @@ fn acknowledged(mutation: &Mutation, first: Result<Mutated, HotError>) -> Result
     }
 }
 
+/// Whether a write is a repeat that waits for the database, of a process that does not know its partition's epoch yet: an id is found
+/// whatever the epoch, but what follows tells by it whether the hot tier has forgotten the write.
+fn needs_epoch(mutation: &Mutation) -> bool {
+    let waits = matches!(mutation.durability, Durability::Landed { .. });
+    waits && mutation.known == Known::Sent && mutation.epoch.unwrap_or_default() == Epoch(0)
+}
+
 /// A write that an engine, against its contract, gave no answer for.
 fn no_answer<T>() -> Result<T> {
     Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
@@ -81,8 +88,13 @@ impl Core {
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
     /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
     pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
-        let (_flight, mutation) = self.begin(mutation)?;
+        let (_flight, mut mutation) = self.begin(mutation)?;
         let until = Instant::now() + within;
+        if needs_epoch(&mutation) {
+            let prepared = Box::pin(self.tiers.prepare(&[self.partition_of(&mutation)])).await;
+            prepared.map_err(|error| Error::from(error).with_outcome(Outcome::Unknown).of(&mutation.owner))?;
+            mutation.epoch = Some(self.tiers.epoch(self.partition_of(&mutation)));
+        }
         let sent = [(mutation, None)];
         // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
         let [(mutation, _)] = &sent;

@@ -114,6 +114,8 @@ impl Error {
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         match outcome {
+            // A closed storage answers all calls alike.
+            Outcome::Unknown if self.kind == Kind::Closed => {}
             // The same call without its id could be applied a second time.
             Outcome::Unknown => self.retry = Retry::SameId,
             Outcome::Applied => self.retry = Retry::Never,

@@ -51,7 +51,8 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 /// - `Overloaded`, `OutOfMemory`, `UnsafeEviction`, `Durability`: it is refused while things are so. `Closed`: by
 ///   [`Storage::close`](crate::Storage::close);
 /// - `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier did not answer in time, or not as it should;
-/// - `ColdUnavailable`, `Contended`: the owner had to be loaded first, and the database is away, or others kept writing the owner;
+/// - `ColdUnavailable`, `Denied`, `Contended`: the owner had to be loaded first, and the database is away, or refuses what an operator has
+///   to mend, or others kept writing the owner;
 /// - with the outcome `Applied`, a `Timeout` or what [`ByteOwner::flush`] fails with: it is written, but not yet as safe as it is to be.
 ///
 /// The [`Outcome`](crate::Outcome) tells whether it was applied, [`Error::retry`] what makes sense next. The outcome is `Unknown` if the

@@ -177,6 +177,21 @@ async fn a_write_that_redis_keeps_lands_also_in_the_next_epoch() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_landed() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let (first, id) = (Stack::with(world.clone()).await?, storage_sdk::OpId::new([7; 16]));
+    first.player("ann").incr("gold", 1).with_new_id(id).await?;
+    first.player("ann").incr("gold", 10).await?;
+    let again = Stack::with(world).await?;
+    let landed = Durability::Landed { timeout: LONG };
+    let repeat = again.player("ann").incr("gold", 1).with_id(id).durability(landed).await?;
+    assert_eq!((repeat.value(), repeat.ack().durability()), (1, Safety::Landed));
+    assert_eq!(rows(&again.database).await?[0].value, b"11");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_breaks_before_the_wait_never_passes_for_a_replica() -> Result<()> {
     let (master, replica) =
         (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);

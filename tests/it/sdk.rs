@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_sdk::{Durability, Kind, Outcome, Safety, Storage};
+use storage_sdk::{Durability, Kind, Outcome, Retry, Safety, Storage};
 use storage_tests::{Stack, rows};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +61,7 @@ async fn a_closed_storage_refuses_writes() -> Result<()> {
     assert_eq!((error.kind(), error.outcome()), (Kind::Closed, Outcome::NotApplied));
     let repeat = ann.update([("name", "Bo")]).with_id(stack.storage.next_id()).await.unwrap_err();
     assert_eq!((repeat.kind(), repeat.outcome()), (Kind::Closed, Outcome::Unknown), "an earlier one may have been applied");
+    assert_eq!(repeat.retry(), Retry::Never);
     Ok(())
 }
 

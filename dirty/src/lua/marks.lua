@@ -22,8 +22,9 @@ end
 
 -- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
 -- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
--- What has no count is clean, or was broken by somebody else; either is left as it is.
-local function counts(at)
+-- What has no count is clean, or was broken by somebody else; either is left as it is. Of a hash of an earlier generation than the
+-- partition's, if that is given, no grant holds.
+local function counts(at, generation)
   local keys, marks, born, doomed, changed = KEYS, {}, {}, {}, {}
   local grants, told, ended = {}, {}, {}
   local self = {}
@@ -37,7 +38,9 @@ local function counts(at)
     doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
     if not marks[owner] or not h[4] then return end
     local writer, since = string.match(h[4], '^(.+) (%d+)$')
-    if writer and h[5] then grants[owner] = { writer = writer ~= '-' and writer, since = tonumber(since), head = h[5] } end
+    -- A hash from before a rewind: its writers were told, and whoever writes it compares it first.
+    local is_suspect = h[5] and generation and tonumber(string.match(h[5], '^%d+ (%d+)') or '0') < generation
+    if writer and h[5] and not is_suspect then grants[owner] = { writer = writer ~= '-' and writer, since = tonumber(since), head = h[5] } end
   end
   -- Who may change the owner without a script, and since which version; nil if nobody could since it was clean.
   local function grant(owner)

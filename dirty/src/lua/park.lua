@@ -40,7 +40,7 @@ while at <= #ARGV do
   at = entry.to + 1
 end
 
-local owners, cleared, parked = counts(7), {}, {}
+local owners, cleared, parked = counts(7, r.generation), {}, {}
 local back = returner(KEYS[6], owners, r.first)
 local kept = keeper(KEYS[5], partly, owners)
 local function park(owner, name, version, code, message, again)

@@ -28,7 +28,7 @@ expect(#ARGV >= 7 + 5 * count and (#ARGV - 7 - 2 * count) % 3 == 0 and (count ==
 local r = in_epoch(KEYS[3], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
 
-local owners = counts(7)
+local owners = counts(7, r.generation)
 local on_probation = ARGV[6] == '1'
 local last, reads = 7 + 3 * count, #ARGV - 2 * count
 local kept = keeper(KEYS[5], on_probation and arguments(8, reads), owners)

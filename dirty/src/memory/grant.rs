@@ -23,6 +23,12 @@ impl Grant {
     }
 }
 
+/// An owner's hash, if it may be that what it says of its grant holds: whoever wrote one from before a rewind was told of that.
+pub(super) fn believed<'a>(state: &'a PartState, owner: &Owner) -> Option<&'a OwnerHash> {
+    let generation = state.record.as_ref().map(|record| record.generation).unwrap_or_default();
+    state.hashes.get(owner).filter(|hash| hash.generation >= generation)
+}
+
 /// Whether a mark of this version may stand for a write without a script.
 pub(super) fn is_covered(hash: Option<&OwnerHash>, mark: Version) -> bool {
     hash.and_then(|hash| hash.grant.as_ref()).is_some_and(|grant| grant.covers(mark))
@@ -45,7 +51,7 @@ pub(super) fn end(hash: &mut OwnerHash) {
 
 /// Ends the grant of an owner that covers a mark which goes.
 pub(super) fn let_go(state: &mut PartState, owner: &Owner, mark: Version) {
-    if is_covered(state.hashes.get(owner), mark) && !broken("R17-settle") {
+    if is_covered(believed(state, owner), mark) && !broken("R17-settle") {
         state.hashes.edit(owner, end);
     }
 }

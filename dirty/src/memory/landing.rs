@@ -87,7 +87,7 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
 /// What becomes of a mark of the snapshot, of this version, whose rows were committed as its owner was at version `read`. Answers
 /// whether it went.
 fn landed(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark, (version, read): (Version, Version)) -> bool {
-    let (owner, hash) = (&mark.owner, state.hashes.get(&mark.owner));
+    let (owner, hash) = (&mark.owner, grant::believed(state, &mark.owner));
     let is_only = state.marks.outstanding(owner) == 0;
     if grant::is_behind(hash, version, read) {
         if !is_only {

@@ -28,7 +28,7 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         return false;
     }
     if let Some(Entry { mark: Some(mark), version, .. }) = &parked.source {
-        let is_behind = grant::is_behind(state.hashes.get(owner), *version, parked.read);
+        let is_behind = grant::is_behind(grant::believed(state, owner), *version, parked.read);
         grant::let_go(state, owner, *version);
         if is_behind && !broken("R17-park") {
             let since = Timestamp(park.collected.get()).min(present.now);

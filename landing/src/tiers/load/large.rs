@@ -62,6 +62,7 @@ impl Tiers {
     where
         F: Future<Output = Result<(Vec<Row>, bool), TierError>>,
     {
+        let mut healed = false;
         for _ in 0..TRIES_MAX {
             let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else { continue };
             let (rows, kept) = rows().await?;
@@ -70,7 +71,11 @@ impl Tiers {
             let fill = if kept { load.clone() } else { Load { rows: Vec::new(), ..load.clone() } };
             match self.hot.fill(&[fill]).await.pop() {
                 // Adopted since it was last compared: only all of its rows tell what it has lost.
-                Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => drop(self.heal(owner).await?),
+                // A hot tier without memory does not keep what was found.
+                Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => match self.heal(owner).await? {
+                    Some(read) if std::mem::replace(&mut healed, true) => return Ok(FullLoad { load, read }),
+                    _ => {}
+                },
                 Some(Ok(Filled::Accepted(mut read))) => {
                     read.header = read.header.or_else(|| unkept(&load));
                     return Ok(FullLoad { load, read });
