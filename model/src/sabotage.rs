@@ -122,6 +122,7 @@ pub const SWITCHES: &[&str] = &[
     "R17-settle",
     "R17-ended",
     "R17-park",
+    "R17-rewound",
     "R17-still",
     "R17-record",
     "R17-adopt",

@@ -144,6 +144,7 @@ const BREAKS: &[Break] = &[
     ),
     ("R17-settle", "settle", "if not covers(g, version) then return end", "if true then return end"),
     ("R17-ended", "settle", "return covers(g, version) or g.since > number(read, 'a version')", "return covers(g, version)"),
+    ("R17-rewound", "settle", "if writer and h[5] and not is_suspect then", "if writer and h[5] then"),
     ("R17-park", "park", "if behind then", "if false then"),
     ("R17-adopt", "adopt", "end_grants(KEYS[1])", "call('EXISTS', KEYS[1])"),
     (
