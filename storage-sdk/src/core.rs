@@ -26,6 +26,7 @@ use crate::{Ack, Error, Kind, Result};
 /// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
 pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
+
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) tiers: Tiers,
@@ -88,7 +89,7 @@ impl Core {
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
     /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
     pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
-        let (_flight, mut mutation) = self.begin(mutation)?;
+        let (mut flight, mut mutation) = self.begin(mutation)?;
         let until = Instant::now() + within;
         if needs_epoch(&mutation) {
             let prepared = Box::pin(self.tiers.prepare(&[self.partition_of(&mutation)])).await;
@@ -99,14 +100,26 @@ impl Core {
         // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
         let [(mutation, _)] = &sent;
         let generation = self.generation(mutation);
+        let earlier = self.was_given_up(mutation);
+        if let Some(earlier) = earlier.filter(|earlier| *earlier != generation) {
+            return Err(self.forgotten(mutation, earlier).of(&mutation.owner));
+        }
+        flight.sent(mutation, earlier.unwrap_or(generation));
         let first = self.tiers.hot().mutate(&sent).await.pop();
         let [(mutation, _)] = sent;
-        match first.map(|first| acknowledged(&mutation, first)) {
+        let ended = match first.map(|first| acknowledged(&mutation, first)) {
             Some(Ok(ack)) => Ok(ack),
             // Boxed, as few writes need it: the futures of all others are small.
-            Some(Err(first)) => Box::pin(self.complete(mutation, generation, first, within, until)).await,
+            Some(Err(first)) => {
+                let partition = self.partition_of(&mutation);
+                let mut write = Unfinished::new(mutation, partition, generation, within, until);
+                write.earlier = earlier;
+                Box::pin(self.complete(write, first)).await
+            }
             None => no_answer(),
-        }
+        };
+        flight.ended();
+        ended
     }
 
     /// A write that is under way from now on, as it can be sent. No future holds it meanwhile.
@@ -149,7 +162,9 @@ impl Core {
             match acknowledged(&mutation, first) {
                 Ok(ack) => *result = Some(Ok(ack)),
                 Err(first) => {
-                    left.push(async move { (at, self.complete(mutation, generation, first, within, until).await) });
+                    let partition = self.partition_of(&mutation);
+                    let write = Unfinished::new(mutation, partition, generation, within, until);
+                    left.push(async move { (at, self.complete(write, first).await) });
                 }
             }
         }
@@ -174,22 +189,11 @@ impl Core {
     }
 
     /// Goes on from the first answer of a mutation that is not done with it, until it is applied and as safe as it asks for.
-    async fn complete(
-        &self,
-        mutation: Mutation,
-        generation: Epoch,
-        first: Result<Mutated, HotError>,
-        within: Duration,
-        until: Instant,
-    ) -> Result<Ack> {
-        let (owner, durability) = (mutation.owner.clone(), mutation.durability);
+    async fn complete(&self, write: Unfinished, first: Result<Mutated, HotError>) -> Result<Ack> {
+        let (owner, durability) = (write.mutation.owner.clone(), write.mutation.durability);
         let (applied, epoch) = match first {
-            Ok(Mutated::Applied(applied)) => (applied, mutation.epoch.unwrap_or_default()),
-            first => {
-                let partition = self.partition_of(&mutation);
-                let write = Unfinished::new(mutation, partition, generation, within, until);
-                Box::pin(self.finish(write, first)).await.map_err(|error| error.of(&owner))?
-            }
+            Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
+            first => Box::pin(self.finish(write, first)).await.map_err(|error| error.of(&owner))?,
         };
         let safety = self.secure(&owner, &applied, epoch, durability).await?;
         Ok(Ack { applied, safety })

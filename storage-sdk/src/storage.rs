@@ -63,7 +63,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub struct CloseReport {
     /// Writes that were still under way at the deadline; their outcome is unknown.
     pub under_way: u64,
-    /// Writes that were given up while their answer was lost, the last 1,000 of them, with their ids.
+    /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
+    /// last 1,000 of them, with their ids.
     pub unknown: Vec<(Owner, OpId)>,
     /// Marks that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis, workers land them,
     /// and this is 0.

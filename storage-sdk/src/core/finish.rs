@@ -20,8 +20,10 @@ const LOADS_MAX: u32 = 64;
 pub(super) struct Unfinished {
     pub(super) mutation: Mutation,
     pub(super) partition: Partition,
-    /// That of the hot tier when the first copy was sent that may have been applied.
+    /// That of the hot tier when the first copy of this call was sent that may have been applied.
     pub(super) generation: Epoch,
+    /// The same of an earlier call under the id, which was given up or dropped.
+    pub(super) earlier: Option<Epoch>,
     /// How long the hot tier may take it, from when its time is asked for.
     pub(super) within: Duration,
     /// Until when it is repeated.
@@ -125,7 +127,12 @@ impl Progress {
 
 impl Unfinished {
     pub(super) fn new(mutation: Mutation, partition: Partition, generation: Epoch, within: Duration, until: Instant) -> Self {
-        Self { mutation, partition, generation, within, until, progress: Progress::new(), load: None }
+        Self { mutation, partition, generation, earlier: None, within, until, progress: Progress::new(), load: None }
+    }
+
+    /// The generation of the hot tier in which a copy may have been applied, if one may have been.
+    fn maybe_applied(&self) -> Option<Epoch> {
+        self.earlier.or(self.progress.unknown.then_some(self.generation))
     }
 }
 
@@ -170,7 +177,7 @@ impl Core {
             Next::GiveUp(error) => Err(error),
             Next::End(error) => return Err(error),
         };
-        done.map_err(|error| self.given_up(&write.mutation, write.progress.unknown, error))
+        done.map_err(|error| self.given_up(&write.mutation, write.maybe_applied(), error))
     }
 
     /// Sends the next copy.
@@ -178,11 +185,12 @@ impl Core {
         write.mutation.epoch = Some(self.tiers.epoch(write.partition));
         write.mutation.known = Known::Sent;
         let generation = self.tiers.generation(write.partition);
-        if !write.progress.unknown {
-            write.generation = generation;
-        } else if generation != write.generation && !broken("R11-forgotten") {
-            // With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
-            return Err(self.given_up(&write.mutation, true, Error::forgotten()).reread());
+        match write.maybe_applied() {
+            None => write.generation = generation,
+            Some(applied_in) if applied_in != generation && !broken("R11-forgotten") => {
+                return Err(self.forgotten(&write.mutation, applied_in));
+            }
+            Some(_) => {}
         }
         if broken("R11-new-id") {
             write.mutation.id = self.ids.next();
@@ -192,6 +200,11 @@ impl Core {
             Some(answer) => Ok(answer),
             None => no_answer(),
         }
+    }
+
+    /// With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
+    pub(super) fn forgotten(&self, mutation: &Mutation, generation: Epoch) -> Error {
+        self.given_up(mutation, Some(generation), Error::forgotten()).reread()
     }
 
     /// Loads what a mutation builds on.

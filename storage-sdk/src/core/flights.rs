@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use storage_model::{Mutation, OpId, Outcome, Owner};
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Known, Mutation, OpId, Outcome, Owner};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Core;
 use crate::{Error, Kind, Result};
 
-/// Writes of unknown outcome that are remembered for `close`.
+/// Writes of unknown outcome that are remembered, for `close` and for repeats by their callers.
 const UNKNOWN_MAX: usize = 1_000;
 
 /// The writes under way, and those whose outcome stayed unknown.
@@ -20,41 +21,89 @@ pub(super) struct Flights {
     open: AtomicU64,
     closed: AtomicBool,
     landed: Notify,
-    unknown: Mutex<VecDeque<(Owner, OpId)>>,
+    unknown: Mutex<VecDeque<Unknown>>,
+}
+
+/// A write that was given up, or dropped by its caller, while its outcome was unknown.
+#[derive(Debug)]
+struct Unknown {
+    owner: Owner,
+    id: OpId,
+    /// That of the hot tier when its first copy was sent that may have been applied.
+    generation: Epoch,
 }
 
 /// One write under way; `close` waits for it.
-pub(super) struct Flight<'a>(&'a Flights);
+pub(super) struct Flight<'a> {
+    flights: &'a Flights,
+    /// What is remembered if it is dropped before it has ended, since its caller may repeat it.
+    dropped: Option<Unknown>,
+}
+
+impl Flight<'_> {
+    /// The write is about to be sent: dropped from now on, its outcome is unknown.
+    pub(super) fn sent(&mut self, mutation: &Mutation, generation: Epoch) {
+        if mutation.known != Known::Nobody {
+            self.dropped = Some(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation });
+        }
+    }
+
+    /// The caller is about to be told of its outcome.
+    pub(super) fn ended(&mut self) {
+        self.dropped = None;
+    }
+}
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        if self.0.open.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.landed.notify_waiters();
+        if let Some(unknown) = self.dropped.take() {
+            self.flights.remember(unknown);
         }
+        if self.flights.open.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.flights.landed.notify_waiters();
+        }
+    }
+}
+
+impl Flights {
+    /// The first call under an id counts: from then on it may have been applied.
+    fn remember(&self, unknown: Unknown) {
+        let mut list = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.iter().any(|known| known.id == unknown.id) {
+            return;
+        }
+        if list.len() == UNKNOWN_MAX {
+            list.pop_front();
+        }
+        list.push_back(unknown);
     }
 }
 
 impl Core {
     pub(super) fn flight(&self) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
-        let flight = Flight(&self.flights);
+        let flight = Flight { flights: &self.flights, dropped: None };
         if self.flights.closed.load(Ordering::SeqCst) {
             return Err(Error::new(Kind::Closed, "the storage was closed"));
         }
         Ok(flight)
     }
 
-    /// The last word on a write that is not repeated any more.
-    pub(super) fn given_up(&self, mutation: &Mutation, unknown: bool, error: Error) -> Error {
-        if !unknown {
-            return error.with_outcome(Outcome::NotApplied);
-        }
-        let mut list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        if list.len() == UNKNOWN_MAX {
-            list.pop_front();
-        }
-        list.push_back((mutation.owner.clone(), mutation.id));
+    /// The last word on a write that is not repeated any more; `unknown` if it may have been applied, in a hot tier of this generation.
+    pub(super) fn given_up(&self, mutation: &Mutation, unknown: Option<Epoch>, error: Error) -> Error {
+        let Some(generation) = unknown else { return error.with_outcome(Outcome::NotApplied) };
+        self.flights.remember(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation });
         error.with_outcome(Outcome::Unknown)
+    }
+
+    /// The generation of the hot tier in which an earlier call of this repeat may have been applied, if one was given up or dropped of
+    /// late.
+    pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
+        if repeat.known != Known::Sent || broken("R11-given-up") {
+            return None;
+        }
+        let list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        list.iter().find(|unknown| unknown.id == repeat.id).map(|unknown| unknown.generation)
     }
 
     /// Refuses further writes and waits for those under way, until `deadline`; answers how many are left, and which ended unknown.
@@ -69,7 +118,8 @@ impl Core {
                 break;
             }
         }
-        let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = unknown.iter().map(|unknown| (unknown.owner.clone(), unknown.id)).collect();
         (self.flights.open.load(Ordering::SeqCst), unknown)
     }
 }
