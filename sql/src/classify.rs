@@ -12,6 +12,8 @@ pub(crate) enum Dialect {
 pub(crate) enum Class {
     /// The database is busy. Roll back and repeat; the connection is good.
     Retry,
+    /// The statement took too long. As above; with less at once it may be done in time.
+    TooLong,
     /// The connection is gone or of no use. Open another one.
     Reconnect,
     /// The server does not take writes any more. Drop all connections, so that the name is resolved again.
@@ -25,7 +27,7 @@ pub(crate) enum Class {
     Unknown,
 }
 
-use Class::{Operator, Reconnect, Refused, Resolve, Retry};
+use Class::{Operator, Reconnect, Refused, Resolve, Retry, TooLong};
 
 /// The class of an error number; none for a number that is not in the table.
 pub(crate) fn class(dialect: Dialect, code: u32) -> Option<Class> {
@@ -51,12 +53,12 @@ const MYSQL: &[(Class, &[u32])] = &[
             1614, // deadlock in a distributed transaction
             1615, // the prepared statement must be prepared again
             1637, // too many transactions
-            1969, 3024, // the statement took too long
             3101, // group replication rolled back
             3168, 3170, // not available, out of memory
             3572, // a lock was not to be had at once
         ],
     ),
+    (TooLong, &[1969, 3024]),
     (
         Reconnect,
         &[
@@ -157,7 +159,8 @@ mod tests {
     #[test]
     fn every_number_of_mysql_has_the_class_that_its_meaning_asks_for() {
         let expected = [
-            (Retry, &[1213, 1205, 3101, 1317, 3024, 1969][..]),
+            (Retry, &[1213, 1205, 3101, 1317][..]),
+            (TooLong, &[3024, 1969]),
             (Reconnect, &[2002, 2003, 2006, 2013, 1040, 1047, 1053, 1077, 1078, 1079, 1158, 1159, 1160, 1161, 1927, 4031, 1461]),
             (Resolve, &[1290, 1836, 1792, 1223]),
             (Operator, &[1021, 1114, 1026, 1030, 1044, 1045, 1142, 1049, 1146, 1054, 1064]),

@@ -9,11 +9,12 @@ use storage_model::{Field, Owner, Partition, Row, Scope};
 
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
+use crate::land::Unlanded;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
 use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised, Seam};
-use crate::{land, owners, partition, read, schema};
+use crate::{canary, land, owners, partition, read, schema};
 
 /// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
 const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
@@ -92,6 +93,12 @@ impl<E: Engine> Cold<E> {
         done.map_err(|fault| fault.into_cold(operation))
     }
 
+    async fn land_once(&self, batch: &Batch) -> Result<(), Unlanded> {
+        let mut lease = self.checked(Role::Write, "land").await.map_err(LandError::Cold)?;
+        let exec = lease.exec().map_err(Fault::into_land)?;
+        land::land(exec, batch).await
+    }
+
     /// A connection for this role to a database whose schema fits.
     async fn checked(&self, role: Role, operation: &'static str) -> Result<Lease<E>, ColdError> {
         self.fits().await?;
@@ -129,9 +136,23 @@ impl<E: Engine> ColdStore for Cold<E> {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
         }
-        let mut lease = self.checked(Role::Write, "land").await?;
-        let exec = lease.exec().map_err(Fault::into_land)?;
-        land::land(exec, batch).await
+        let mut cuts = 0;
+        loop {
+            let cut = match self.land_once(batch).await {
+                Err(Unlanded::Cut(fault)) => fault,
+                Err(Unlanded::Known(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            };
+            cuts += 1;
+            // Rows are blamed only while another is taken, over a connection of its own.
+            let taken = self.work(Role::Write, "land", async |exec| canary::check(exec).await).await;
+            if taken.is_err() {
+                return Err(cut.into_land());
+            }
+            if cuts == land::cuts_max(batch) {
+                return Err(cut.of_rows());
+            }
+        }
     }
 
     async fn owners(

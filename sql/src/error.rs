@@ -33,7 +33,7 @@ pub struct ColdError {
 /// Why the database refused what one row or statement holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
-    /// The database's error number, or 0 if it gave none (a connection that a too large packet broke).
+    /// The database's error number, or 0 if it gave none (a connection that breaks whenever the row is sent).
     pub code: u32,
     /// The database's message in one line.
     pub message: String,

@@ -51,7 +51,7 @@ impl Fault {
     /// For an operation that has no rows to refuse.
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {
-            Class::Retry | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
+            Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
             // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };
@@ -62,6 +62,12 @@ impl Fault {
     /// Whether it may be the fault of rows.
     pub(crate) fn may_be_of_rows(&self) -> bool {
         matches!(self.class, Class::Refused) || matches!(self.class, Class::Unknown) && !broken("H38-number")
+    }
+
+    /// Whether a statement ended so that nobody knows whether its rows are at fault: it was cut by the connection, as a proxy's limit of
+    /// packets does, or by a limit of time.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(self.class, Class::Reconnect | Class::TooLong) && !broken("H38-cut")
     }
 
     /// For a landing transaction of which rows are at fault.
@@ -124,6 +130,15 @@ mod tests {
         for code in 0..1 << 20 {
             assert_eq!(refused(Dialect::Sqlite, code), [18, 19, 20].contains(&(code & 0xff)), "{code}");
         }
+    }
+
+    #[test]
+    fn a_statement_is_cut_by_its_connection_or_by_a_limit_of_time() {
+        assert_eq!(
+            [2013, 1969, 3024, 1205, 1290, 1406].map(|code| of_mysql(code).is_cut()),
+            [true, true, true, false, false, false]
+        );
+        assert!(Fault::lost("no reply within 10s").is_cut());
     }
 
     #[test]

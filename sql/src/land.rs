@@ -28,14 +28,38 @@ impl From<Fault> for Stop {
     }
 }
 
-impl Stop {
-    /// The error of a transaction of which no row is at fault.
-    fn into_land(self) -> LandError {
-        match self {
-            Self::Fenced(partitions) => LandError::Fenced(partitions),
-            Self::Rows(fault) | Self::Fault(fault) => fault.into_land(),
+/// Why a batch was not landed.
+pub(crate) enum Unlanded {
+    /// What the caller is told.
+    Known(LandError),
+    /// A statement that writes rows was cut, which may be the fault of one of them.
+    Cut(Fault),
+}
+
+impl From<LandError> for Unlanded {
+    fn from(error: LandError) -> Self {
+        Self::Known(error)
+    }
+}
+
+impl From<Stop> for Unlanded {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Fenced(partitions) => Self::Known(LandError::Fenced(partitions)),
+            Stop::Rows(fault) if fault.is_cut() => Self::Cut(fault),
+            Stop::Rows(fault) | Stop::Fault(fault) => Self::Known(fault.into_land()),
         }
     }
+}
+
+/// How often one owner's rows are sent whose statement is cut each time, before they are blamed.
+const CUTS_MAX: u32 = 3;
+
+/// How often a batch whose statement is cut is sent before it is blamed. What can be cut between owners is cut soon, since its parts are
+/// sent again anyway; an owner's rows stay together if they can (R16).
+pub(crate) fn cuts_max(batch: &Batch) -> u32 {
+    let one_owner = batch.rows.windows(2).all(|pair| matches!(pair, [one, next] if one.owner == next.owner));
+    if one_owner { CUTS_MAX } else { 1 }
 }
 
 /// The most bytes of a value where one statement may have this many: half, so that names and lengths fit beside it.
@@ -44,29 +68,29 @@ pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
 }
 
 /// Writes the rows that are newer than what the table holds, if every fence matches.
-pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), LandError> {
+pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), Unlanded> {
     let rows = if broken("H35-unsorted") { batch.rows.iter().collect() } else { ordered(&batch.rows) };
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
     if !elsewhere.is_empty() {
-        return Err(LandError::Fenced(elsewhere));
+        return Err(LandError::Fenced(elsewhere).into());
     }
     match transaction(exec, &fences, &rows).await {
-        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => Err(fault.of_rows()),
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => Err(fault.of_rows().into()),
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
             // Only a row that stands alone is ever blamed, and only while another would be taken.
             canary::check(exec).await.map_err(Fault::into_land)?;
             if fault.class == Class::Refused {
-                return Err(fault.of_rows());
+                return Err(fault.of_rows().into());
             }
             // Nobody knows what the number means, so it may have been of the moment.
             match transaction(exec, &fences, &rows).await {
-                Err(Stop::Rows(again)) if again.code == fault.code => Err(again.of_rows()),
-                other => other.map_err(Stop::into_land),
+                Err(Stop::Rows(again)) if again.code == fault.code => Err(again.of_rows().into()),
+                other => Ok(other?),
             }
         }
-        other => other.map_err(Stop::into_land),
+        other => Ok(other?),
     }
 }
 

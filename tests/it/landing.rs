@@ -9,7 +9,7 @@ use storage_landing::drained;
 use storage_model::Field;
 use storage_sdk::{ByteOwner, Evicted, Kind, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_tests::{Stack, World, rows, stack, until};
+use storage_tests::{Proxy, Stack, World, rows, stack, until};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -137,6 +137,41 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
     assert!(error.kind() == Kind::Rejected && error.to_string().contains("not today"), "{error}");
+    worker.stop().await
+}
+
+/// As behind a proxy that lets no packet through that is too large for it, or holds what it forbids.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobody_else() -> Result<()> {
+    let mariadb = stack::mariadb().await?;
+    let World { database, settings, .. } = World::fresh().await?;
+    let proxy = Proxy::start(mariadb.port()).await?;
+    let through = database.replace(&format!(":{}/", mariadb.port()), &format!(":{}/", proxy.port()));
+    anyhow::ensure!(through != database, "the URL names no port");
+    let stack = Stack::with(World::with_urls(&stack::redis().await?.url(), &through, &settings.redis.prefix)?).await?;
+    proxy.lose_every_reply_to(1, b"forbidden");
+    for id in 0..200 {
+        stack.player(&id.to_string()).update([("v", "1")]).await?;
+    }
+    stack.player("bad").update([("v", "forbidden"), ("w", "1")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    let landed = rows(&database).await?;
+    assert!(landed.len() == 201 && landed.iter().any(|row| row.name == "player/bad/w"), "{} rows", landed.len());
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
+    assert!(error.kind() == Kind::Rejected && error.to_string().contains("\"v\""), "{error}");
+
+    // Nobody is blamed while a trivial row does not get through either.
+    proxy.lose_every_reply_to(1, b"canary");
+    let failures = worker.counts().failures;
+    stack.player("canary").update([("v", "1")]).await?;
+    until("it was tried", async || Ok(worker.counts().failures > failures + 3)).await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+    proxy.lose_every_reply_to(0, b"");
+    stack.player("bad").update([("v", "1")]).await?;
+    stack.landed().await?;
+    assert_eq!((stack.storage.stats().await?.error_marks, rows(&database).await?.len()), (0, 203));
     worker.stop().await
 }
 

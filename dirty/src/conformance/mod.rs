@@ -245,6 +245,7 @@ macro_rules! hot_conformance {
                     adopt_needs_a_greater_epoch,
                     a_first_adoption_starts_at_the_time_or_what_has_landed,
                     no_version_is_ever_below_a_landed_one,
+                    no_version_is_given_again_after_a_rewind,
                     an_adoption_that_lost_nothing_keeps_the_generation,
                     an_adoption_that_finds_a_rewind_raises_the_generation,
                     a_commit_that_was_not_settled_is_told_from_a_forgotten_one,

@@ -9,12 +9,14 @@
 -- ARGV[4] how far landings reach
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
+-- ARGV[7] how far versions leap over those that another server may have given and this one lacks, microseconds
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
--- Invariant: no version given later is below a landed one; hashes from before a rewind become suspect; what was committed in an
---   earlier epoch and is on probation is landed again (H33).
-expect(#KEYS == 3 and #ARGV == 6)
-local epoch, last = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version')
+-- Invariant: no version given later is below a landed one, nor that of another write which was forgotten; hashes from before a rewind
+--   become suspect; what was committed in an earlier epoch and is on probation is landed again (H33).
+expect(#KEYS == 3 and #ARGV == 7)
+local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[7], 'the leap')
+local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
 local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv', 'collected')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
@@ -27,8 +29,9 @@ if old[1] then
   local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
   local suspect = forgotten or old[6] -- also what was served unverified, of which nobody knows what it hides
   local generation = suspect and ARGV[3] or old[3]
+  local from = math.max(source, last)
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
-    'src', digits(math.max(source, last)), 'landed', ARGV[4])
+    'src', old[1] == now_at and digits(from) or leapt(from), 'landed', ARGV[4])
   -- Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row. Under a
   -- server that was replaced once more, it may have landed and been lost again; versions decide.
   if old[6] == now_at then
@@ -39,7 +42,7 @@ if old[1] then
   call('HDEL', KEYS[1], 'unv')
 else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
-    'src', digits(math.max(time(), last)), 'landed', digits(last))
+    'src', last > 0 and leapt(last) or digits(time()), 'landed', digits(last))
 end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end

@@ -55,6 +55,21 @@ pub fn partition_state(state: &PartState) -> PartitionState {
     PartitionState { incarnation: state.incarnation.to_string(), record: state.record.clone() }
 }
 
+/// Where versions begin under a record that takes another's place: above what has landed, and where the server is another one, above what
+/// that may have given and this one lacks.
+fn next_source(old: &PartitionRecord, state: &PartState, present: &Present, adopt: &Adopt) -> Version {
+    let from = if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) };
+    if *old.incarnation == *state.incarnation { from } else { leapt(present, from) }
+}
+
+fn leapt(present: &Present, from: Version) -> Version {
+    if broken("R14-given-again") { from } else { from.max(time(present)).plus(Version::REWIND_LEAP) }
+}
+
+fn time(present: &Present) -> Version {
+    Version::new(present.now.0).unwrap_or_default()
+}
+
 /// Makes or replaces the record, if it and the incarnation are still those seen and the epoch is greater.
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
@@ -80,7 +95,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
                 generation: if suspect { adopt.epoch } else { old.generation },
-                source: if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) },
+                source: next_source(old, state, present, adopt),
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
                 collected: old.collected,
@@ -91,7 +106,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             incarnation: state.incarnation.to_string(),
             epoch: adopt.epoch,
             generation: adopt.epoch,
-            source: adopt.last_version.max(Version::new(present.now.0).unwrap_or_default()),
+            source: if adopt.last_version == Version::ZERO { time(present) } else { leapt(present, adopt.last_version) },
             landed: adopt.last_version,
             collected: Version::ZERO,
             database: adopt.database,
