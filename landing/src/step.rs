@@ -6,7 +6,7 @@ use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
-use storage_sql::{Fence, LandError};
+use storage_sql::{ColdKind, Fence, LandError};
 use tokio::time::Instant;
 
 use crate::batch::{self, Faults, Part, Rows, Verdict};
@@ -76,7 +76,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
             Err(LandError::Refused(fault)) => {
                 // Bisection ends at single rows, so a refusal without a culprit is the database's own trouble.
                 return Err(storage_sql::ColdError {
-                    kind: storage_sql::ColdKind::Unwell,
+                    kind: ColdKind::Unwell,
                     operation: "land",
                     message: format!("{} (error {})", fault.message, fault.code),
                 }
@@ -232,6 +232,7 @@ fn report(partition: Partition, parked: &[&Parked]) {
 pub(crate) fn is_confined(error: &TierError) -> bool {
     match error {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
+        TierError::Cold(error) => error.kind == ColdKind::Unreadable,
         TierError::Contended { .. } | TierError::Panicked { .. } => true,
         _ => false,
     }

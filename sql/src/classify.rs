@@ -22,6 +22,8 @@ pub(crate) enum Class {
     Operator,
     /// What was sent is at fault, and will be at fault again.
     Refused,
+    /// A row that was read holds what no version of this program writes. The connection is good.
+    Unreadable,
     /// A number that is in no table, such as a trigger's own. The database is taken for unwell, unless a row alone is answered so while
     /// another is taken.
     Unknown,

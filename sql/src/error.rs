@@ -10,6 +10,9 @@ pub enum ColdKind {
     Unwell,
     /// The operator has to act: wrong password, missing rights, database, table or column, a full disk. Retried, and reported loudly.
     Operator,
+    /// A row holds what no version of this program writes, such as a name with control characters: somebody else wrote it. Other owners
+    /// are not concerned.
+    Unreadable,
     /// The schema is newer than this program, or older and in use. Nothing was read or written.
     Schema,
     /// The stored partition count differs from the configured one. Nothing was read or written.

@@ -36,6 +36,11 @@ impl Fault {
         Self { class: Class::Operator, code: 0, message: one_line(message.as_ref()) }
     }
 
+    /// A row that can't be understood.
+    pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
+        Self { class: Class::Unreadable, code: 0, message: one_line(message.as_ref()) }
+    }
+
     /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written, and never a row's fault.
     pub(crate) fn of_commit(self) -> Self {
         let class = if self.class == Class::Resolve { Class::Resolve } else { Class::Reconnect };
@@ -52,6 +57,7 @@ impl Fault {
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {
             Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
+            Class::Unreadable => ColdKind::Unreadable,
             // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };

@@ -68,7 +68,7 @@ pub(crate) async fn load_newest<S: Session>(exec: &mut Exec<S>, owner: &Owner) -
 /// The owner in the first four columns.
 pub(crate) fn owner(record: &dyn Record) -> Result<Owner, Fault> {
     let part = |column| text(record.bytes(column)?);
-    Owner::new(part(0)?, part(1)?, part(2)?, part(3)?).map_err(|error| Fault::operator(format!("a row's key: {error}")))
+    Owner::new(part(0)?, part(1)?, part(2)?, part(3)?).map_err(|error| Fault::unreadable(format!("a row's key: {error}")))
 }
 
 fn owner_args(owner: &Owner) -> Vec<Arg<'_>> {
@@ -101,16 +101,14 @@ fn collect(loaded: &mut Loaded, owner: &Owner, record: &dyn Record, rows_max: us
 /// A row of a result with the columns owner_id, field, value, up_version, is_del.
 fn row(owner: &Owner, record: &dyn Record) -> Result<Row, Fault> {
     let is_del = u8::try_from(record.number(4)?).unwrap_or(u8::MAX);
+    let of_owner = |fault: Fault| Fault::unreadable(format!("{owner} has a row that can't be read: {}", fault.message));
+    let field = text(record.bytes(1)?).and_then(|name| Field::new(name).map_err(|error| Fault::unreadable(error.to_string())));
     Ok(Row {
         owner: owner.clone(),
-        field: field(record.bytes(1)?)?,
+        field: field.map_err(of_owner)?,
         cell: Cell::from_row(is_del, Bytes::copy_from_slice(record.bytes(2)?)),
-        version: version(record.number(3)?)?,
+        version: version(record.number(3)?).map_err(of_owner)?,
     })
-}
-
-fn field(bytes: &[u8]) -> Result<Field, Fault> {
-    Field::new(text(bytes)?).map_err(|error| Fault::operator(format!("a row's key: {error}")))
 }
 
 /// A version of a row or a record.
@@ -120,5 +118,5 @@ pub(crate) fn version(number: u64) -> Result<Version, Fault> {
 }
 
 fn text(bytes: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(bytes).map_err(|error| Fault::operator(format!("a row's key is not UTF-8: {error}")))
+    std::str::from_utf8(bytes).map_err(|error| Fault::unreadable(format!("a row's key is not UTF-8: {error}")))
 }

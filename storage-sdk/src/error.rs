@@ -235,6 +235,7 @@ impl From<ColdError> for Error {
         let kind = match error.kind {
             ColdKind::Schema | ColdKind::PartitionCount | ColdKind::Settings => Kind::Invalid,
             ColdKind::Operator => Kind::Denied,
+            ColdKind::Unreadable => Kind::Corrupt,
             _ => Kind::ColdUnavailable,
         };
         Self::new(kind, error.to_string())

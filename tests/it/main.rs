@@ -31,3 +31,4 @@ mod sdk;
 mod simulator;
 mod tls;
 mod torture;
+mod unreadable_rows;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
 use storage_model::Owner;
 use storage_model::sabotage::broken;
+use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::super::{TierError, Tiers};
 use super::{Answer, FullLoad, load_of};
@@ -72,27 +73,43 @@ impl Tiers {
             return Ok(Vec::new());
         }
         let owners: Vec<Owner> = cold.iter().map(|(owner, _)| owner.clone()).collect();
-        let loaded = self.cold.load(&owners, self.loader.rows_max).await?;
+        let loaded = self.rows_of_each(&owners).await?;
         self.loader.count(owners.len());
-        let complete: Vec<bool> = loaded.iter().map(|loaded| loaded.complete).collect();
-        let loads: Vec<Load> = cold
-            .iter()
-            .zip(loaded)
-            .filter(|(_, loaded)| loaded.complete)
-            .map(|((owner, observed), loaded)| load_of(owner, *observed, loaded.rows, true))
-            .collect();
+        let complete: Vec<Result<bool, ColdError>> =
+            loaded.iter().map(|loaded| loaded.as_ref().map(|loaded| loaded.complete).map_err(Clone::clone)).collect();
+        let load = |((owner, observed), loaded): (&(Owner, Observed), Result<Loaded, _>)| {
+            let loaded = loaded.ok().filter(|loaded| loaded.complete)?;
+            Some(load_of(owner, *observed, loaded.rows, true))
+        };
+        let loads: Vec<Load> = cold.iter().zip(loaded).filter_map(load).collect();
         let mut filled = self.hot.fill(&loads).await.into_iter().zip(loads);
-        let mut answers = Vec::with_capacity(owners.len());
-        for complete in complete {
-            answers.push(match if complete { filled.next() } else { None } {
+        let answer = |complete| match complete {
+            Err(error) => Some(Err(TierError::from(error))),
+            Ok(false) => Some(Ok(None)),
+            Ok(true) => match filled.next() {
                 None => Some(Ok(None)),
                 Some((Ok(Filled::Accepted(read)), load)) => Some(Ok(Some(Arc::new(FullLoad { load, read })))),
                 Some((Ok(Filled::Refused), _)) => None,
                 Some((Err(error), _)) if matches!(error.kind, HotKind::Unprepared(_)) => None,
                 Some((Err(error), _)) => Some(Err(error.into())),
-            });
+            },
+        };
+        Ok(complete.into_iter().map(answer).collect())
+    }
+
+    /// The rows of owners, read together; of each by itself if one has a row that can't be read, so that it fails no other.
+    async fn rows_of_each(&self, owners: &[Owner]) -> Result<Vec<Result<Loaded, ColdError>>, ColdError> {
+        match self.cold.load(owners, self.loader.rows_max).await {
+            Ok(loaded) => return Ok(loaded.into_iter().map(Ok).collect()),
+            Err(error) if error.kind == ColdKind::Unreadable => {}
+            Err(error) => return Err(error),
         }
-        Ok(answers)
+        let mut each = Vec::with_capacity(owners.len());
+        for owner in owners {
+            let alone = self.cold.load(std::slice::from_ref(owner), self.loader.rows_max).await;
+            each.push(alone.map(|loaded| loaded.into_iter().next().unwrap_or_default()));
+        }
+        Ok(each)
     }
 
     /// As [`Tiers::observe`], with an answer for each owner: one whose data is broken or whose node is away fails no other.
