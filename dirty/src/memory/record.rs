@@ -58,7 +58,10 @@ pub fn partition_state(state: &PartState) -> PartitionState {
 /// Where versions begin under a record that takes another's place: above what has landed, and where the server is another one, above what
 /// that may have given and this one lacks.
 fn next_source(old: &PartitionRecord, state: &PartState, present: &Present, adopt: &Adopt) -> Version {
-    let from = if broken("R14-source") { old.source } else { old.source.max(adopt.last_version) };
+    if broken("R14-source") {
+        return old.source;
+    }
+    let from = old.source.max(adopt.last_version);
     if *old.incarnation == *state.incarnation { from } else { leapt(present, from) }
 }
 
