@@ -15,8 +15,8 @@ impl Version {
     pub const ZERO: Self = Self(0);
     /// The largest version that is ever given: 2^53 − 1.
     pub const MAX: Self = Self((1 << 53) - 1);
-    /// How far versions leap, in microseconds, when the hot tier came back older: an hour. Versions that it gave and has forgotten are not
-    /// given to other writes then, unless it forgot more than an hour and its clock is behind by more than that, too.
+    /// How far versions leap, in microseconds, when the hot tier came back older than what has landed: an hour. Versions that it gave and
+    /// has forgotten are not given to other writes then, unless it forgot more than an hour and its clock is behind by more than that, too.
     pub const REWIND_LEAP: u64 = 3_600_000_000;
 
     /// A version, if it is at most [`Version::MAX`].

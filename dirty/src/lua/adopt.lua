@@ -9,11 +9,11 @@
 -- ARGV[4] how far landings reach
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
--- ARGV[7] how far versions leap over those that another server may have given and this one lacks, microseconds
+-- ARGV[7] how far versions leap over those that a hot tier which came back older has given and forgotten, microseconds
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
--- Invariant: no version given later is below a landed one, nor that of another write which was forgotten; hashes from before a rewind
---   become suspect; what was committed in an earlier epoch and is on probation is landed again (H33).
+-- Invariant: no version given later is below a landed one, nor that of a write that a rewind forgot; hashes from before it become
+--   suspect; what was committed in an earlier epoch and is on probation is landed again (H33).
 expect(#KEYS == 3 and #ARGV == 7)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[7], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
@@ -31,7 +31,7 @@ if old[1] then
   local generation = suspect and ARGV[3] or old[3]
   local from = math.max(source, last)
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
-    'src', old[1] == now_at and digits(from) or leapt(from), 'landed', ARGV[4])
+    'src', suspect and leapt(from) or digits(from), 'landed', ARGV[4])
   -- Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row. Under a
   -- server that was replaced once more, it may have landed and been lost again; versions decide.
   if old[6] == now_at then

@@ -55,14 +55,13 @@ pub fn partition_state(state: &PartState) -> PartitionState {
     PartitionState { incarnation: state.incarnation.to_string(), record: state.record.clone() }
 }
 
-/// Where versions begin under a record that takes another's place: above what has landed, and where the server is another one, above what
-/// that may have given and this one lacks.
-fn next_source(old: &PartitionRecord, state: &PartState, present: &Present, adopt: &Adopt) -> Version {
+/// Where versions begin under a record that takes another's place: above what has landed, and after a rewind above what was forgotten.
+fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect: bool) -> Version {
     if broken("R14-source") {
         return old.source;
     }
     let from = old.source.max(adopt.last_version);
-    if *old.incarnation == *state.incarnation { from } else { leapt(present, from) }
+    if suspect { leapt(present, from) } else { from }
 }
 
 fn leapt(present: &Present, from: Version) -> Version {
@@ -98,7 +97,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
                 generation: if suspect { adopt.epoch } else { old.generation },
-                source: next_source(old, state, present, adopt),
+                source: next_source(old, present, adopt, suspect),
                 // Also if that is less: the database lost commits, and only what it has counts.
                 landed: adopt.last_version,
                 collected: old.collected,

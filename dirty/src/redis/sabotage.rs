@@ -89,7 +89,7 @@ const BREAKS: &[Break] = &[
     ("R14-incarnation", "settle", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
-    ("R14-source", "adopt", "old[1] == now_at and digits(from) or leapt(from)", "digits(source)"),
+    ("R14-source", "adopt", "suspect and leapt(from) or digits(from)", "digits(source)"),
     ("R14-given-again", "adopt", "math.max(time(), from) + leap", "from"),
     ("R14-generation", "adopt", "suspect and ARGV[3] or old[3]", "old[3]"),
     // What is written unverified is not told apart: from what it hides, from rows of before, once it was compared; a stamp is
