@@ -4,6 +4,8 @@ mod finish;
 mod flights;
 mod time;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -44,6 +46,26 @@ pub(crate) struct Core {
     pub(crate) misses: AtomicU64,
     time: HotTime,
     flights: Flights,
+}
+
+/// A write that is about to be sent, or under way.
+struct Sending<'a> {
+    flight: Flight<'a>,
+    /// As the hot tier takes it; what it builds on is loaded only if that asks for it.
+    copy: [(Mutation, Option<Load>); 1],
+    /// That of the hot tier when it is sent.
+    generation: Epoch,
+    /// That of an earlier call under its id.
+    earlier: Option<Epoch>,
+    within: Duration,
+    until: Instant,
+}
+
+impl Sending<'_> {
+    fn mutation(&self) -> &Mutation {
+        let [(mutation, _)] = &self.copy;
+        mutation
+    }
 }
 
 /// The answer to a write that its first answer tells to be applied, and as safe as it asks for. Otherwise that first answer.
@@ -88,46 +110,68 @@ impl Core {
 
     /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under the same id while its outcome
     /// is unknown, until `within` has passed. Then waits until it is as safe as it asks for.
-    pub(crate) async fn write(&self, mutation: Mutation, within: Duration) -> Result<Ack> {
-        let (mut flight, mut mutation) = self.begin(mutation)?;
-        let until = Instant::now() + within;
-        if needs_epoch(&mutation) {
-            let prepared = Box::pin(self.tiers.prepare(&[self.partition_of(&mutation)])).await;
-            prepared.map_err(|error| Error::from(error).with_outcome(Outcome::Unknown).of(&mutation.owner))?;
-            mutation.epoch = Some(self.tiers.epoch(self.partition_of(&mutation)));
-        }
-        let sent = [(mutation, None)];
-        // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
-        let [(mutation, _)] = &sent;
-        let generation = self.generation(mutation);
-        let earlier = self.was_given_up(mutation);
-        if let Some(earlier) = earlier.filter(|earlier| *earlier != generation) {
-            return Err(self.forgotten(mutation, earlier).of(&mutation.owner));
-        }
-        flight.sent(mutation, earlier.unwrap_or(generation));
-        let first = self.tiers.hot().mutate(&sent).await.pop();
-        let [(mutation, _)] = sent;
-        let ended = match first.map(|first| acknowledged(&mutation, first)) {
-            Some(Ok(ack)) => Ok(ack),
-            // Boxed, as few writes need it: the futures of all others are small.
-            Some(Err(first)) => {
-                let partition = self.partition_of(&mutation);
-                let mut write = Unfinished::new(mutation, partition, generation, within, until);
-                write.earlier = earlier;
-                Box::pin(self.complete(write, first)).await
+    pub(crate) fn write(&self, mutation: Mutation, within: Duration) -> impl Future<Output = Result<Ack>> + Send {
+        let mut begun = self.begin(mutation, within);
+        // Not an async function, which holds its arguments twice, and what is made of them again: each write asks for the room.
+        async move {
+            let sending = match &mut begun {
+                Ok(sending) => sending,
+                Err(error) => return Err(error.clone()),
+            };
+            if needs_epoch(sending.mutation()) {
+                Box::pin(self.learn_epoch(sending)).await?;
             }
-            None => no_answer(),
-        };
-        flight.ended();
-        ended
+            self.note(sending)?;
+            let first = self.tiers.hot().mutate(&sending.copy).await.pop();
+            let ended = match first.map(|first| acknowledged(sending.mutation(), first)) {
+                Some(Ok(ack)) => Ok(ack),
+                Some(Err(first)) => self.go_on(sending, first).await,
+                None => no_answer(),
+            };
+            sending.flight.ended();
+            ended
+        }
     }
 
-    /// A write that is under way from now on, as it can be sent. No future holds it meanwhile.
-    fn begin(&self, mutation: Mutation) -> Result<(Flight<'_>, Mutation)> {
+    /// A write that is under way from now on, as it can be sent.
+    fn begin(&self, mutation: Mutation, within: Duration) -> Result<Sending<'_>> {
         let refused = |error: Error| if mutation.known == Known::Sent { error.with_outcome(Outcome::Unknown) } else { error };
         // A repeat says nothing of an earlier call under its id.
         let flight = self.flight().map_err(|error| refused(error).of(&mutation.owner))?;
-        Ok((flight, self.ready(mutation)?))
+        let (copy, until) = ([(self.ready(mutation)?, None)], Instant::now() + within);
+        Ok(Sending { flight, copy, generation: Epoch::default(), earlier: None, within, until })
+    }
+
+    /// Prepares a write's partition, so that its epoch is known.
+    async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
+        let [(mutation, _)] = &mut sending.copy;
+        let partition = self.partition_of(mutation);
+        let prepared = self.tiers.prepare(&[partition]).await;
+        prepared.map_err(|error| Error::from(error).with_outcome(Outcome::Unknown).of(&mutation.owner))?;
+        mutation.epoch = Some(self.tiers.epoch(partition));
+        Ok(())
+    }
+
+    /// Notes under which generation a write is sent for the first time. An error if it repeats one of another.
+    // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
+    fn note(&self, sending: &mut Sending<'_>) -> Result<()> {
+        let [(mutation, _)] = &sending.copy;
+        sending.generation = self.generation(mutation);
+        sending.earlier = self.was_given_up(mutation);
+        if let Some(earlier) = sending.earlier.filter(|earlier| *earlier != sending.generation) {
+            return Err(self.forgotten(mutation, earlier).of(&mutation.owner));
+        }
+        sending.flight.sent(mutation, sending.earlier.unwrap_or(sending.generation));
+        Ok(())
+    }
+
+    /// Goes on from a first answer that is not the last. Boxed, as few writes need it: the futures of all others are small.
+    fn go_on(&self, sending: &Sending<'_>, first: Result<Mutated, HotError>) -> Pin<Box<impl Future<Output = Result<Ack>>>> {
+        let mutation = sending.mutation().clone();
+        let partition = self.partition_of(&mutation);
+        let mut write = Unfinished::new(mutation, partition, sending.generation, sending.within, sending.until);
+        write.earlier = sending.earlier;
+        Box::pin(self.complete(write, first))
     }
 
     /// Applies mutations, sent together; each as [`Core::write`]. What can't be sent has its error already.

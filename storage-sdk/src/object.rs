@@ -137,7 +137,10 @@ impl IntoFuture for Save {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Ack>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.0?.await })
+        match self.0 {
+            Ok(write) => write.into_future(),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 }
 

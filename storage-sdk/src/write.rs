@@ -130,8 +130,9 @@ impl<T> Write<T> {
     /// Sends the write under this id: if a write of the owner with it was applied within its deadline, be it this one or another, nothing
     /// happens and this one gets that one's answer. A refusal, such as a conflict, says what holds now: a copy of an earlier call under the
     /// id that is still on its way may find something else, until that call's deadline. A hot tier that came back older has forgotten the
-    /// id, and the write may then be applied on top of what had landed of it: read first if [`Retry::Reread`](crate::Retry::Reread) was
-    /// asked for. Such a write may be slowed down, but is never refused as `Overloaded`.
+    /// id: a process asks for [`Retry::Reread`](crate::Retry::Reread) where that may have befallen one of its last thousand calls that ended
+    /// unknown or were dropped; another process can't know, and its repeat may be applied on top of what had landed. Such a write may be
+    /// slowed down, but is never refused as `Overloaded`.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -36,15 +36,15 @@ struct Unknown {
 /// One write under way; `close` waits for it.
 pub(super) struct Flight<'a> {
     flights: &'a Flights,
-    /// What is remembered if it is dropped before it has ended, since its caller may repeat it.
-    dropped: Option<Unknown>,
+    /// What is remembered if it is dropped before it has ended, since its caller may repeat it. Boxed, as few have it.
+    dropped: Option<Box<Unknown>>,
 }
 
 impl Flight<'_> {
     /// The write is about to be sent: dropped from now on, its outcome is unknown.
     pub(super) fn sent(&mut self, mutation: &Mutation, generation: Epoch) {
         if mutation.known != Known::Nobody {
-            self.dropped = Some(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation });
+            self.dropped = Some(Box::new(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation }));
         }
     }
 
@@ -57,7 +57,7 @@ impl Flight<'_> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if let Some(unknown) = self.dropped.take() {
-            self.flights.remember(unknown);
+            self.flights.remember(*unknown);
         }
         if self.flights.open.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.flights.landed.notify_waiters();
