@@ -150,7 +150,7 @@ impl<E: Engine> ColdStore for Cold<E> {
                 return Err(cut.into_land());
             }
             if cuts == land::cuts_max(batch) {
-                return Err(cut.of_rows());
+                return Err(cut.each_time(cuts).of_rows());
             }
         }
     }

@@ -76,6 +76,11 @@ impl Fault {
         matches!(self.class, Class::Reconnect | Class::TooLong) && !broken("H38-cut")
     }
 
+    /// The last of so many times that the same rows were cut.
+    pub(crate) fn each_time(self, times: u32) -> Self {
+        Self { message: format!("cut {times} times while another row was taken: {}", self.message), ..self }
+    }
+
     /// For a landing transaction of which rows are at fault.
     pub(crate) fn of_rows(self) -> LandError {
         LandError::Refused(RowFault { code: self.code, message: self.message })
