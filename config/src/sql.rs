@@ -31,7 +31,7 @@ pub struct SqlSettings {
     /// How long a load or flush waits for a free connection. 10 ms to 1 min. Default: 3 s. Past it the call fails; nothing was sent.
     pub acquire_timeout: Duration,
     /// How long one statement may take. 100 ms to 1 h. Default: 30 s. Past it the connection is given up, and the statement
-    /// is tried again where it may be.
+    /// is tried again where it may be. MariaDB itself ends it a tenth before.
     pub statement_timeout: Duration,
     /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first. Default: `landing_rows`. Made when
     /// it is missing.

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
-use storage_sql::{ColdKind, Fence, LandError};
+use storage_sql::{ColdError, ColdKind, Fence, LandError};
 use tokio::time::Instant;
 
 use crate::batch::{self, Faults, Part, Rows, Verdict};
@@ -75,7 +75,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
             Err(LandError::Cold(error)) => return Err(error.into()),
             Err(LandError::Refused(fault)) => {
                 // Bisection ends at single rows, so a refusal without a culprit is the database's own trouble.
-                return Err(storage_sql::ColdError {
+                return Err(ColdError {
                     kind: ColdKind::Unwell,
                     operation: "land",
                     message: format!("{} (error {})", fault.message, fault.code),

@@ -18,7 +18,8 @@ use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise, Raised}
 pub trait ColdStore: Send + Sync + fmt::Debug {
     /// All rows of each owner, tombstones and purged fields included, in the owners' order; one statement for up to 512 owners of
     /// one logic type. Each owner is seen as it was at one moment; owners of different statements maybe at different ones.
-    /// An owner with more than `rows_max` rows comes back empty and not `complete`.
+    /// An owner with more than `rows_max` rows comes back empty and not `complete`. One with a row that no version of this program wrote
+    /// fails the whole call as `Unreadable`; asked for alone, it fails no other.
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError>;
 
     /// The rows of the named fields of one owner; fields without a row are left out.
@@ -30,6 +31,9 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
 
     /// Writes the rows that are newer than what the database holds, all in one transaction that commits only if every fence
     /// matches, on the database that it names. No client ever observes a row's version fall, or a part of a batch. An older or equal row is ignored.
+    ///
+    /// `Refused` stands also for rows whose statement the connection or the limit of time cuts while a trivial row is taken: rows of
+    /// several owners when that has happened once, one owner's when it has happened three times (H38).
     ///
     /// Fences are taken first, by ascending partition, then rows in key order; so overlapping calls do not deadlock. The engine
     /// splits rows into statements by count and by bytes.

@@ -175,6 +175,25 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobo
     worker.stop().await
 }
 
+/// As under a trigger that waits for something that never comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_takes_too_long_each_time_is_parked_and_hurts_nobody_else() -> Result<()> {
+    let mut world = World::fresh().await?;
+    world.settings.sql.statement_timeout = Duration::from_secs(1);
+    let stack = Stack::with(world).await?;
+    let slow = "CREATE TRIGGER slow BEFORE INSERT ON landing_rows FOR EACH ROW IF NEW.owner_id = 'bad' THEN DO SLEEP(60); END IF";
+    sql(&stack.database, slow.to_owned()).await?;
+    for id in ["ann", "bad", "bo"] {
+        stack.player(id).update([("v", "1")]).await?;
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    let names: Vec<_> = rows(&stack.database).await?.into_iter().map(|row| row.name).collect();
+    assert_eq!(names, ["player/ann/v", "player/bo/v"]);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
+    worker.stop().await
+}
+
 async fn sql(url: &str, text: String) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;

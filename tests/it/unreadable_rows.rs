@@ -1,20 +1,27 @@
 //! Rows that somebody else wrote and no version of this program understands: they fail their owner and nobody beside it.
 
 use anyhow::Result;
-use sqlx::Connection as _;
 use storage_sdk::{ByteOwner, Kind, Outcome, Retry};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
 
-/// A field named by a control character, as no field of ours is.
-const BAD: &str = "INSERT INTO landing_rows (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del) \
-                   VALUES ('game', 'eu', 'player', '7', X'07', '', 1, 0)";
-const MENDED: &str = "DELETE FROM landing_rows WHERE field = X'07'";
+/// Puts a row there whose field is a control character, as no field of ours is.
+async fn spoil(stack: &Stack) -> Result<()> {
+    sql(
+        stack,
+        "INSERT INTO landing_rows (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del) \
+                VALUES ('game', 'eu', 'player', '7', X'07', '', 1, 0)",
+    )
+    .await
+}
 
-async fn sql(stack: &Stack, text: &'static str) -> Result<()> {
-    let mut connection = sqlx::mysql::MySqlConnection::connect(&stack.database).await?;
-    sqlx::raw_sql(text).execute(&mut connection).await?;
-    Ok(connection.close().await?)
+async fn mend(stack: &Stack) -> Result<()> {
+    sql(stack, "DELETE FROM landing_rows WHERE field = X'07'").await
+}
+
+async fn sql(stack: &Stack, statement: &str) -> Result<()> {
+    let database = stack.database.rsplit('/').next().unwrap_or_default();
+    stack::mariadb().await?.sql(&format!("USE {database}; {statement}")).await.map(drop)
 }
 
 async fn set(players: &[ByteOwner], gold: &'static str) -> Result<()> {
@@ -35,7 +42,7 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
     for player in &players {
         player.evict().await?;
     }
-    sql(&stack, BAD).await?;
+    spoil(&stack).await?;
     let storage = stack.storage.scope("game", "eu")?.bytes();
     for (id, read) in storage.get_many(&players, ["gold"]).await.into_iter().enumerate() {
         match read {
@@ -48,7 +55,7 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
     }
     let refused = players[7].incr("gold", 1).await.unwrap_err();
     assert_eq!((refused.kind(), refused.outcome()), (Kind::Corrupt, Outcome::NotApplied), "{refused}");
-    sql(&stack, MENDED).await?;
+    mend(&stack).await?;
     assert_eq!(players[7].incr("gold", 1).await?.value(), 2);
     Ok(())
 }
@@ -73,7 +80,7 @@ async fn a_row_that_cannot_be_read_holds_up_no_landing_of_other_partitions() -> 
     worker.stop().await?;
     redis.kill()?;
     redis.restart().await?;
-    sql(&stack, BAD).await?;
+    spoil(&stack).await?;
 
     let partition = |player: &ByteOwner| player.owner().partition(stack.settings.redis.partitions);
     let bad = partition(&players[7]);
@@ -83,22 +90,13 @@ async fn a_row_that_cannot_be_read_holds_up_no_landing_of_other_partitions() -> 
     assert_eq!(players[7].get(["gold"]).await.unwrap_err().kind(), Kind::Corrupt);
     set(&others, "3").await?;
     let worker = stack.worker();
-    let landed = async || Ok(raw_golds(&stack).await?.iter().filter(|gold| *gold == "3").count() == others.len());
+    let landed = async || Ok(rows(&stack.database).await?.iter().filter(|row| row.value == b"3").count() == others.len());
     until("all others have landed", landed).await?;
     let stats = stack.storage.stats().await?;
     assert!(stats.marks > 0 && stats.error_marks == 0, "it waits: {stats:?}");
-    sql(&stack, MENDED).await?;
+    mend(&stack).await?;
     stack.landed().await?;
     worker.stop().await?;
     assert!(rows(&stack.database).await?.iter().any(|row| row.name == "player/7/gold" && row.value == b"2"));
     Ok(())
-}
-
-async fn raw_golds(stack: &Stack) -> Result<Vec<String>> {
-    let mut connection = sqlx::mysql::MySqlConnection::connect(&stack.database).await?;
-    let golds = sqlx::query_scalar("SELECT CAST(value AS CHAR) FROM landing_rows WHERE field = 'gold'")
-        .fetch_all(&mut connection)
-        .await?;
-    connection.close().await?;
-    Ok(golds)
 }

@@ -40,8 +40,8 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
 fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     let idle = limit;
     let limit = if version.contains("MariaDB") {
-        // Before this side gives up, so that the answer comes over a connection that is still of use, and locks go with it.
-        format!("max_statement_time = {}", limit.as_secs_f64() * 0.9)
+        // A tenth before this side gives up, so that the answer comes over a connection that is still of use, and locks go with it.
+        format!("max_statement_time = {}", (limit * 9 / 10).as_secs_f64())
     } else {
         // Bounds reads alone; writes are bounded on this side.
         format!("max_execution_time = {}", limit.as_millis())
