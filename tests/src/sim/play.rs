@@ -5,7 +5,9 @@ use std::future::{Future, IntoFuture as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_sdk::{Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Storage, Version, Write};
+use storage_sdk::{
+    Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Retry, Storage, Version, Write,
+};
 use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
@@ -60,6 +62,11 @@ type Answer = (OpId, Version, u32);
 
 fn told(ack: &Ack) -> Answer {
     (ack.id(), ack.version(), ack.changed())
+}
+
+/// Whether a write that failed may have been applied, and a repeat under its id tells.
+fn is_repeatable(error: &Error) -> bool {
+    (error.outcome(), error.retry()) == (Outcome::Unknown, Retry::SameId)
 }
 
 impl Player {
@@ -208,7 +215,9 @@ impl Turn<'_> {
 
     /// Sends a write that sets fields to this value, under no id of the player's.
     async fn set_to(&self, value: &str, write: Write) {
-        self.send(write, &value_key(&self.name, value.as_bytes()), told).await;
+        let begun = self.world.history.begin(&self.name);
+        let answered = self.send(write, told).await;
+        self.answered(&self.name, &begun, &value_key(&self.name, value.as_bytes()), answered);
     }
 
     /// Sends a write that sets a text and is acknowledged only when that is in the database.
@@ -220,10 +229,10 @@ impl Turn<'_> {
             told(ack)
         };
         if chance.below(4) == 0 {
-            self.asks(Asked::default());
-            return self.send(write.with_new_id(self.id), self.id.as_bytes(), answer).await;
+            return self.send_as(write, Asked::default(), answer).await;
         }
-        self.send(write, &value_key(&self.name, self.value.as_bytes()), answer).await;
+        let answered = self.send(write, answer).await;
+        self.answered(&self.name, &begun, &value_key(&self.name, self.value.as_bytes()), answered);
     }
 
     /// Sets a text of some owners in one call.
@@ -248,26 +257,38 @@ impl Turn<'_> {
     }
 
     async fn write_asking(&self, write: Write, asked: Asked) {
-        self.asks(asked);
-        self.send(write.with_new_id(self.id), self.id.as_bytes(), told).await;
+        self.send_as(write, asked, told).await;
     }
 
     async fn count(&self, write: Write<Counters>, step: i64) {
-        self.asks(Asked { step: Some(step), ..Asked::default() });
         let answer = |counters: &Counters| (counters.ack().id(), counters.version(), counters.ack().changed());
-        self.send(write.with_new_id(self.id), self.id.as_bytes(), answer).await;
+        self.send_as(write, Asked { step: Some(step), ..Asked::default() }, answer).await;
     }
 
-    fn asks(&self, asked: Asked) {
-        self.world.history.asks(self.id.as_bytes(), Asked { owner: self.name.clone(), ..asked });
+    /// Sends a write under the turn's id. If what became of it is not known, it may be sent once more under that id, by another call.
+    async fn send_as<T: Clone + Send + 'static>(&self, write: Write<T>, asked: Asked, answer: impl Fn(&T) -> Answer) {
+        let World { history, chance, plan, .. } = self.world;
+        history.asks(self.id.as_bytes(), Asked { owner: self.name.clone(), ..asked });
+        let begun = history.begin(&self.name);
+        let answered = self.send(write.clone().with_new_id(self.id), &answer).await;
+        let is_unknown = answered.as_ref().is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
+        self.answered(&self.name, &begun, self.id.as_bytes(), answered);
+        if is_unknown && chance.below(2) == 0 {
+            sleep(chance.millis(0, 4 * plan.pause_max)).await;
+            history.note(&self.name, || "repeated by another call".to_owned());
+            let answered = self.send(write.with_id(self.id), answer).await;
+            // What a refusal says is of now; an earlier copy may be on its way still.
+            if let Some(Ok((id, version, changed))) = answered {
+                history.acknowledged(&begun, &id_key(&self.name, id.as_bytes()), version, changed);
+            }
+        }
     }
 
-    /// Sends a write, which `key` stands for until it has an id.
-    async fn send<T: Send + 'static>(&self, write: Write<T>, key: &[u8], answer: impl Fn(&T) -> Answer) {
-        let begun = self.world.history.begin(&self.name);
+    /// Sends a write; none if it was cut off.
+    async fn send<T: Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> Answer) -> Option<Result<Answer, Error>> {
         let sent = write.deadline(self.world.plan.deadline);
         let answered = self.call(sent.into_future()).await;
-        self.answered(&self.name, &begun, key, answered.map(|answered| answered.map(|done| answer(&done))));
+        answered.map(|answered| answered.map(|done| answer(&done)))
     }
 
     /// Tells the oracle what an owner's write was answered.

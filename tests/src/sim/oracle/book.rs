@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use storage_model::{Owner, Row};
+use storage_model::{Field, Owner, Row};
 
 use super::applied::{Applied, Asked};
+use super::history::owner_of;
 use super::line::Line;
 use super::slot::{Change, Slot};
 use crate::sim::database::tables::Tables;
@@ -31,6 +32,10 @@ pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
     /// Applied mutations and the versions they gave: by their ids, and by the values that they set, which no two share ([`value_key`]).
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
+    /// The owner and the fields of each applied mutation, by its id.
+    pub(super) fields: BTreeMap<Vec<u8>, (String, Vec<String>)>,
+    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something.
+    pub(super) survived: BTreeSet<Vec<u8>>,
     /// What callers asked for.
     pub(super) asked: BTreeMap<Vec<u8>, Asked>,
     /// Mutations whose callers were told that they are not applied.
@@ -99,6 +104,11 @@ impl Book {
         self.counts.applied += 1;
         let values = changes.iter().filter_map(|(_, change)| if let Change::Set(value) = change { Some(value) } else { None });
         let keys: BTreeSet<_> = values.map(|value| value_key(owner, value)).chain([id.clone()]).collect();
+        if self.survived.contains(id) {
+            self.fail(owner, &format!("V3: a mutation that had landed is applied again at version {version}"));
+        }
+        let fields = changes.iter().map(|(field, _)| field.clone()).collect();
+        self.fields.insert(id.clone(), (owner.clone(), fields));
         for key in keys {
             if self.denied.contains(&key) {
                 self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
@@ -131,6 +141,21 @@ impl Book {
                 return;
             }
         }
+    }
+
+    /// The mutations which are not among these, though rows hold something of them.
+    pub(super) fn surviving(&self, kept: &BTreeMap<Vec<u8>, u64>, tables: &Tables) -> Vec<Vec<u8>> {
+        let has_row = |owner: &Owner, field: &String, version: u64| {
+            let row = Field::new(field).ok().and_then(|field| tables.row(owner, &field));
+            row.is_some_and(|row| row.version.get() >= version)
+        };
+        let survives = |id: &Vec<u8>, version: u64| {
+            let (owner, fields) = self.fields.get(id)?;
+            let owner = owner_of(owner)?;
+            fields.iter().any(|field| has_row(&owner, field, version)).then(|| id.clone())
+        };
+        let lost = self.ids.iter().filter(|(id, _)| !kept.contains_key(*id));
+        lost.filter_map(|(id, version)| survives(id, *version)).collect()
     }
 
     /// A row was committed.

@@ -95,6 +95,8 @@ impl History {
     pub fn rewind(&self, kept: &Kept, database: &Database) {
         let mut state = self.state();
         state.era += 1;
+        let survived = database.tables(|tables| state.surviving(&kept.ids, tables));
+        state.survived.extend(survived);
         state.ids.clone_from(&kept.ids);
         state.void.clear();
         let Book { owners, landed, .. } = &mut *state;
@@ -120,7 +122,9 @@ impl History {
 
     /// The database forgets what it committed last.
     pub fn forget(&self) {
-        self.state().forgets += 1;
+        let mut state = self.state();
+        state.forgets += 1;
+        state.survived.clear();
     }
 
     /// V2: an owner's rows are its last state. Answers whether something of it is wrong.

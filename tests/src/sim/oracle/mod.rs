@@ -18,7 +18,7 @@
 //! | --- | --- |
 //! | V1 versions follow time | `book`: a later mutation has a greater version, also than what had landed; `answers`: an ack's is above all that was seen before |
 //! | V2 final state | `history`: hot, cold and row are the last state |
-//! | V3 counters | `book`: each answer of an increment is exact, each id is applied once |
+//! | V3 counters | `book`: each answer of an increment is exact, each id is applied once, and not again on top of what had landed |
 //! | V4 no regress | `answers`: a read shows nothing older than what was acknowledged, read or landed before it began |
 //! | V5 marks and times to live; a hash without marks is as its rows | `marks` |
 //! | V6 linearizable | `answers`: a read is the state of its version |
