@@ -24,8 +24,9 @@ pub struct RedisSettings {
     /// operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
     /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Where writes go
-    /// [without a script](RedisSettings::direct_writes), each carries a share of them and half of them everything else. More help only
-    /// when one connection's bytes are the bottleneck, or large values hold up small ones.
+    /// [without a script](RedisSettings::direct_writes), each carries a share of them. All else goes over the first, calls about many
+    /// owners over the second, and over the next beside it where 128 calls are under way. More help only when one connection's bytes are
+    /// the bottleneck.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
     pub connect_timeout: Duration,

@@ -14,8 +14,6 @@ use super::transport::{Dial, Gate};
 /// What all nodes of one engine share.
 pub(crate) struct Common {
     pub(crate) connections: usize,
-    /// How many of them calls use that are no round of a writer.
-    pub(crate) for_calls: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
@@ -28,13 +26,9 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// With or without writers, of which each has a connection that it shares with other calls or has alone.
-    pub(crate) fn new(options: &RedisOptions, writers: bool) -> Arc<Self> {
-        let connections = options.connections.max(1);
+    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
         Arc::new(Self {
-            connections,
-            // Reads go best over two or three, rounds over some more, since each waits for its end.
-            for_calls: if writers { connections.div_ceil(2) } else { connections },
+            connections: options.connections.max(1),
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,

@@ -5,7 +5,7 @@
 //! and reads the server's version, policy and incarnation before anything else is sent on it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -17,13 +17,17 @@ use storage_model::Durability;
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
-use super::lane::{Lane, Ready};
+use super::lane::{Lane, Passage, Ready};
 use super::server::ServerInfo;
 use super::transport::{Answer, Command, Under};
 use super::{address, reply};
 
 /// Connections of writes that wait, beside those that all calls share.
 const WAITING: usize = 2;
+
+/// How many calls go over one connection before another is used beside it. Over one, both sides read and write more at once, which costs
+/// each call less; over another, a call does not wait for all that a crowd has asked, or for one large answer among it.
+const CROWD: usize = 128;
 
 /// One server.
 pub(crate) struct Node {
@@ -35,7 +39,6 @@ pub(crate) struct Node {
     pub(super) pool: Pool,
     /// What all calls share.
     lanes: Vec<Arc<Lane>>,
-    turn: AtomicUsize,
     /// Of writes that wait for replicas, and of those that wait for the disk.
     replicated: Waiting,
     fsynced: Waiting,
@@ -64,7 +67,6 @@ impl Node {
             common: common.clone(),
             pool,
             lanes: (0..common.connections).map(|_| Arc::default()).collect(),
-            turn: AtomicUsize::new(0),
             replicated: Waiting::default(),
             fsynced: Waiting::default(),
             timeouts: AtomicU32::new(0),
@@ -75,15 +77,15 @@ impl Node {
     /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
     /// connection, and the server's incarnation does not matter since the slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
-        match self.ready().await {
-            Ok(ready) => self.send_on(ready, commands, asking).await,
+        match self.ready(commands.len()).await {
+            Ok((ready, _passage)) => self.send_on(ready, commands, asking).await,
             Err(failure) => commands.iter().map(|_| Err(failure.clone())).collect(),
         }
     }
 
     /// Sends one command.
     pub(crate) async fn single(&self, command: &Command) -> Answer {
-        let ready = self.ready().await?;
+        let (ready, _passage) = self.ready(1).await?;
         if let Some(refusal) = self.refusal(command, &ready, false) {
             return Err(refusal);
         }
@@ -182,7 +184,7 @@ impl Node {
 
     /// What the server says of itself now.
     pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
-        let ready = self.ready().await?;
+        let (ready, _passage) = self.ready(1).await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
         let exchanged = self.exchange(ready.connection, &[&command], false).await;
@@ -255,11 +257,15 @@ impl Node {
         }
     }
 
-    /// A connection of the next lane, opened if need be.
-    async fn ready(&self) -> Result<Ready, Failure> {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed).checked_rem(self.common.for_calls).unwrap_or_default();
-        let lane = self.lanes.get(turn).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
-        self.ready_in(lane).await
+    /// A connection for a call of so many commands, opened if need be: the first that is not crowded, or the one with the fewest calls.
+    /// Many commands go over the second first, so that nobody who asks for one thing waits for all their answers.
+    async fn ready(&self, commands: usize) -> Result<(Ready, Passage<'_>), Failure> {
+        let mut lanes = self.lanes.iter().cycle().skip(usize::from(commands > 1)).take(self.lanes.len());
+        let free = lanes.find(|lane| lane.calls() < CROWD);
+        let lane = free.or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()));
+        let lane = lane.ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        let passage = lane.enter();
+        Ok((self.ready_in(lane).await?, passage))
     }
 
     pub(super) fn judge(&self, info: &ServerInfo) {

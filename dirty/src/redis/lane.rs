@@ -1,6 +1,7 @@
 //! The places of a node's connections.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_redis::Connection;
@@ -18,7 +19,12 @@ pub(super) struct Lane {
     line: Mutex<Option<Line>>,
     /// The opening under way, or the question whether the connection still leads to the same server.
     pub(super) opening: Flight<Result<Ready, Failure>>,
+    /// How many calls are under way over it.
+    calls: AtomicUsize,
 }
+
+/// A call that is under way over a lane, until it is dropped.
+pub(super) struct Passage<'a>(&'a Lane);
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
 pub(super) struct Line {
@@ -52,7 +58,24 @@ impl Drop for Line {
     }
 }
 
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Lane {
+    /// How many calls are under way over it.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call.
+    pub(super) fn enter(&self) -> Passage<'_> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Passage(self)
+    }
+
     /// The connection that is there.
     pub(super) fn ready(&self) -> Option<Ready> {
         locked(&self.line).as_ref().map(|line| line.ready.clone())

@@ -110,7 +110,7 @@ impl RedisStore {
         let addresses = Addresses::of(&options).map_err(failed)?;
         let lease = options.direct_writes.filter(|_| !matches!(addresses, Addresses::Cluster(_)));
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
-        let router = Box::pin(Router::open(addresses, Common::new(&options, lease.is_some()))).await.map_err(failed)?;
+        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let writers = if lease.is_some() { options.connections.max(1) } else { 0 };
         let store = Self {
             router: Arc::new(router),

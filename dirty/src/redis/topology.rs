@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slot_that_another_node_serves_now_is_told_from_one_that_stayed() {
-        let common = Common::new(&RedisOptions::new("redis://localhost"), false);
+        let common = Common::new(&RedisOptions::new("redis://localhost"));
         let node = |port| Node::new(format!("redis://localhost:{port}").parse().unwrap(), &common).unwrap();
         let (one, two) = (node(1), node(2));
         let whole = |nodes: &[&Arc<Node>]| Topology {

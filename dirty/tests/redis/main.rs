@@ -6,6 +6,7 @@ mod barriers;
 mod clocks;
 mod cluster;
 mod conformance;
+mod connections;
 mod counts;
 mod direct;
 mod landing;

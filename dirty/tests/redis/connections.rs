@@ -1,0 +1,89 @@
+//! Which connections calls go over.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::*;
+use storage_servers::RedisServer;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::support::*;
+
+/// As many calls as one connection carries before another is used beside it.
+const CROWD: u32 = 128;
+
+/// Holds reads.
+#[derive(Debug)]
+struct Door {
+    came: Semaphore,
+    let_go: Semaphore,
+}
+
+#[async_trait]
+impl Gate for Door {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.contains(&"read") {
+            self.came.add_permits(1);
+            self.let_go.acquire().await.unwrap().forget();
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// How many connections a server has, besides that of this question.
+async fn connections(server: &RedisServer) -> usize {
+    let list = server.call(&["CLIENT", "LIST", "TYPE", "normal"]).await.unwrap();
+    list.text().unwrap().lines().count() - 1
+}
+
+/// A store that asked one thing at a time so far, with its server.
+async fn store(gate: Option<Arc<dyn Gate>>) -> (RedisServer, RedisStore) {
+    let server = server().await;
+    let store = prepared(RedisOptions { partitions: 1, gate, ..options(&server.url()) }).await;
+    assert_eq!(connections(&server).await, 1);
+    (server, store)
+}
+
+#[tokio::test]
+async fn another_connection_is_used_only_while_the_first_is_crowded() {
+    let door = Arc::new(Door { came: Semaphore::new(0), let_go: Semaphore::new(0) });
+    let (server, store) = store(Some(door.clone())).await;
+    let mut reads = JoinSet::new();
+    let begin = async |reads: &mut JoinSet<HotRead>, count: u32| {
+        for _ in 0..count {
+            let store = store.clone();
+            reads.spawn(async move { read(&store, &owner("ann")).await });
+        }
+        door.came.acquire_many(count).await.unwrap().forget();
+    };
+    for calls_before in [1, 2] {
+        begin(&mut reads, CROWD).await;
+        assert_eq!(connections(&server).await, calls_before, "the first has room for so many again");
+        begin(&mut reads, 1).await;
+        assert_eq!(connections(&server).await, 2);
+        door.let_go.add_permits(usize::try_from(CROWD).unwrap() + 1);
+        while let Some(answered) = reads.join_next().await {
+            answered.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_one() {
+    let (server, store) = store(None).await;
+    let one = |id| Read { owner: owner(id), fields: Fields::All };
+    for answer in store.read(&[one("ann")]).await {
+        answer.unwrap();
+    }
+    assert_eq!(connections(&server).await, 1);
+    for answer in store.read(&[one("ann"), one("bob")]).await {
+        answer.unwrap();
+    }
+    assert_eq!(connections(&server).await, 2);
+}
