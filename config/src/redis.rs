@@ -24,9 +24,9 @@ pub struct RedisSettings {
     /// operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
     /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Where writes go
-    /// [without a script](RedisSettings::direct_writes), each carries a share of them. All else goes over the first, calls about many
-    /// owners over the second, and over the next beside it where 128 calls are under way. More help only when one connection's bytes are
-    /// the bottleneck.
+    /// [without a script](RedisSettings::direct_writes), each carries a share of them. All other calls go over the first, those of several
+    /// commands over the second; while 128 are under way there, what comes goes over the next. More help only where more than 128 calls
+    /// are under way, or many writers.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
     pub connect_timeout: Duration,

@@ -25,8 +25,8 @@ use super::{address, reply};
 /// Connections of writes that wait, beside those that all calls share.
 const WAITING: usize = 2;
 
-/// How many calls go over one connection before another is used beside it. Over one, both sides read and write more at once, which costs
-/// each call less; over another, a call does not wait for all that a crowd has asked, or for one large answer among it.
+/// How many calls go over one connection at a time before the next is used, too. Over one, both sides read and write more at once, which
+/// costs each call less; over another, a call does not wait for all that a crowd has asked, or for a large answer among it.
 const CROWD: usize = 128;
 
 /// One server.
@@ -38,7 +38,7 @@ pub(crate) struct Node {
     pub(super) common: Arc<Common>,
     pub(super) pool: Pool,
     /// What all calls share.
-    lanes: Vec<Arc<Lane>>,
+    pub(super) lanes: Vec<Arc<Lane>>,
     /// Of writes that wait for replicas, and of those that wait for the disk.
     replicated: Waiting,
     fsynced: Waiting,
@@ -258,7 +258,7 @@ impl Node {
     }
 
     /// A connection for a call of so many commands, opened if need be: the first that is not crowded, or the one with the fewest calls.
-    /// Many commands go over the second first, so that nobody who asks for one thing waits for all their answers.
+    /// Several commands begin at the second, so that few who ask for one thing wait behind all their answers.
     async fn ready(&self, commands: usize) -> Result<(Ready, Passage<'_>), Failure> {
         let mut lanes = self.lanes.iter().cycle().skip(usize::from(commands > 1)).take(self.lanes.len());
         let free = lanes.find(|lane| lane.calls() < CROWD);

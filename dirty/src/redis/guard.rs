@@ -93,7 +93,7 @@ impl RedisStore {
         for round in 0..TRIES {
             if round + 1 == TRIES {
                 // Verified, and refused again: connections are older than what their server says of itself by now.
-                futures::future::join_all(self.router.nodes().iter().map(|node| node.recheck())).await;
+                futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all())).await;
             }
             for (command, partition) in commands.iter_mut().zip(partitions) {
                 command.under = self.guard.verified(*partition);

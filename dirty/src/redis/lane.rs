@@ -19,7 +19,7 @@ pub(super) struct Lane {
     line: Mutex<Option<Line>>,
     /// The opening under way, or the question whether the connection still leads to the same server.
     pub(super) opening: Flight<Result<Ready, Failure>>,
-    /// How many calls are under way over it.
+    /// How many calls are under way over it, writers' rounds aside.
     calls: AtomicUsize,
 }
 
@@ -65,7 +65,7 @@ impl Drop for Passage<'_> {
 }
 
 impl Lane {
-    /// How many calls are under way over it.
+    /// How many calls are under way over it, writers' rounds aside.
     pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }

@@ -41,6 +41,14 @@ impl Node {
         Box::pin(lane.opening.join(open)).await.unwrap_or_else(|| Err(ended()))
     }
 
+    /// Asks over all open connections who they lead to. If one leads to another server than it did, all are given up.
+    pub(super) async fn ask_all(&self) {
+        for ready in self.lanes.iter().filter_map(|lane| lane.ready()) {
+            // What breaks shows when it is used.
+            let _ = self.asked_again(ready).await;
+        }
+    }
+
     async fn known_or_opened(&self, lane: &Lane) -> Result<Ready, Failure> {
         if let Some(ready) = lane.ready()
             && let Some(known) = self.asked_again(ready).await?

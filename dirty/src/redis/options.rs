@@ -27,8 +27,8 @@ pub struct RedisOptions {
     /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
     pub ca_file: Option<PathBuf>,
     /// How many connections to each node are shared by all calls. Default: 4, at least 1. Each is a writer's where
-    /// writes go without a script. Other calls go over the first, those of many commands over the second, and over the next beside it
-    /// where 128 are under way already.
+    /// writes go without a script. Other calls go over the first, those of several commands over the second; while 128 are under way
+    /// there, what comes goes over the next.
     pub connections: usize,
     /// The longest time to open a connection. Default: 1 s.
     pub connect_timeout: Duration,

@@ -1,6 +1,7 @@
 //! Which connections calls go over.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_dirty::redis::{Broken, Gate};
@@ -8,11 +9,14 @@ use storage_dirty::*;
 use storage_servers::RedisServer;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::support::*;
 
 /// As many calls as one connection carries before another is used beside it.
 const CROWD: u32 = 128;
+/// So long that no answer is given up, and no connection with it.
+const PATIENT: Duration = Duration::from_secs(60);
 
 /// Holds reads.
 #[derive(Debug)]
@@ -45,7 +49,7 @@ async fn connections(server: &RedisServer) -> usize {
 /// A store that asked one thing at a time so far, with its server.
 async fn store(gate: Option<Arc<dyn Gate>>) -> (RedisServer, RedisStore) {
     let server = server().await;
-    let store = prepared(RedisOptions { partitions: 1, gate, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions { partitions: 1, gate, response_timeout: PATIENT, ..options(&server.url()) }).await;
     assert_eq!(connections(&server).await, 1);
     (server, store)
 }
@@ -60,7 +64,7 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
             let store = store.clone();
             reads.spawn(async move { read(&store, &owner("ann")).await });
         }
-        door.came.acquire_many(count).await.unwrap().forget();
+        timeout(PATIENT, door.came.acquire_many(count)).await.expect("not all reads came").unwrap().forget();
     };
     for calls_before in [1, 2] {
         begin(&mut reads, CROWD).await;

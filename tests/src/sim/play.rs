@@ -276,10 +276,12 @@ impl Turn<'_> {
         if is_unknown && chance.below(2) == 0 {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
-            let answered = self.send(write.with_id(self.id), answer).await;
-            // What a refusal says is of now; an earlier copy may be on its way still.
-            if let Some(Ok((id, version, changed))) = answered {
-                history.acknowledged(&begun, &id_key(&self.name, id.as_bytes()), version, changed);
+            let repeated = history.begin(&self.name);
+            match self.send(write.with_id(self.id), answer).await {
+                Some(Ok((_, version, changed))) => history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed),
+                // What it says of the outcome is of now; an earlier copy may be on its way still.
+                Some(Err(error)) => self.refused(&error),
+                None => {}
             }
         }
     }
@@ -296,17 +298,20 @@ impl Turn<'_> {
         let history = &self.world.history;
         match answer {
             Some(Ok((id, version, changed))) => history.acknowledged(begun, &id_key(name, id.as_bytes()), version, changed),
-            Some(Err(error)) => self.failed(name, begun, key, &error),
+            Some(Err(error)) => {
+                history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
+                self.refused(&error);
+            }
             None => history.failed(begun, key, Outcome::Unknown, "the caller is gone"),
         }
     }
 
-    fn failed(&self, name: &str, begun: &Begun, key: &[u8], error: &Error) {
-        self.world.history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
+    /// A write failed: not for a reason that it can't have here.
+    fn refused(&self, error: &Error) {
         // A clock that was set back puts deadlines further ahead than ids are remembered, which is refused.
         let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
         if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {
-            self.world.history.fail(name, &format!("V9: {error}"));
+            self.world.history.fail(&self.name, &format!("V9: {error}"));
         }
     }
 

@@ -71,6 +71,16 @@ impl History {
         state.tell(owner, version);
     }
 
+    /// A write that another call had sent before was acknowledged when it was repeated. What it was applied as must be there; where Redis
+    /// came back older between the two calls, that may be less than what had landed.
+    pub fn repeated(&self, first: &Begun, again: &Begun, id: &[u8], version: Version, changed: u32) {
+        if self.state().era == first.era {
+            self.acknowledged(first, id, version, changed);
+        } else {
+            self.acknowledged(&Begun { seen: 0, ..again.clone() }, id, version, changed);
+        }
+    }
+
     /// A write failed, which its id stands for, or the value that it sets.
     pub fn failed(&self, begun: &Begun, id: &[u8], outcome: Outcome, why: &str) {
         let owner = &begun.owner;
