@@ -42,7 +42,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// (`NotReached`).
     async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>>;
 
-    /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation.
+    /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation, if the
+    /// engine has noticed it as a read would; what was observed under one that it had not noticed is proof of nothing (see
+    /// [`HotStore::fill`]).
     async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
 
     /// Takes the right to load owners from the cold tier, for `ttl`; answers which it got. It only spares the cold tier work: a load

@@ -42,6 +42,7 @@ pub const SWITCHES: &[&str] = &[
     "R7-born",
     "R7-marker",
     "R7-beside",
+    "R7-order",
     "R7-unraised",
     "R7-purge-keeps-birth",
     "R7-row-wins",

@@ -4,7 +4,7 @@ use storage_model::{Epoch, Outcome, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
-use crate::{Adopt, HotKind, Marker, Mutated, Observed, Park, PartitionState, Settle};
+use crate::{Adopt, Filled, HotKind, Marker, Mutated, Observed, Park, PartitionState, Settle};
 
 /// Every call that works under a present record is refused as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
@@ -24,7 +24,6 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let (retry_min, retry_max) = Default::default();
     let park = Park { partition, lock, epoch, collected: Version::MAX, retry_min, retry_max, probation: false, parked: vec![] };
     let errors = [
-        h.store().observe(std::slice::from_ref(owner)).await.remove(0).unwrap_err(),
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
         h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap_err(),
         h.store().settle(&settle).await.unwrap_err(),
@@ -45,6 +44,8 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
     h.rig().wipe().await;
     let state = h.store().partition_states(&[h.partition(&ann)]).await.remove(0).unwrap();
     assert_eq!((state.is_current(), &state.record), (false, &None));
+    let observed = h.store().observe(std::slice::from_ref(&ann)).await.remove(0).unwrap_err();
+    assert_eq!(observed.kind, HotKind::Unprepared(h.partition(&ann)));
     assert_unprepared(h, &ann, Epoch(1)).await;
     let mutation = h.mutation(&ann, vec![("gold", set("1"))]).await;
     let error = h.try_send(&mutation, None).await.unwrap_err();
@@ -220,6 +221,7 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
     h.rig().reincarnate().await;
+    let observed = h.store().observe(std::slice::from_ref(&ann)).await.remove(0);
     assert_unprepared(h, &ann, Epoch(1)).await;
     let snapshot = h.store().snapshot(partition, &lock).await.unwrap_err();
     assert_eq!(snapshot.kind, HotKind::Unprepared(partition));
@@ -237,6 +239,10 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert!(h.store().partition_states(&[partition]).await.remove(0).unwrap().is_current());
     assert_eq!(h.observe(&ann).await.epoch, Epoch(2));
+    match observed {
+        Ok(unnoticed) => assert_eq!(h.fill(&all_rows(&ann, unnoticed, vec![])).await, Filled::Refused),
+        Err(error) => assert_eq!(error.kind, HotKind::Unprepared(partition)),
+    }
     let incr = h.mutation(&ann, vec![("gold", storage_model::Change::Incr(1))]).await;
     let reply = match h.send(&incr, None).await {
         // Written under a server that had not been adopted, it is compared first.

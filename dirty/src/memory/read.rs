@@ -47,8 +47,22 @@ fn emptied(cell: &Cell) -> Cell {
 /// # Errors
 /// `Unprepared`.
 pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
+    Ok(with_hash(state, owner, note(state, partition, owner)?))
+}
+
+/// The epoch, and the marker alone: what Redis is asked for before the hash.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn note(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
     let record = current(state, partition, "observe")?;
-    Ok(Observed { marker: state.observed_marker(owner), epoch: record.epoch })
+    Ok(Observed { marker: state.markers.get(owner), epoch: record.epoch })
+}
+
+/// What was noted, together with the hash that is there now.
+#[must_use]
+pub fn with_hash(state: &PartState, owner: &Owner, noted: Observed) -> Observed {
+    Observed { marker: state.marker_with_hash(owner, noted.marker), ..noted }
 }
 
 /// Drops the hash, or has it dropped when its last mark is settled.

@@ -93,10 +93,15 @@ impl PartState {
     /// may only ever be taken together with this very hash, never alone once it has landed and gone. One below the marker says
     /// so: it equals no later marker, lies below the birth of any hash that follows, and not below that of this one.
     pub(super) fn observed_marker(&self, owner: &Owner) -> Marker {
+        self.marker_with_hash(owner, self.markers.get(owner))
+    }
+
+    /// The same, if this is the marker that was found.
+    pub(super) fn marker_with_hash(&self, owner: &Owner, marker: Marker) -> Marker {
         match self.hashes.get(owner) {
             Some(hash) if self.marks.outstanding(owner) > 0 && !broken("R7-beside") => Marker::At(before(hash.version)),
             Some(hash) => Marker::At(hash.version),
-            None => self.markers.get(owner),
+            None => marker,
         }
     }
 

@@ -1,34 +1,15 @@
-//! Loads from the cold tier: what to observe before, and the write after.
+//! What was loaded from the cold tier is written.
 
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::Owner;
 use storage_model::sabotage::broken;
 
 use super::error::Failure;
-use super::write::marker_of;
 use super::{RedisStore, read, reply, script};
-use crate::{Filled, HotError, HotRead, Load, Observed};
+use crate::{Filled, HotError, HotRead, Load};
 
 impl RedisStore {
-    pub(super) async fn observe_all(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let commands = owners.iter().map(|owner| script::observe(&self.space, owner)).collect();
-        let observed = |value| {
-            let [marker, epoch] = reply::array(value)?;
-            Ok(Observed { marker: marker_of(&reply::bytes(marker)?)?, epoch: reply::epoch(&reply::bytes(epoch)?)? })
-        };
-        let answers = self.send_verified(commands, &partitions).await;
-        let observed = answers.into_iter().zip(&partitions).map(|(answer, partition)| {
-            let seen: Observed = answer.and_then(observed)?;
-            // ORDER: before the caller reads the hash, which is to be judged by what was observed.
-            self.answered(*partition, seen.epoch);
-            Ok(seen)
-        });
-        super::hot_errors("observe", false, &partitions, observed)
-    }
-
     pub(super) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
         let partitions: Vec<_> = loads.iter().map(|load| self.space.partition(&load.owner)).collect();
         let commands: Vec<_> =

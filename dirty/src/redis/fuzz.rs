@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use redis::{RedisError, Value};
-use storage_model::{Field, OpId, Partition, Version};
+use storage_model::{Epoch, Field, OpId, Partition, Version};
 
 use super::error::{Failure, hot_error};
 use super::server::ServerInfo;
-use super::{fill, landing, partition, read, reply, write};
+use super::{fill, landing, observe, partition, read, reply, write};
 use crate::fuzz::inputs;
 use crate::{Fields, HotKind};
 
@@ -96,6 +96,7 @@ proptest! {
             }
         }
         let _ = (write::decode(value.clone(), OpId::new([7; 16]), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
+        let _ = (observe::record_of(value.clone()), observe::remembered(value.clone(), value.clone(), Epoch(7)));
         let _ = (landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));
     }

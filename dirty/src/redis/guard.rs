@@ -86,7 +86,13 @@ impl Guard {
 impl RedisStore {
     /// Sends commands, each only to the incarnation that its partition's record was made under. A new connection that leads to
     /// another incarnation costs one more round trip, in which the record is compared; nothing is sent to a server that forgot.
-    pub(super) async fn send_verified(&self, mut commands: Vec<Command>, partitions: &[Partition]) -> Vec<Answer> {
+    /// With `together`, those of one partition are answered in their order.
+    pub(super) async fn send_verified(
+        &self,
+        mut commands: Vec<Command>,
+        partitions: &[Partition],
+        together: bool,
+    ) -> Vec<Answer> {
         const TRIES: usize = 3; // the server may change again while its record is compared
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
         let mut pending: Vec<usize> = (0..commands.len()).collect();
@@ -99,10 +105,10 @@ impl RedisStore {
                 command.under = self.guard.verified(*partition);
             }
             let sent = if pending.len() == commands.len() {
-                self.router.send(&commands, false).await
+                self.router.send(&commands, together).await
             } else {
                 let rest: Vec<Command> = pending.iter().filter_map(|index| commands.get(*index).cloned()).collect();
-                self.router.send(&rest, false).await
+                self.router.send(&rest, together).await
             };
             for (index, answer) in pending.iter().zip(sent) {
                 if let Some(slot) = answers.get_mut(*index) {
@@ -138,7 +144,7 @@ impl RedisStore {
                 Some(answer) => return answer,
             }
         }
-        Box::pin(self.send_verified(vec![command], &[partition])).await.pop().unwrap_or(Err(Failure::Unverified))
+        Box::pin(self.send_verified(vec![command], &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified))
     }
 
     /// What a command is sent under that is meant for this incarnation.

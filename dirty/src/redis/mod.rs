@@ -14,7 +14,7 @@
 //! | `turns`, `told` | writes that go together, and the answer to each |
 //! | `writer`, `grant`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
-//! | `read`, `write`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
+//! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
 //! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
@@ -33,6 +33,7 @@ mod grant;
 mod guard;
 mod landing;
 mod lane;
+mod observe;
 mod opening;
 mod options;
 mod partition;

@@ -30,7 +30,7 @@ impl RedisStore {
     async fn read_several(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
         let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
         let command = |(read, at): (&Read, &Partition)| self.read_command(*at, &read.owner, &read.fields);
-        let answers = self.send_verified(reads.iter().zip(&partitions).map(command).collect(), &partitions).await;
+        let answers = self.send_verified(reads.iter().zip(&partitions).map(command).collect(), &partitions, false).await;
         let found = reads.iter().zip(&partitions).zip(answers).map(|((read, at), answer)| self.found(read, *at, answer));
         super::hot_errors("read", false, &partitions, found)
     }
@@ -72,10 +72,34 @@ impl RedisStore {
         Command::read("read", slot, cmd)
     }
 
+    /// Plain commands: who is refused only waits, so nothing has to be taken and judged in one step.
     pub(super) async fn lease_all(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let commands = owners.iter().map(|owner| script::lease(&self.space, owner, ttl)).collect();
-        self.each("lease", &partitions, commands, reply::yes).await
+        let about = |owner: &Owner, name: &str| {
+            let partition = self.space.partition(owner);
+            let mut cmd = redis::cmd(name);
+            cmd.arg(self.space.keys.lease(partition, owner));
+            (cmd, self.space.slot(partition))
+        };
+        let take = |owner: &Owner| {
+            let (mut cmd, slot) = about(owner, "SET");
+            cmd.arg("").arg("NX").arg("PX").arg(script::millis(ttl));
+            Command::write("lease", slot, cmd)
+        };
+        let took = |value| Ok(!matches!(value, Value::Nil));
+        let taken = self.each("lease", &partitions, owners.iter().map(take).collect(), took).await;
+        // A clock that was set back would let the lease of somebody who died last for as long (H8).
+        let shorten = |owner: &Owner| {
+            let (mut cmd, slot) = about(owner, "PEXPIRE");
+            cmd.arg(script::millis(ttl)).arg("LT");
+            Command::write("lease", slot, cmd)
+        };
+        let refused: Vec<_> =
+            owners.iter().zip(&taken).filter(|(_, taken)| **taken == Ok(false)).map(|(owner, _)| shorten(owner)).collect();
+        if !refused.is_empty() {
+            self.router.send(&refused, false).await;
+        }
+        taken
     }
 
     pub(super) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {
@@ -176,7 +200,7 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
 }
 
 /// What `:v` says, as `head` in `owner.lua` writes it: version, generation, and whether the hash is complete.
-fn header_of(head: &[u8]) -> Result<Header, Failure> {
+pub(super) fn header_of(head: &[u8]) -> Result<Header, Failure> {
     let nonsense = || Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned());
     let (flag, rest) = head.split_last().ok_or_else(nonsense)?;
     let complete = match flag {

@@ -34,7 +34,6 @@ const BREAKS: &[Break] = &[
     ("R7-born", "fill", "return hash.born <= load.version", "return true"),
     ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),
     // Rows that were read beside unlanded data may outlive it.
-    ("R7-beside", "observe", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
     // Only the write that makes a hash raises the marker; a purge leaves the owner as old as it was.
@@ -87,7 +86,6 @@ const BREAKS: &[Break] = &[
     // A record of another incarnation is believed; versions start below what has landed; old hashes stay trusted.
     ("R14-incarnation", "snapshot", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "settle", "if r.incarnation ~= incarnation() then", "if false then"),
-    ("R14-incarnation", "observe", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-incarnation", "check_part", "if r.incarnation ~= incarnation() then", "if false then"),
     ("R14-source", "adopt", "suspect and leapt(from) or digits(from)", "digits(source)"),
     ("R14-given-again", "adopt", "math.max(time(), from) + leap", "from"),
@@ -119,7 +117,6 @@ const BREAKS: &[Break] = &[
     ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
     // A negative answer counts whatever happened since.
-    ("R14-absent", "observe", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "mutate", "return table.concat({ '-', digits(r.generation) })", "return '-'"),

@@ -19,7 +19,7 @@ mod lock;
 mod probation;
 
 pub(crate) use landing::{Head, MarkRef, error_mark, park, settle, snapshot};
-pub(crate) use lock::{announce, holder_of, lease, lock, renew, unlock};
+pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
@@ -106,7 +106,6 @@ scripts! {
     update [];
     direct [];
     mutate [PRELUDE, OWNER];
-    observe [PRELUDE, OWNER];
     fill [PRELUDE, OWNER];
     prove [PRELUDE, OWNER];
     names [PRELUDE];
@@ -119,7 +118,6 @@ scripts! {
     partition_count [PRELUDE];
     announce [PRELUDE];
     peek [PRELUDE];
-    lease [PRELUDE];
     lock [PRELUDE];
     renew [PRELUDE];
     unlock [PRELUDE];
@@ -271,12 +269,6 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
         };
         cmd.arg(version.get());
     }
-}
-
-/// `observe.lua`.
-pub(crate) fn observe(space: &Space, owner: &Owner) -> Command {
-    let (slot, keys) = fill_keys(space, owner);
-    SCRIPTS.observe.read(slot, SCRIPTS.observe.call(&keys))
 }
 
 fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {

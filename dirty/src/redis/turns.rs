@@ -189,7 +189,7 @@ impl RedisStore {
         let scripts = async {
             let partitions: Vec<Partition> = calls.iter().map(|(partition, _)| *partition).collect();
             let commands: Vec<_> = calls.iter().map(|(partition, batch)| self.command(*partition, &batch.members)).collect();
-            let answers = self.send_verified(commands, &partitions).await;
+            let answers = self.send_verified(commands, &partitions, false).await;
             for ((partition, batch), answer) in calls.into_iter().zip(answers) {
                 self.hand_out(partition, batch.members, answer).await;
             }
@@ -228,7 +228,7 @@ impl RedisStore {
     /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
     async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
         let commands = members.iter().map(|member| script::update(&self.space, partition, [&member.mutation], None)).collect();
-        let answers = self.send_verified(commands, &vec![partition; members.len()]).await;
+        let answers = self.send_verified(commands, &vec![partition; members.len()], false).await;
         answers.into_iter().flat_map(|answer| shared(answer, 1)).collect()
     }
 }

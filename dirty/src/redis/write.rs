@@ -23,7 +23,7 @@ impl RedisStore {
         let mut told = self.send_in_turn(self.queue_of(partition, mutation), mutation).await;
         if is_left(&told.0) {
             let again = vec![script::mutate(&self.space, mutation, None)];
-            told.0 = Box::pin(self.send_verified(again, &[partition])).await.pop().unwrap_or(Err(Failure::Unverified));
+            told.0 = Box::pin(self.send_verified(again, &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified));
         }
         vec![self.mutated(partition, mutation, told)]
     }
@@ -49,7 +49,7 @@ impl RedisStore {
             let some = left.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
             let (again, partitions): (Vec<_>, Vec<_>) =
                 some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
-            for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions).await) {
+            for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions, false).await) {
                 if let Some(slot) = answers.get_mut(index) {
                     slot.0 = answer;
                 }
@@ -117,7 +117,7 @@ impl RedisStore {
         };
         let commands = indices.iter().filter_map(|index| mutations.get(*index)).map(call).collect();
         let partitions: Vec<_> = indices.iter().filter_map(|index| partitions.get(*index).copied()).collect();
-        self.send_verified(commands, &partitions).await
+        self.send_verified(commands, &partitions, false).await
     }
 }
 

@@ -12,6 +12,7 @@ mod direct;
 mod landing;
 mod loads;
 mod memory_limit;
+mod observing;
 mod outages;
 mod refusals;
 mod sentinel;

@@ -211,6 +211,9 @@ async fn a_partition_may_be_trusted_though_it_was_not_adopted() {
     let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
     assert!(!seen.is_current());
     assert!(store.trust(partition, &seen).await.unwrap());
+    // What is loaded could not be filled, so it is not even begun.
+    let observed = store.observe(std::slice::from_ref(&ann)).await.pop().unwrap();
+    assert_eq!(observed.unwrap_err().kind, HotKind::Unprepared(partition));
     apply(&store, &ann, &[("gold", set("2"))]).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }

@@ -13,7 +13,7 @@ const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
 
 /// The keys that scripts take, those that are hashes first.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 13] = [
     "slug-data:{0}:game:eu:player:ann",
     "slug-dirty:{0}",
     "slug-dirty:{0}:saving",
@@ -26,13 +26,12 @@ const KEYS: [&str; 14] = [
     "slug-meta",
     "slug-exist:{0}:game:eu:player:ann",
     "slug-dirty:{0}:lock",
-    "slug-lease:{0}:game:eu:player:ann",
     "slug-workers",
 ];
 const HASHES: usize = 10;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 23] = [
+const CALLS: [&str; 22] = [
     "update",
     "mutate",
     "mutate and load",
@@ -49,7 +48,6 @@ const CALLS: [&str; 23] = [
     "lock",
     "renew",
     "unlock",
-    "lease",
     "snapshot",
     "settle",
     "park",
@@ -103,7 +101,6 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "lock" => store.lock(&[PARTITION], &held, TTL).await.remove(0).map(drop),
         "renew" => store.renew(&[PARTITION], &held, TTL).await.remove(0).map(drop),
         "unlock" => store.unlock(&[PARTITION], &held).await.remove(0),
-        "lease" => store.lease(&[ann], TTL).await.remove(0).map(drop),
         "snapshot" => store.snapshot(PARTITION, &held).await.map(drop),
         "settle" => {
             let rows = vec![(ann, field("gold"), version)];
@@ -160,7 +157,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) {
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
     call(store, "park").await.unwrap();
-    for name in ["lease", "announce", "partition_count"] {
+    for name in ["announce", "partition_count"] {
         call(store, name).await.unwrap();
     }
 }

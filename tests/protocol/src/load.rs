@@ -14,6 +14,8 @@ use crate::world::World;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Loading {
     Observe,
+    /// The epoch and the marker are known, of the server of this number; the hash is looked at next.
+    Note(Observed, u8),
     /// Perhaps the owner came back meanwhile.
     Look(Observed),
     Load(Observed),
@@ -36,7 +38,8 @@ impl Loading {
     /// Makes the next step.
     pub(super) fn step(&self, world: &mut World, asked: &Asked) -> Result<(&'static str, Went), String> {
         Ok(match self {
-            Self::Observe => ("observes", observe(world, asked)?),
+            Self::Observe => ("reads the marker", note(world)?),
+            Self::Note(noted, server) => ("observes the hash", observe(world, asked, *noted, *server)),
             Self::Look(observed) => ("looks at the hash", look(world, *observed)),
             Self::Load(observed) => {
                 let rows = world.cold.rows().into_iter().filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
@@ -48,18 +51,24 @@ impl Loading {
     }
 }
 
-fn observe(world: &World, asked: &Asked) -> Result<Went, String> {
-    let Ok(mut seen) = read::observe(&world.hot, PARTITION, &owner()) else { return Ok(Went::Waits) };
-    if seen.marker == Marker::Unknown && broken("R8-trusted") {
-        seen.marker = Marker::Absent;
+fn note(world: &World) -> Result<Went, String> {
+    let Ok(mut noted) = read::note(&world.hot, PARTITION, &owner()) else { return Ok(Went::Waits) };
+    if noted.marker == Marker::Unknown && broken("R8-trusted") {
+        noted.marker = Marker::Absent;
     }
-    if asked.is_some() {
-        return Ok(Went::On(Loading::Load(seen)));
-    }
-    match world.truth.fields().find(|(_, truth)| seen.marker == Marker::Absent && truth.is_some()) {
+    // An answer may be as old as this moment, in which it is asked for.
+    match world.truth.fields().find(|(_, truth)| noted.marker == Marker::Absent && truth.is_some()) {
         Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
-        None => Ok(Went::On(Loading::Look(seen))),
+        None => Ok(Went::On(Loading::Note(noted, world.replaced))),
     }
+}
+
+fn observe(world: &World, asked: &Asked, noted: Observed, server: u8) -> Went {
+    if server != world.replaced {
+        return Went::On(Loading::Observe); // the connection broke
+    }
+    let seen = read::with_hash(&world.hot, &owner(), noted);
+    Went::On(if asked.is_some() { Loading::Load(seen) } else { Loading::Look(seen) })
 }
 
 fn look(world: &World, observed: Observed) -> Went {

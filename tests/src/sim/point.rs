@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    update mutate observe fill prove names evict lease peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
+    update mutate fill prove names evict peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
     snapshot settle park acquit probation relive sync trust
 }
 
@@ -32,10 +32,11 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
         b"EVAL" | b"WATCH" | b"MULTI" | b"HSET" | b"HGET" | b"MSET" | b"HDEL" | b"EXEC" => "direct",
         b"HMGET" | b"HGETALL" => "read",
         b"HSCAN" => "scan",
+        b"GET" => "observe",
         b"SET" => "lease",
         b"DEL" => "release",
         b"PEXPIRE" => "touch",
-        b"HLEN" | b"GET" | b"EXISTS" => "peek",
+        b"HLEN" | b"EXISTS" => "peek",
         b"TIME" => "time",
         b"ZREM" => "retire",
         b"SCRIPT" | b"CLIENT" => "setup",

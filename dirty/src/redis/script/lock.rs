@@ -1,8 +1,8 @@
-//! Calls about locks, leases and the workers that share the partitions.
+//! Calls about locks and the workers that share the partitions.
 
 use std::time::Duration;
 
-use storage_model::{Owner, Partition};
+use storage_model::Partition;
 
 use super::{SCRIPTS, Script, Space, millis};
 use crate::Lock;
@@ -20,14 +20,6 @@ pub(crate) fn announce(space: &Space, worker: &str, ttl: Duration) -> Command {
 /// `lock.lua`.
 pub(crate) fn lock(space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
     timed_lock(&SCRIPTS.lock, space, partition, lock, ttl)
-}
-
-/// `lease.lua`.
-pub(crate) fn lease(space: &Space, owner: &Owner, ttl: Duration) -> Command {
-    let partition = space.partition(owner);
-    let mut cmd = SCRIPTS.lease.call(&[space.keys.lease(partition, owner)]);
-    cmd.arg(millis(ttl));
-    SCRIPTS.lease.write(space.slot(partition), cmd)
 }
 
 /// `renew.lua`.

@@ -80,7 +80,6 @@ fn calls() -> Vec<Command> {
         update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
         Command::write("direct", slot_of_writer, direct("slug-writer:1", Timestamp(1))),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
-        observe(&space, &owner),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
         names(&space, &owner),
@@ -93,7 +92,6 @@ fn calls() -> Vec<Command> {
         partition_count(&space),
         announce(&space, "w", ttl),
         peek(&space, partition),
-        lease(&space, &owner, ttl),
         lock(&space, partition, &lock_, ttl),
         renew(&space, partition, &lock_, ttl),
         unlock(&space, partition, &lock_),
@@ -131,7 +129,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt trust raise_landed check_part partition_count announce lease lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "evict adopt trust raise_landed check_part partition_count announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {

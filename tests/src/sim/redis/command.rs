@@ -100,8 +100,14 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         "PTTL" => Reply::Int(keys.left(arg(0)?).map_or(-2, |left| left.unwrap_or(-1))),
         "PEXPIRE" => {
             let (key, ttl) = (arg(0)?, integer(arg(1)?)?);
-            let only_volatile = args.get(2).is_some_and(|option| option.eq_ignore_ascii_case(b"XX"));
-            let skipped = only_volatile && keys.left(key) == Some(None);
+            let option = args.get(2).map(|option| option.to_ascii_uppercase());
+            let left = keys.left(key);
+            let skipped = match option.as_deref() {
+                None => false,
+                Some(b"XX") => left == Some(None),
+                Some(b"LT") => left.flatten().is_some_and(|left| left <= ttl),
+                Some(_) => return refused("ERR Unsupported option"),
+            };
             Reply::Int(i64::from(!skipped && keys.expire(key, Some(ttl))))
         }
         "PERSIST" => {

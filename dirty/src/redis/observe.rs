@@ -1,0 +1,98 @@
+//! What a reader remembers before it asks the cold tier (R7, R14, R15).
+//!
+//! Three plain commands an owner, since a script costs Redis several times as much. What happens between them is harmless: the epoch is
+//! read first, so a load under it is refused if somebody adopts the partition meanwhile; the marker before the hash, so a hash that
+//! lives and leaves in between has raised the marker above what is remembered, and the load is refused, too.
+
+use redis::Value;
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Owner, Partition, Version};
+
+use super::error::Failure;
+use super::read::{HEAD, header_of};
+use super::transport::{Answer, Command};
+use super::{RedisStore, reply};
+use crate::{HotError, Marker, Observed};
+
+/// How many commands observe one owner.
+const COMMANDS: usize = 3;
+
+impl RedisStore {
+    pub(super) async fn observe_all(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let commands = owners.iter().zip(&partitions).flat_map(|(owner, partition)| self.observing(*partition, owner)).collect();
+        let of_each: Vec<_> = partitions.iter().flat_map(|partition| [*partition; COMMANDS]).collect();
+        // ORDER: together, or a redirected look at the record would come after the others.
+        let mut answers = self.send_verified(commands, &of_each, true).await.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
+        let observed = partitions.iter().map(|partition| {
+            let [record, mut marker, mut hash] = [next(), next(), next()];
+            if broken("R7-order") {
+                std::mem::swap(&mut marker, &mut hash);
+            }
+            let seen = self.observed(*partition, record, marker, hash)?;
+            // ORDER: before the caller reads the hash, which is to be judged by what was observed.
+            self.answered(*partition, seen.epoch);
+            Ok(seen)
+        });
+        super::hot_errors("observe", false, &partitions, observed)
+    }
+
+    fn observing(&self, partition: Partition, owner: &Owner) -> [Command; COMMANDS] {
+        let (keys, slot) = (&self.space.keys, self.space.slot(partition));
+        let command = |name: &str, key: String, fields: &[&str]| {
+            let mut cmd = redis::cmd(name);
+            cmd.arg(key).arg(fields);
+            Command::read("observe", slot, cmd)
+        };
+        let mut commands = [
+            command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
+            command("GET", keys.exist(partition, owner), &[]),
+            command("HMGET", keys.data(partition, owner), &[HEAD, ":n"]),
+        ];
+        if broken("R7-order") {
+            commands.swap(1, 2);
+        }
+        commands
+    }
+
+    fn observed(&self, partition: Partition, record: Answer, marker: Answer, hash: Answer) -> Result<Observed, Failure> {
+        let (incarnation, epoch, generation) = record_of(record?)?;
+        // Sent to the incarnation that the partition was verified under, which is not the record's while it is served unverified.
+        let made_under = self.router.common.number_of(&incarnation);
+        if !self.guard.is_verified(partition, made_under) && !broken("R14-incarnation") {
+            return Err(Failure::Unverified);
+        }
+        Ok(Observed { marker: remembered(marker?, hash?, generation)?, epoch })
+    }
+}
+
+/// Incarnation, epoch and generation of a record.
+pub(super) fn record_of(value: Value) -> Result<(String, Epoch, Epoch), Failure> {
+    let [incarnation, epoch, generation] = reply::array(value)?;
+    if incarnation == Value::Nil {
+        return Err(Failure::Unverified);
+    }
+    Ok((reply::text(incarnation)?, reply::epoch(&reply::bytes(epoch)?)?, reply::epoch(&reply::bytes(generation)?)?))
+}
+
+/// The marker as it is remembered; of a hash its version, which the marker repeats unless somebody deleted it. One below while the
+/// hash holds unlanded data, since rows that are read now are behind it. They may join that hash (R7), but equal no later marker,
+/// and lie below the birth of any hash that follows.
+pub(super) fn remembered(marker: Value, hash: Value, generation: Epoch) -> Result<Marker, Failure> {
+    let [head, marks] = reply::array(hash)?;
+    if let Some(head) = reply::maybe(head)? {
+        let version = header_of(&head)?.version;
+        let marks: u64 = reply::maybe(marks)?.map_or(Ok(0), |marks| reply::digits(&marks))?;
+        let unlanded = marks > 0 && !broken("R7-beside");
+        let below = Version::new(version.get().saturating_sub(1)).unwrap_or_default();
+        return Ok(Marker::At(if unlanded { below } else { version }));
+    }
+    let Some(text) = reply::maybe(marker)? else { return Ok(Marker::Unknown) };
+    match text.strip_prefix(b"-") {
+        // What came before a rewind tells nothing of what has landed (R14).
+        Some(of) if reply::epoch(of) == Ok(generation) || broken("R14-absent") => Ok(Marker::Absent),
+        Some(_) => Ok(Marker::Unknown),
+        None => reply::version(&text).map(Marker::At),
+    }
+}
