@@ -1,6 +1,7 @@
 //! Rows that somebody else wrote and no version of this program understands: they fail their owner and nobody beside it.
 
 use anyhow::Result;
+use storage_landing::{Conflict, Difference};
 use storage_sdk::{ByteOwner, Kind, Outcome, Retry};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
@@ -53,6 +54,10 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
             }
         }
     }
+    let owners: Vec<_> = players.iter().map(|player| player.owner().clone()).collect();
+    let compared = stack.storage.tiers().compare(&owners).await?;
+    let conflict = Conflict { owner: owners[7].clone(), field: None, difference: Difference::ColdUnreadable };
+    assert_eq!((compared.owners, compared.conflicts), (39, vec![conflict]));
     let refused = players[7].incr("gold", 1).await.unwrap_err();
     assert_eq!((refused.kind(), refused.outcome()), (Kind::Corrupt, Outcome::NotApplied), "{refused}");
     mend(&stack).await?;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use storage_dirty::{Fields, HotRead, PartitionPeek, Read};
+use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, PartitionPeek, Read};
 use storage_model::{Cell, Field, Owner, Partition, Row, Version};
+use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{TierError, Tiers};
 
@@ -41,6 +42,10 @@ pub enum Difference {
     NotCold,
     /// The hash counts unlanded marks, but the partition has none: what it holds will not be landed.
     Unmarked,
+    /// The hash holds what no version of this program wrote.
+    HotUnreadable,
+    /// A row is as no version of this program wrote it.
+    ColdUnreadable,
 }
 
 impl fmt::Display for Conflict {
@@ -55,6 +60,8 @@ impl fmt::Display for Conflict {
             Difference::NotHot => f.write_str(": has a row, and is missing from a hash that has all fields"),
             Difference::NotCold => f.write_str(": has landed, and has no row"),
             Difference::Unmarked => f.write_str(": the hash counts unlanded marks, and there are none"),
+            Difference::HotUnreadable => f.write_str(": its hash can't be read"),
+            Difference::ColdUnreadable => f.write_str(": a row of it can't be read"),
         }
     }
 }
@@ -72,10 +79,16 @@ pub struct Compared {
     pub conflicts: Vec<Conflict>,
 }
 
-/// An owner as it was found in both tiers.
-struct Found {
-    hot: HotRead,
-    rows: Vec<Row>,
+/// What one look at an owner, in both tiers, found.
+enum Look {
+    /// It was written meanwhile.
+    Moves,
+    /// Only the database holds it, or it is compared before it is used.
+    Cold,
+    /// One of the tiers can't be read.
+    Unreadable(Difference),
+    /// In what the tiers differ, of which field if it is one's.
+    Compared(Vec<(Option<Field>, Difference)>),
 }
 
 impl Tiers {
@@ -92,27 +105,22 @@ impl Tiers {
         let mut left: Vec<Owner> = owners.to_vec();
         for _ in 0..LOOKS_MAX {
             let before = self.read_whole(&left).await?;
-            let rows = self.cold.load(&left, usize::MAX).await?;
+            let rows = self.rows_of_each(&left, usize::MAX).await?;
             let marked = self.marked(&left).await?;
             // ORDER: last, so that of a hash that is the same as before all that was read between is about the same moment.
             let after = self.read_whole(&left).await?;
             let mut moving = Vec::new();
             for (((owner, before), loaded), after) in left.iter().zip(before).zip(rows).zip(after) {
-                if before != after {
-                    moving.push(owner.clone());
-                    continue;
-                }
-                let Some(header) = after.header.filter(|header| !header.suspect) else {
-                    compared.cold += 1;
-                    continue;
-                };
-                compared.owners += 1;
-                let found = Found { hot: after, rows: loaded.rows };
-                let of = |(field, difference)| Conflict { owner: owner.clone(), field, difference };
-                compared.conflicts.extend(differences(&found).into_iter().map(of));
                 let is_marked = marked.contains(&owner.partition(self.hot.partition_count()));
-                if header.marks > Some(0) && !is_marked {
-                    compared.conflicts.push(of((None, Difference::Unmarked)));
+                let of = |(field, difference)| Conflict { owner: owner.clone(), field, difference };
+                match look(before.as_ref(), loaded, after, is_marked)? {
+                    Look::Moves => moving.push(owner.clone()),
+                    Look::Cold => compared.cold += 1,
+                    Look::Unreadable(difference) => compared.conflicts.push(of((None, difference))),
+                    Look::Compared(differences) => {
+                        compared.owners += 1;
+                        compared.conflicts.extend(differences.into_iter().map(of));
+                    }
                 }
             }
             left = moving;
@@ -125,15 +133,17 @@ impl Tiers {
         Ok(compared)
     }
 
-    async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<HotRead>, TierError> {
+    /// Owners' hashes; none for one that makes no sense.
+    async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<Option<HotRead>>, TierError> {
         let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
         let mut whole = Vec::with_capacity(reads.len());
         for (read, answer) in reads.iter().zip(self.hot.read(&reads).await) {
-            whole.push(match answer {
-                Ok(read) => read,
+            whole.push(match readable(answer) {
+                Ok(found) => found,
                 Err(error) => {
                     self.prepare_after(error).await?;
-                    self.hot.read(std::slice::from_ref(read)).await.pop().transpose()?.unwrap_or_default()
+                    let again = self.hot.read(std::slice::from_ref(read)).await.pop();
+                    again.map(readable).transpose()?.flatten()
                 }
             });
         }
@@ -153,12 +163,48 @@ impl Tiers {
     }
 }
 
+/// What was read; none of a hash that makes no sense.
+fn readable(answer: Result<HotRead, HotError>) -> Result<Option<HotRead>, HotError> {
+    match answer {
+        Err(error) if error.kind == HotKind::Corrupt => {
+            tracing::warn!(%error, "a hash can't be read");
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
+}
+
+/// Judges an owner by its hash before and after its rows were loaded.
+fn look(
+    before: Option<&HotRead>,
+    loaded: Result<Loaded, ColdError>,
+    after: Option<HotRead>,
+    is_marked: bool,
+) -> Result<Look, ColdError> {
+    let Some(hot) = after else { return Ok(Look::Unreadable(Difference::HotUnreadable)) };
+    let rows = match loaded {
+        Err(error) if error.kind == ColdKind::Unreadable => {
+            tracing::warn!(%error, "a row can't be read");
+            return Ok(Look::Unreadable(Difference::ColdUnreadable));
+        }
+        loaded => loaded?.rows,
+    };
+    if before != Some(&hot) {
+        return Ok(Look::Moves);
+    }
+    let Some(header) = hot.header.filter(|header| !header.suspect) else { return Ok(Look::Cold) };
+    let mut differences = differences(header, &hot.cells, &rows);
+    if header.marks > Some(0) && !is_marked {
+        differences.push((None, Difference::Unmarked));
+    }
+    Ok(Look::Compared(differences))
+}
+
 /// In which ways hash and rows differ that can't be by landing's being behind.
-fn differences(found: &Found) -> Vec<(Option<Field>, Difference)> {
-    let Some(header) = found.hot.header else { return Vec::new() };
-    let held: BTreeMap<&Field, &Cell> = found.hot.cells.iter().map(|(field, cell)| (field, cell)).collect();
+fn differences(header: Header, cells: &[(Field, Cell)], rows: &[Row]) -> Vec<(Option<Field>, Difference)> {
+    let held: BTreeMap<&Field, &Cell> = cells.iter().map(|(field, cell)| (field, cell)).collect();
     let mut differences = Vec::new();
-    for row in &found.rows {
+    for row in rows {
         let difference = match held.get(&row.field) {
             _ if row.version > header.version => Difference::Ahead { row: row.version, hash: header.version },
             _ if header.marks > Some(0) => continue,
@@ -170,7 +216,7 @@ fn differences(found: &Found) -> Vec<(Option<Field>, Difference)> {
         differences.push((Some(row.field.clone()), difference));
     }
     if header.marks == Some(0) {
-        let rows: BTreeSet<&Field> = found.rows.iter().map(|row| &row.field).collect();
+        let rows: BTreeSet<&Field> = rows.iter().map(|row| &row.field).collect();
         let missing = held.keys().filter(|field| !rows.contains(*field));
         differences.extend(missing.map(|field| (Some((*field).clone()), Difference::NotCold)));
     }

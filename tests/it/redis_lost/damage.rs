@@ -96,8 +96,8 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
     settings.landing.probation = std::time::Duration::ZERO;
     let stack = Stack::with(World { settings, ..world }).await?;
     let worker = stack.worker();
-    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|id| stack.player(id));
-    for player in [&ann, &bob, &eve] {
+    let [ann, bob, eve, joe] = ["ann", "bob", "eve", "joe"].map(|id| stack.player(id));
+    for player in [&ann, &bob, &eve, &joe] {
         player.update([("gold", "10"), ("bag", "10")]).await?;
     }
     stack.landed().await?;
@@ -105,30 +105,32 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
     let Reply::Bytes(old) = redis.call(&["DUMP", &key]).await? else { anyhow::bail!("no dump") };
     let newer = ann.update([("gold", "20")]).await?.version();
     stack.landed().await?;
-    assert_eq!(compared(&stack, &[&ann, &bob, &eve]).await?, []);
+    assert_eq!(compared(&stack, &[&ann, &bob, &eve, &joe]).await?, []);
     let verify = async || Command::new(env!("CARGO_BIN_EXE_worker")).args(["verify", "--config"]).arg(&config).output().await;
     let output = verify().await?;
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("3 owners compared") && printed.contains("without a live row"), "{printed}");
+    assert!(printed.contains("4 owners compared") && printed.contains("without a live row"), "{printed}");
 
     redis.call(&[b"RESTORE", key.as_bytes(), b"60000", &old, b"REPLACE"]).await?;
     redis.call(&["HSET", &keys(&redis, "*-data:*:bob").await?.remove(0), "gold", "plundered"]).await?;
+    redis.call(&["HSET", &keys(&redis, "*-data:*:joe").await?.remove(0), ":v", "nonsense"]).await?;
     worker.stop().await?;
     eve.update([("gold", "30")]).await?;
     delete(&redis, "*-dirty:*").await?;
-    let found = compared(&stack, &[&ann, &bob, &eve]).await?;
+    let found = compared(&stack, &[&ann, &bob, &eve, &joe]).await?;
     let ahead = |(field, difference): &(Option<String>, Difference)| {
         field.as_deref() == Some("gold") && matches!(difference, Difference::Ahead { row, .. } if *row == newer)
     };
     assert!(found.iter().any(ahead), "{found:?}");
     assert!(found.contains(&(Some("gold".to_owned()), Difference::Differs)), "{found:?}");
     assert!(found.contains(&(None, Difference::Unmarked)), "{found:?}");
+    assert!(found.contains(&(None, Difference::HotUnreadable)), "{found:?}");
     let output = verify().await?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        printed.contains("game/eu/player/ann field \"gold\": the row is ahead") && printed.contains("3 conflicts"),
+        printed.contains("game/eu/player/ann field \"gold\": the row is ahead") && printed.contains("4 conflicts"),
         "{printed}"
     );
     assert!(!printed.contains("plundered"), "no value is printed: {printed}");

@@ -73,7 +73,7 @@ impl Tiers {
             return Ok(Vec::new());
         }
         let owners: Vec<Owner> = cold.iter().map(|(owner, _)| owner.clone()).collect();
-        let loaded = self.rows_of_each(&owners).await?;
+        let loaded = self.rows_of_each(&owners, self.loader.rows_max).await?;
         self.loader.count(owners.len());
         let complete: Vec<Result<bool, ColdError>> =
             loaded.iter().map(|loaded| loaded.as_ref().map(|loaded| loaded.complete).map_err(Clone::clone)).collect();
@@ -98,15 +98,19 @@ impl Tiers {
     }
 
     /// The rows of owners, read together; of each by itself if one has a row that can't be read, so that it fails no other.
-    async fn rows_of_each(&self, owners: &[Owner]) -> Result<Vec<Result<Loaded, ColdError>>, ColdError> {
-        match self.cold.load(owners, self.loader.rows_max).await {
+    pub(in crate::tiers) async fn rows_of_each(
+        &self,
+        owners: &[Owner],
+        rows_max: usize,
+    ) -> Result<Vec<Result<Loaded, ColdError>>, ColdError> {
+        match self.cold.load(owners, rows_max).await {
             Ok(loaded) => return Ok(loaded.into_iter().map(Ok).collect()),
             Err(error) if error.kind == ColdKind::Unreadable => {}
             Err(error) => return Err(error),
         }
         let mut each = Vec::with_capacity(owners.len());
         for owner in owners {
-            let alone = self.cold.load(std::slice::from_ref(owner), self.loader.rows_max).await;
+            let alone = self.cold.load(std::slice::from_ref(owner), rows_max).await;
             each.push(alone.map(|loaded| loaded.into_iter().next().unwrap_or_default()));
         }
         Ok(each)
