@@ -130,9 +130,16 @@ impl Line {
         let mut base: Vec<Slot> = kept.unwrap_or_default().to_vec();
         base.extend(row.map(|row| row.slot.clone()));
         let landed = row.map_or(0, |row| row.version);
-        base.extend(self.now.states.iter().filter(|state| state.version > landed).map(|state| state.slot.clone()));
-        if self.now.states.first().is_none_or(|state| state.version > landed) {
-            base.extend(self.now.base.iter().cloned());
+        let mut until = u64::MAX;
+        for span in std::iter::once(&self.now).chain(self.past.iter().rev()) {
+            base.extend(span.states.iter().filter(|state| state.version > landed).map(|state| state.slot.clone()));
+            if span.states.first().map_or(until, |state| state.version) > landed {
+                base.extend(span.base.iter().cloned());
+            }
+            if span.since == 0 {
+                break; // what was before, no landing is under way with
+            }
+            until = span.since;
         }
         distinct(&mut base);
         self.past.push(std::mem::replace(&mut self.now, Span { since: 0, base, states: Vec::new() }));
