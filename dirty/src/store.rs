@@ -15,7 +15,7 @@ use crate::{
 ///
 /// Two engines implement it, Redis (single server, Cluster) and memory; one conformance suite runs over both. Calls take
 /// batches; the results come in the order asked, one for each item, and items do not depend on each other: an engine may apply
-/// them in any order and beside each other. Every item is atomic: no client ever observes a part of it.
+/// them in any order and beside each other. Every item is atomic, an observation aside: no client ever observes a part of it.
 ///
 /// # Cancel safety
 /// A dropped call may or may not have taken place, as one whose outcome is unknown. No call leaves anything half done.
@@ -44,7 +44,8 @@ pub trait HotStore: Send + Sync + fmt::Debug {
 
     /// The markers and epochs to remember before the cold tier is asked. Refused as `Unprepared` under another incarnation, if the
     /// engine has noticed it as a read would; what was observed under one that it had not noticed is proof of nothing (see
-    /// [`HotStore::fill`]).
+    /// [`HotStore::fill`]), and `Absent` as old as a read may be. Parts of it may be of different moments; a load that this could
+    /// make stale is refused.
     async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
 
     /// Takes the right to load owners from the cold tier, for `ttl`; answers which it got. It only spares the cold tier work: a load

@@ -62,8 +62,8 @@ local function remember(reply)
   local leaps = tonumber(seen[3]) or 0
   -- As in update.lua: whether ids of an earlier window are old, or stay since they may be of just now (H11).
   local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[6 - round % 2], ':w') or '')
-  local function stay() return leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000 end
-  if seen_round and seen_round ~= round and between ~= round - 1 and stay() then
+  local is_new = seen_round and seen_round ~= round
+  if is_new and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
     call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
   elseif seen_round ~= round then
     if seen_round then call('UNLINK', ids) end

@@ -267,10 +267,9 @@ local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0
 -- Ids of the window before last are old if somebody wrote in the one between. Else nobody wrote for a while, or the clock leapt and
 -- they are of just now: they stay, but not for ever, and many not for long (H11).
 local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[4 - round % 2], ':w') or '')
-local function stay() return leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000 end
 if seen_round == round then
   call('HSET', ids, unpack(remembered))
-elseif seen_round and between ~= round - 1 and stay() then
+elseif seen_round and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
   call('HSET', ids, ':w', format('%.0f', round), ':j', format('%.0f', leaps + 1), unpack(remembered))
 else
   if seen_round then call('UNLINK', ids) end

@@ -86,7 +86,7 @@ impl Guard {
 impl RedisStore {
     /// Sends commands, each only to the incarnation that its partition's record was made under. A new connection that leads to
     /// another incarnation costs one more round trip, in which the record is compared; nothing is sent to a server that forgot.
-    /// With `together`, those of one partition are answered in their order.
+    /// With `together`, those of one partition that stand in a row are answered in their order.
     pub(super) async fn send_verified(
         &self,
         mut commands: Vec<Command>,
@@ -101,8 +101,12 @@ impl RedisStore {
                 // Verified, and refused again: connections are older than what their server says of itself by now.
                 futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all())).await;
             }
+            let mut last: Option<(Partition, Under)> = None;
             for (command, partition) in commands.iter_mut().zip(partitions) {
-                command.under = self.guard.verified(*partition);
+                // Once for commands of one partition in a row, so that all of them are sent or none, and keep their order.
+                let known = last.filter(|(at, _)| at == partition);
+                let (_, under) = *last.insert(known.unwrap_or_else(|| (*partition, self.guard.verified(*partition))));
+                command.under = under;
             }
             let sent = if pending.len() == commands.len() {
                 self.router.send(&commands, together).await

@@ -16,7 +16,7 @@
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
 //!
-//! Every item of a call is one command; the commands of a call go in one pipeline to each node, over a few connections that all
+//! Nearly every item of a call is one command, an observation three; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
 
 mod address;

@@ -1,6 +1,6 @@
 //! R14: a hash from before the hot tier came back older is compared with its rows before anything is built on it.
 
-use storage_dirty::{Filled, HotKind, HotRead, Read};
+use storage_dirty::{Filled, HotRead, Read};
 use storage_model::Owner;
 
 use super::load::{contended, load_of};
@@ -37,7 +37,7 @@ impl Tiers {
             let rows = loaded.into_iter().flat_map(|loaded| loaded.rows).collect();
             match self.hot.fill(&[load_of(owner, observed, rows, true)]).await.pop() {
                 Some(Ok(Filled::Accepted(read))) => return Ok(Some(read)),
-                Some(Err(error)) if !matches!(error.kind, HotKind::Unprepared(_)) => return Err(error.into()),
+                Some(Err(error)) => self.prepare_after(error).await?,
                 _ => {}
             }
         }

@@ -19,13 +19,13 @@ impl Tiers {
     /// and is to be loaded again.
     pub(super) async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
         let (observed, leased) = tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
+        let held: Vec<Owner> =
+            owners.iter().zip(&leased).filter(|(_, leased)| **leased == Ok(true)).map(|(owner, _)| owner.clone()).collect();
         // A lease that can't be asked for, as at the memory limit, spares nobody a load.
         let leased: Vec<bool> =
             leased.into_iter().map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone")).collect();
         let answers = self.load_leased(owners, observed, &leased).await;
         // ORDER: after the fill, so that whoever gets the lease next finds the hash.
-        let held: Vec<Owner> =
-            owners.iter().zip(&leased).filter(|(_, leased)| **leased).map(|(owner, _)| owner.clone()).collect();
         if !held.is_empty()
             && let Err(error) = self.hot.release(&held).await
         {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use storage_dirty::{Fields, Filled, Header, HotKind, HotRead, Load, Read};
+use storage_dirty::{Fields, Filled, Header, HotRead, Load, Read};
 use storage_model::{Cell, Field, Owner, Row, Version};
 
 use super::super::{TierError, Tiers, is_suspect};
@@ -80,7 +80,7 @@ impl Tiers {
                     read.header = read.header.or_else(|| unkept(&load));
                     return Ok(FullLoad { load, read });
                 }
-                Some(Err(error)) if !matches!(error.kind, HotKind::Unprepared(_)) => return Err(error.into()),
+                Some(Err(error)) => self.prepare_after(error).await?,
                 _ => {}
             }
         }
