@@ -22,14 +22,13 @@ impl RedisStore {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
         let commands = owners.iter().zip(&partitions).flat_map(|(owner, partition)| self.observing(*partition, owner)).collect();
         let of_each: Vec<_> = partitions.iter().flat_map(|partition| [*partition; COMMANDS]).collect();
-        // ORDER: together, or a redirected look at the record would come after the others.
-        let mut answers = self.send_verified(commands, &of_each, true).await.into_iter();
+        // ORDER: together, or the part that is redirected would come after the others.
+        let mut answers = self.send_verified(commands, &of_each, !broken("R7-apart")).await.into_iter();
         let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
         let observed = partitions.iter().map(|partition| {
-            let [record, mut marker, mut hash] = [next(), next(), next()];
-            if broken("R7-order") {
-                std::mem::swap(&mut marker, &mut hash);
-            }
+            let mut parts = [next(), next(), next()];
+            reorder(&mut parts);
+            let [record, marker, hash] = parts;
             let seen = self.observed(*partition, record, marker, hash)?;
             // ORDER: before the caller reads the hash, which is to be judged by what was observed.
             self.answered(*partition, seen.epoch);
@@ -45,14 +44,13 @@ impl RedisStore {
             cmd.arg(key).arg(fields);
             Command::read("observe", slot, cmd)
         };
+        // ORDER: the record, the marker, the hash.
         let mut commands = [
             command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
             command("GET", keys.exist(partition, owner), &[]),
             command("HMGET", keys.data(partition, owner), &[HEAD, ":n"]),
         ];
-        if broken("R7-order") {
-            commands.swap(1, 2);
-        }
+        reorder(&mut commands);
         commands
     }
 
@@ -64,6 +62,16 @@ impl RedisStore {
             return Err(Failure::Unverified);
         }
         Ok(Observed { marker: remembered(marker?, hash?, generation)?, epoch })
+    }
+}
+
+/// Puts the parts of an observation into an order that keeps no rule, or back.
+fn reorder<T>(parts: &mut [T; COMMANDS]) {
+    if broken("R7-order") {
+        parts.swap(1, 2);
+    }
+    if broken("R15-order") {
+        parts.swap(0, 2);
     }
 }
 

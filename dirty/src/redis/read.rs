@@ -75,24 +75,18 @@ impl RedisStore {
     /// Plain commands: who is refused only waits, so nothing has to be taken and judged in one step.
     pub(super) async fn lease_all(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let about = |owner: &Owner, name: &str| {
-            let partition = self.space.partition(owner);
-            let mut cmd = redis::cmd(name);
-            cmd.arg(self.space.keys.lease(partition, owner));
-            (cmd, self.space.slot(partition))
-        };
         let take = |owner: &Owner| {
-            let (mut cmd, slot) = about(owner, "SET");
-            cmd.arg("").arg("NX").arg("PX").arg(script::millis(ttl));
-            Command::write("lease", slot, cmd)
+            let mut command = self.on_lease("lease", owner, "SET");
+            command.cmd.arg("").arg("NX").arg("PX").arg(script::millis(ttl));
+            command
         };
         let took = |value| Ok(!matches!(value, Value::Nil));
         let taken = self.each("lease", &partitions, owners.iter().map(take).collect(), took).await;
         // A clock that was set back would let the lease of somebody who died last for as long (H8).
         let shorten = |owner: &Owner| {
-            let (mut cmd, slot) = about(owner, "PEXPIRE");
-            cmd.arg(script::millis(ttl)).arg("LT");
-            Command::write("lease", slot, cmd)
+            let mut command = self.on_lease("lease", owner, "PEXPIRE");
+            command.cmd.arg(script::millis(ttl)).arg("LT");
+            command
         };
         let refused: Vec<_> =
             owners.iter().zip(&taken).filter(|(_, taken)| **taken == Ok(false)).map(|(owner, _)| shorten(owner)).collect();
@@ -104,14 +98,17 @@ impl RedisStore {
 
     pub(super) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let release = |owner: &Owner| {
-            let partition = self.space.partition(owner);
-            let mut cmd = redis::cmd("DEL");
-            cmd.arg(self.space.keys.lease(partition, owner));
-            Command::write("release", self.space.slot(partition), cmd)
-        };
+        let release = |owner: &Owner| self.on_lease("release", owner, "DEL");
         let answers = self.each("release", &partitions, owners.iter().map(release).collect(), |_| Ok(())).await;
         answers.into_iter().collect()
+    }
+
+    /// A command on the lease of an owner.
+    fn on_lease(&self, operation: &'static str, owner: &Owner, name: &str) -> Command {
+        let partition = self.space.partition(owner);
+        let mut cmd = redis::cmd(name);
+        cmd.arg(self.space.keys.lease(partition, owner));
+        Command::write(operation, self.space.slot(partition), cmd)
     }
 
     pub(super) async fn evict_all(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {

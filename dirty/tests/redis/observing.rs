@@ -1,4 +1,4 @@
-//! What is observed for a load is read by several commands: whatever happens between them, no load becomes stale by it (R7).
+//! What is observed for a load is read by several commands: whatever happens between them, no load becomes stale by it (R7, R15).
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,17 +8,31 @@ use async_trait::async_trait;
 use storage_dirty::redis::{Dial, Stream};
 use storage_dirty::*;
 use storage_model::*;
-use storage_servers::{RedisServer, Reply};
+use storage_servers::{RedisCluster, RedisServer, Reply};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, duplex};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::support::*;
 
-/// Connections on which an observation of an owner stops after so many of its commands.
+/// What befalls the next observation on its way.
+#[derive(Debug, Clone, Copy, Default)]
+enum Next {
+    #[default]
+    Nothing,
+    /// It stops after so many of its commands.
+    Stop(usize),
+    /// Its first command asks for this key instead, of which the node says that another one has it; what is sent again stops before it
+    /// goes.
+    Redirect(u8),
+    /// What is sent of it stops before it goes.
+    Hold,
+}
+
+/// Connections on which observations stop.
 #[derive(Debug, Default)]
 struct Stopping {
-    armed: Mutex<Option<usize>>,
+    next: Mutex<Next>,
     stopped: Notify,
     go_on: Notify,
 }
@@ -38,7 +52,7 @@ impl Dial for Dialled {
         tokio::spawn(async move {
             let mut sent = Vec::with_capacity(1 << 20);
             while from_client.read_buf(&mut sent).await? > 0 {
-                if let Some(end) = stopping.stops_at(&sent) {
+                if let Some(end) = stopping.stops_at(&mut sent) {
                     to_server.write_all(sent.get(..end).unwrap()).await?;
                     stopping.stopped.notify_one();
                     stopping.go_on.notified().await;
@@ -54,13 +68,48 @@ impl Dial for Dialled {
 }
 
 impl Stopping {
+    /// A store over such connections.
+    fn of(options: RedisOptions) -> (Arc<Self>, RedisOptions) {
+        let stopping = Arc::new(Self::default());
+        let dial = Some(Arc::new(Dialled(stopping.clone())) as Arc<dyn Dial>);
+        (stopping, RedisOptions { dial, ..options })
+    }
+
     /// Where the commands end that are let through, if this is an observation and it is to be stopped.
-    fn stops_at(&self, sent: &[u8]) -> Option<usize> {
-        let text = String::from_utf8_lossy(sent);
-        let mut armed = self.armed.lock().unwrap();
-        let commands = armed.filter(|_| text.contains("slug-exist:") && text.contains("slug-data:"))?;
-        *armed = None;
-        text.match_indices("\r\n*").nth(commands - 1).map(|(at, _)| at + 2)
+    fn stops_at(&self, sent: &mut Vec<u8>) -> Option<usize> {
+        let text = String::from_utf8_lossy(sent).into_owned();
+        let mut next = self.next.lock().unwrap();
+        if !text.contains("slug-part:") || !text.contains("HMGET") {
+            return None;
+        }
+        let end_of = |commands: usize| text.match_indices("\r\n*").nth(commands - 1).map(|(at, _)| at + 2);
+        match std::mem::take(&mut *next) {
+            Next::Nothing => None,
+            Next::Stop(commands) => end_of(commands),
+            Next::Hold => Some(0),
+            Next::Redirect(key) => {
+                let foreign = format!("*2\r\n$3\r\nGET\r\n$1\r\n{}\r\n", char::from(key));
+                sent.splice(..end_of(1).unwrap(), foreign.into_bytes());
+                *next = Next::Hold;
+                None
+            }
+        }
+    }
+
+    /// Observes an owner; `between` happens when the observation has stopped.
+    async fn observe(&self, store: &RedisStore, owner: &Owner, next: Next, between: impl Future<Output = ()>) -> Observed {
+        *self.next.lock().unwrap() = next;
+        let observing = {
+            let (store, owner) = (store.clone(), owner.clone());
+            tokio::spawn(async move { store.observe(std::slice::from_ref(&owner)).await.pop().unwrap().unwrap() })
+        };
+        let observed = async {
+            self.stopped.notified().await;
+            between.await;
+            self.go_on.notify_one();
+            observing.await.unwrap()
+        };
+        tokio::time::timeout(Duration::from_secs(30), observed).await.unwrap()
     }
 }
 
@@ -75,33 +124,81 @@ async fn executed(server: &RedisServer) -> u64 {
     calls("get").unwrap_or(0) + calls("hmget").unwrap_or(0)
 }
 
+async fn executes(server: &RedisServer, commands: u64) {
+    while executed(server).await < commands {}
+}
+
+/// Which of three masters serves a key.
+async fn master_of(cluster: &RedisCluster, key: &str) -> i64 {
+    let slot = cluster.node(0).unwrap().call(&["CLUSTER", "KEYSLOT", key]).await.unwrap();
+    let Reply::Integer(slot) = slot else { panic!("{slot:?}") };
+    slot * 3 / 16_384
+}
+
+/// A load that brought no row.
+fn nothing(owner: &Owner, observed: Observed) -> Load {
+    Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true }
+}
+
 #[tokio::test]
 async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_that() {
     let server = server().await;
-    let stopping = Arc::new(Stopping::default());
-    let dial = Some(Arc::new(Dialled(stopping.clone())) as Arc<dyn Dial>);
-    let store = prepared(RedisOptions { dial, ..options(&server.url()) }).await;
-    let other = RedisStore::open(options(&server.url())).await.unwrap();
+    let (stopping, options) = Stopping::of(options(&server.url()));
+    let store = prepared(options.clone()).await;
+    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
     for commands in [1, 2] {
         let ann = owner(&format!("ann {commands}"));
         let before = executed(&server).await;
-        *stopping.armed.lock().unwrap() = Some(commands);
-        let observing = {
-            let (store, ann) = (store.clone(), ann.clone());
-            tokio::spawn(async move { store.observe(std::slice::from_ref(&ann)).await.pop().unwrap().unwrap() })
-        };
         let between = async {
-            stopping.stopped.notified().await;
-            while executed(&server).await < before + u64::try_from(commands).unwrap() {}
-            apply(&other, &ann, &[("gold", Change::Set(Bytes::from_static(b"1")))]).await;
-            stopping.go_on.notify_one();
-            observing.await.unwrap()
+            executes(&server, before + u64::try_from(commands).unwrap()).await;
+            apply(&other, &ann, &[("gold", set("1"))]).await;
         };
-        let observed = tokio::time::timeout(Duration::from_secs(30), between).await.unwrap();
+        let observed = stopping.observe(&store, &ann, Next::Stop(commands), between).await;
         // Now the database is read, and has no row of it.
-        let load = Load { owner: ann.clone(), observed, rows: Vec::new(), complete: true };
+        let load = nothing(&ann, observed);
         assert_eq!(drain(&other).await, 1);
         assert_eq!(other.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::Gone)]);
         assert_eq!(store.fill(&[load]).await, [Ok(Filled::Refused)], "{commands} commands before the write, {observed:?}");
     }
+}
+
+#[tokio::test]
+async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
+    let server = server().await;
+    let (stopping, options) = Stopping::of(options(&server.url()));
+    let store = prepared(options.clone()).await;
+    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
+    for (commands, epoch) in [(1, 2), (2, 3)] {
+        let ann = owner("ann");
+        let before = executed(&server).await;
+        let between = async {
+            executes(&server, before + u64::try_from(commands).unwrap()).await;
+            adopt_all(&other, epoch).await;
+        };
+        let observed = stopping.observe(&store, &ann, Next::Stop(commands), between).await;
+        assert_eq!(observed.epoch, Epoch(epoch - 1));
+        assert_eq!(store.fill(&[nothing(&ann, observed)]).await, [Ok(Filled::Refused)]);
+    }
+}
+
+#[tokio::test]
+async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
+    let cluster = RedisCluster::start(3, 0).await.unwrap();
+    let (stopping, options) = Stopping::of(options(&cluster.url()));
+    let store = prepared(options.clone()).await;
+    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
+    let ann = owner("ann");
+    let between = async {
+        apply(&other, &ann, &[("gold", set("1"))]).await;
+    };
+    let here = master_of(&cluster, &format!("slug-part:{{{}}}", ann.partition(4))).await;
+    let mut elsewhere = None;
+    for key in b'a'..=b'z' {
+        if master_of(&cluster, &char::from(key).to_string()).await != here {
+            elsewhere = Some(key);
+        }
+    }
+    let observed = stopping.observe(&store, &ann, Next::Redirect(elsewhere.unwrap()), between).await;
+    let version = read(&other, &ann).await.header.unwrap().version;
+    assert_eq!(observed.marker, Marker::At(Version::new(version.get() - 1).unwrap()));
 }

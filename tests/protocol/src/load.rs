@@ -14,12 +14,22 @@ use crate::world::World;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Loading {
     Observe,
-    /// The epoch and the marker are known, of the server of this number; the hash is looked at next.
-    Note(Observed, u8),
+    /// The epoch and the marker are known; the hash is looked at next.
+    Note(Noted),
     /// Perhaps the owner came back meanwhile.
     Look(Observed),
     Load(Observed),
     Fill(Arc<Load>),
+}
+
+/// What was read before the hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Noted {
+    observed: Observed,
+    /// The number of the server.
+    server: u8,
+    /// Whether the owner had no field then. An answer may be as old as that moment, in which it was asked for.
+    absent: bool,
 }
 
 /// What a step of a load led to.
@@ -38,8 +48,8 @@ impl Loading {
     /// Makes the next step.
     pub(super) fn step(&self, world: &mut World, asked: &Asked) -> Result<(&'static str, Went), String> {
         Ok(match self {
-            Self::Observe => ("reads the marker", note(world)?),
-            Self::Note(noted, server) => ("observes the hash", observe(world, asked, *noted, *server)),
+            Self::Observe => ("reads the marker", note(world)),
+            Self::Note(noted) => ("observes the hash", observe(world, asked, *noted)?),
             Self::Look(observed) => ("looks at the hash", look(world, *observed)),
             Self::Load(observed) => {
                 let rows = world.cold.rows().into_iter().filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
@@ -51,24 +61,27 @@ impl Loading {
     }
 }
 
-fn note(world: &World) -> Result<Went, String> {
-    let Ok(mut noted) = read::note(&world.hot, PARTITION, &owner()) else { return Ok(Went::Waits) };
-    if noted.marker == Marker::Unknown && broken("R8-trusted") {
-        noted.marker = Marker::Absent;
-    }
-    // An answer may be as old as this moment, in which it is asked for.
-    match world.truth.fields().find(|(_, truth)| noted.marker == Marker::Absent && truth.is_some()) {
-        Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
-        None => Ok(Went::On(Loading::Note(noted, world.replaced))),
-    }
+fn note(world: &World) -> Went {
+    let Ok(observed) = read::note(&world.hot, PARTITION, &owner()) else { return Went::Waits };
+    let absent = world.truth.fields().all(|(_, truth)| truth.is_none());
+    Went::On(Loading::Note(Noted { observed, server: world.replaced, absent }))
 }
 
-fn observe(world: &World, asked: &Asked, noted: Observed, server: u8) -> Went {
-    if server != world.replaced {
-        return Went::On(Loading::Observe); // the connection broke
+fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
+    if noted.server != world.replaced {
+        return Ok(Went::On(Loading::Observe)); // the connection broke
     }
-    let seen = read::with_hash(&world.hot, &owner(), noted);
-    Went::On(if asked.is_some() { Loading::Load(seen) } else { Loading::Look(seen) })
+    let mut seen = read::with_hash(&world.hot, &owner(), noted.observed);
+    if seen.marker == Marker::Unknown && broken("R8-trusted") {
+        seen.marker = Marker::Absent;
+    }
+    if asked.is_some() {
+        return Ok(Went::On(Loading::Load(seen)));
+    }
+    match world.truth.fields().find(|(_, truth)| seen.marker == Marker::Absent && !noted.absent && truth.is_some()) {
+        Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
+        None => Ok(Went::On(Loading::Look(seen))),
+    }
 }
 
 fn look(world: &World, observed: Observed) -> Went {
