@@ -84,19 +84,20 @@ impl Record {
 
     /// What was read, of the fields that were asked for if some were, which are in order.
     fn from(read: HotRead, asked: Option<&[Field]>) -> Self {
-        let live = read.cells.into_iter().filter_map(|(field, cell)| match cell {
-            Cell::Live(value) => Some((field, Some(value))),
-            _ => None,
-        });
+        let live = |cell| if let Cell::Live(value) = cell { Some(value) } else { None };
+        let is_as_asked = asked.is_some_and(|asked| asked.iter().eq(read.cells.iter().map(|(field, _)| field)));
+        let cells = read.cells.into_iter().map(|(field, cell)| (field, live(cell)));
         let fields = match asked {
             None => {
-                let mut fields: Vec<_> = live.collect();
+                let mut fields: Vec<_> = cells.filter(|(_, value)| value.is_some()).collect();
                 fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
                 fields
             }
+            // Mostly just these are found.
+            Some(_) if is_as_asked => cells.collect(),
             Some(asked) => {
                 let mut fields: Vec<_> = asked.iter().map(|field| (field.clone(), None)).collect();
-                for (field, value) in live {
+                for (field, value) in cells {
                     if let Ok(at) = asked.binary_search(&field)
                         && let Some(slot) = fields.get_mut(at)
                     {
@@ -106,7 +107,8 @@ impl Record {
                 fields
             }
         };
-        Self { version: read.header.map(|header| header.version).unwrap_or_default(), fields }
+        let version = read.header.map(|header| header.version).unwrap_or_default();
+        Self { version, fields }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Keeping what is read in the hot tier: a read gives a clean owner its full time to live again, thinned out.
 
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use storage_model::Owner;
 use tokio::time::Instant;
 
-/// Owners remembered by their hash; two that share a slot are touched more often than needed.
+/// Owners remembered by their digest; two that share a slot are touched more often than needed.
 const SLOTS: usize = 1 << 14;
 /// Owners that wait to be touched; more than this are dropped, since another read comes.
 const PENDING_MAX: usize = 10_000;
@@ -19,9 +18,8 @@ pub(crate) struct Touches {
     /// In whole seconds, at least one.
     interval: u64,
     start: Instant,
-    /// Without a key of its own: names chosen to collide cost a touch more, no more than that.
-    hasher: BuildHasherDefault<DefaultHasher>,
-    /// Per slot: the upper half of the owner's hash and the second of its last touch.
+    /// Per slot: the upper half of the owner's digest and the second of its last touch. Names chosen to collide cost a touch more, no more
+    /// than that.
     slots: Vec<AtomicU64>,
     pending: Mutex<Vec<Owner>>,
 }
@@ -30,24 +28,24 @@ impl Touches {
     pub(crate) fn new(interval: Duration) -> Self {
         let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
         let interval = interval.as_secs().max(1);
-        Self { interval, start: Instant::now(), hasher: BuildHasherDefault::default(), slots, pending: Mutex::default() }
+        Self { interval, start: Instant::now(), slots, pending: Mutex::default() }
     }
 
     /// Remembers that the owner was read; it is touched soon, unless that was done within the interval.
     pub(crate) fn read(&self, owner: &Owner) {
-        let hash = self.hasher.hash_one(owner);
-        let slot = usize::try_from(hash).unwrap_or_default() % SLOTS;
+        let digest = owner.digest();
+        let slot = usize::try_from(digest).unwrap_or_default() % SLOTS;
         let Some(slot) = self.slots.get(slot) else { return };
         let now = self.start.elapsed().as_secs() & 0xffff_ffff;
         let seen = slot.load(Ordering::Relaxed);
-        let same = seen >> 32 == hash >> 32;
+        let same = seen >> 32 == digest >> 32;
         if same && now.saturating_sub(seen & 0xffff_ffff) < self.interval {
             return;
         }
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() < PENDING_MAX {
             pending.push(owner.clone());
-            slot.store((hash >> 32) << 32 | now, Ordering::Relaxed);
+            slot.store((digest >> 32) << 32 | now, Ordering::Relaxed);
         }
     }
 
