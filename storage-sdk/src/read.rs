@@ -82,33 +82,15 @@ impl Record {
         self.iter().next().is_none()
     }
 
-    /// What was read, of the fields that were asked for if some were, which are in order.
-    fn from(read: HotRead, asked: Option<&[Field]>) -> Self {
-        let live = |cell| if let Cell::Live(value) = cell { Some(value) } else { None };
-        let is_as_asked = asked.is_some_and(|asked| asked.iter().eq(read.cells.iter().map(|(field, _)| field)));
-        let cells = read.cells.into_iter().map(|(field, cell)| (field, live(cell)));
-        let fields = match asked {
-            None => {
-                let mut fields: Vec<_> = cells.filter(|(_, value)| value.is_some()).collect();
-                fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-                fields
-            }
-            // Mostly just these are found.
-            Some(_) if is_as_asked => cells.collect(),
-            Some(asked) => {
-                let mut fields: Vec<_> = asked.iter().map(|field| (field.clone(), None)).collect();
-                for (field, value) in cells {
-                    if let Ok(at) = asked.binary_search(&field)
-                        && let Some(slot) = fields.get_mut(at)
-                    {
-                        slot.1 = value;
-                    }
-                }
-                fields
-            }
-        };
-        let version = read.header.map(|header| header.version).unwrap_or_default();
-        Self { version, fields }
+    /// The live fields among what was read.
+    fn from(read: HotRead) -> Self {
+        let live = read.cells.into_iter().filter_map(|(field, cell)| match cell {
+            Cell::Live(value) => Some((field, Some(value))),
+            _ => None,
+        });
+        let mut fields: Vec<_> = live.collect();
+        fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Self { version: read.header.map(|header| header.version).unwrap_or_default(), fields }
     }
 }
 
@@ -119,6 +101,12 @@ pub(crate) const OWNERS_AT_ONCE: usize = 256;
 fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
     let holds_all = |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
     read.header.is_some_and(|header| !header.suspect && holds_all(header.complete))
+}
+
+/// The fields that were asked for, which are in order, among what a load found: it may have found others, too.
+fn chosen(read: &HotRead, asked: Option<&[Field]>) -> HotRead {
+    let is_asked = |field: &Field| asked.is_none_or(|asked| asked.binary_search(field).is_ok());
+    HotRead { header: read.header, cells: read.cells.iter().filter(|(field, _)| is_asked(field)).cloned().collect() }
 }
 
 impl Core {
@@ -160,9 +148,9 @@ impl Core {
             Ok(read) if answers(&read, fields) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 self.touches.read(owner);
-                Ok(Record::from(read, fields))
+                Ok(Record::from(read))
             }
-            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(|read| Record::from(read, fields)),
+            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(Record::from),
             Err(error) => Err(error),
         }
         .map_err(|error| error.of(owner))
@@ -205,11 +193,11 @@ impl Core {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {
-            return Ok(full.read.clone());
+            return Ok(chosen(&full.read, fields));
         }
         Ok(match fields {
             None => self.tiers.load_large(owner).await?,
-            Some(fields) => self.tiers.load_fields(owner, fields).await?.read,
+            Some(asked) => chosen(&self.tiers.load_fields(owner, asked).await?.read, fields),
         })
     }
 
@@ -241,6 +229,6 @@ impl Core {
         let read = Read { owner: owner.clone(), fields: Fields::Names };
         let hot = self.read_hot(&read).await?;
         let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
-        Ok(Record::from(read, None))
+        Ok(Record::from(read))
     }
 }

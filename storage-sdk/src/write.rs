@@ -164,6 +164,16 @@ impl<T> Write<T> {
         possible.map_err(|error| error.of(owner))?;
         core.brake.admit(*deadline, *known == Known::Sent).await.map_err(|error| error.of(owner))
     }
+
+    /// What is sent, and the fields that are added to.
+    fn mutation(self, left: Duration) -> Result<(Mutation, Vec<Field>)> {
+        let Self { core, owner, changes, condition, durability, id, known, .. } = self;
+        let id = id.unwrap_or_else(|| core.ids.next());
+        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).known_to(known);
+        let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
+        let fields = incremented.map(|(field, _)| field.clone()).collect();
+        Ok((mutation.when(condition).as_safe_as(durability), fields))
+    }
 }
 
 /// The longest deadline: ids are remembered for twice as long.
@@ -185,12 +195,9 @@ impl<T: Send + 'static> IntoFuture for Write<T> {
         // A block and not a function, whose future would hold its arguments twice: each write asks for the room.
         Box::pin(async move {
             let left = self.admitted().await?;
-            let Self { core, owner, changes, condition, durability, id, known, answer, .. } = self;
-            let id = id.unwrap_or_else(|| core.ids.next());
-            let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).known_to(known);
-            let added = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
-            let fields = added.map(|(field, _)| field.clone()).collect();
-            let ack = core.write(mutation.when(condition).as_safe_as(durability), left).await?;
+            let (core, answer) = (Arc::clone(&self.core), self.answer);
+            let (mutation, fields) = self.mutation(left)?;
+            let ack = core.write(mutation, left).await?;
             Ok(answer(ack, fields))
         })
     }

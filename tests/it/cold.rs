@@ -143,13 +143,24 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string()))).await?;
     until("it has landed and is evicted", async || Ok(storage.stats().await?.marks == 0 && big.evict().await? == Evicted::Gone))
         .await?;
-    assert_eq!(big.get(["f7", "none"]).await?["f7"].as_deref(), Some(&b"7"[..]));
+    let found = big.get(["f7", "none"]).await?;
+    assert_eq!((found["f7"].as_deref(), found.len()), (Some(&b"7"[..]), 1), "only what was asked for");
     assert_eq!(big.get_all().await?.len(), 50);
     assert_eq!(big.incr("f8", 1).await?.value(), 9);
     assert_eq!(big.incr("fresh", 1).await?.value(), 1);
     assert_eq!(big.get_all().await?.len(), 51);
     assert_eq!(big.delete_owner().await?, 51);
     assert!(!big.exists().await?);
+
+    let small = storage.scope("game", "eu")?.bytes().owner("player", "small")?;
+    small.update([("f1", "1"), ("f2", "2")]).await?;
+    until(
+        "it has landed and is evicted",
+        async || Ok(storage.stats().await?.marks == 0 && small.evict().await? == Evicted::Gone),
+    )
+    .await?;
+    let found = small.get(["f1", "none"]).await?;
+    assert_eq!((found["f1"].as_deref(), found.len()), (Some(&b"1"[..]), 1), "only what was asked for, though all was loaded");
     Ok(())
 }
 

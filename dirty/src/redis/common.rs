@@ -46,15 +46,9 @@ impl Common {
         *numbers.entry(incarnation.to_owned()).or_insert(next)
     }
 
-    /// A number above all that were given before: the order in which connections are opened.
+    /// A number above all that were given before: the order in which connections are opened and used.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serials.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The number that is given next, above those of all connections that are open now. Calls only look at it, since what each of them
-    /// changes goes from one processor's cache to the other's.
-    pub(crate) fn serial(&self) -> u64 {
-        self.serials.load(Ordering::Relaxed)
     }
 
     /// Before commands of these names are sent.

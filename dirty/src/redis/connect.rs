@@ -42,7 +42,7 @@ pub(crate) struct Node {
     /// Of writes that wait for replicas, and of those that wait for the disk.
     replicated: Waiting,
     fsynced: Waiting,
-    /// Answers in a row that did not come in time. Written when it changes.
+    /// Answers in a row that did not come in time. Written after each exchange.
     pub(super) timeouts: AtomicU32,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
@@ -92,7 +92,7 @@ impl Node {
         if self.common.is_gated() {
             return Box::pin(self.send_on(ready, &[command], false)).await.pop().unwrap_or(Err(Failure::TimedOut));
         }
-        let (mut connection, began) = (ready.connection, self.common.serial());
+        let (mut connection, began) = (ready.connection, self.common.next_serial());
         let answer = connection.send_packed_command(&command.cmd).await.map_err(Failure::from);
         self.learn(began, answer.as_ref().map(std::slice::from_ref));
         match answer? {
@@ -119,7 +119,7 @@ impl Node {
         names: &[&'static str],
         pipeline: &Pipeline,
     ) -> Result<Vec<Value>, Failure> {
-        let (mut connection, began) = (ready.connection.clone(), self.common.serial());
+        let (mut connection, began) = (ready.connection.clone(), self.common.next_serial());
         let exchanged = async {
             self.common.pass(names).await?;
             let values = connection.send_packed_commands(pipeline, 0, pipeline.len()).await?;
@@ -136,7 +136,7 @@ impl Node {
         let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
         let sent: Vec<&Command> =
             commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
-        let began = self.common.serial();
+        let began = self.common.next_serial();
         let exchanged = if sent.is_empty() { Ok(Vec::new()) } else { self.exchange(ready.connection, &sent, asking).await };
         self.learn(began, exchanged.as_deref());
         let mut values = exchanged.map(Vec::into_iter);
@@ -156,7 +156,7 @@ impl Node {
         self.judge(info);
         let same = self.common.number_of(&info.incarnation) == ready.incarnation;
         if !same {
-            self.retire(self.common.serial());
+            self.retire(self.common.next_serial());
         }
         same
     }
@@ -169,11 +169,6 @@ impl Node {
     /// How long one answer may take.
     pub(super) fn response_timeout(&self) -> Duration {
         self.common.response_timeout
-    }
-
-    /// Whether its last answer did not come in time.
-    fn is_late(&self) -> bool {
-        self.timeouts.load(Ordering::Relaxed) > 0
     }
 
     /// Whether the node has stopped answering.
@@ -190,7 +185,7 @@ impl Node {
     /// What the server says of itself now.
     pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
         let (ready, _passage) = self.ready(1).await?;
-        let (incarnation, began) = (ready.incarnation, self.common.serial());
+        let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
         let exchanged = self.exchange(ready.connection, &[&command], false).await;
         self.learn(began, exchanged.as_deref());
@@ -239,9 +234,7 @@ impl Node {
     fn learn(&self, began: u64, exchanged: Result<&[Value], &Failure>) {
         let broken = match exchanged {
             Ok(values) => {
-                if self.is_late() {
-                    self.timeouts.store(0, Ordering::Relaxed);
-                }
+                self.timeouts.store(0, Ordering::Relaxed);
                 values.iter().any(|value| matches!(value, Value::ServerError(error) if changes_role(error.code())))
             }
             Err(failure) => {

@@ -62,7 +62,7 @@ impl Node {
     /// Asks the server of a connection whether it still is the one it was; else, or if the connection is broken, gives it up. Nothing
     /// of a call was sent yet, so a connection that broke while nobody used it costs no call its answer.
     async fn asked_again(&self, ready: Ready) -> Result<Option<Ready>, Failure> {
-        let began = self.common.serial();
+        let began = self.common.next_serial();
         let mut known = Ready { asked: Instant::now(), ..ready };
         let mut ask = redis::cmd("INFO");
         ask.arg("server").arg("replication");

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
 use redis::Value;
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Epoch, Mutation, Owner, Partition, Timestamp, Version};
@@ -58,7 +57,7 @@ pub(super) struct Writer {
     watched: bool,
     /// When its key was made to live on last.
     renewed: Option<Renewed>,
-    partitions: HashMap<Partition, Granted, RandomState>,
+    partitions: HashMap<Partition, Granted>,
     /// What it was told and has taken note of; to be cleared in its next transaction.
     pub(super) heard: Vec<Bytes>,
 }
@@ -87,7 +86,7 @@ struct Granted {
     epoch: Epoch,
     /// The window whose operation ids are remembered now.
     window: u64,
-    owners: HashMap<Owner, Grant, RandomState>,
+    owners: HashMap<Owner, Grant>,
     /// What most of its owners have alike, kept once: it is at hand when the next write asks.
     alike: Alike,
 }
@@ -108,7 +107,7 @@ impl Writer {
     /// A writer that was not granted anything yet. Without a key it never is.
     pub(super) fn new(who: Who, serial: u64, lease: Duration) -> Self {
         let Who { key, number, history } = who;
-        let (partitions, heard) = (HashMap::default(), Vec::new());
+        let (partitions, heard) = (HashMap::new(), Vec::new());
         Self { key, number, planned: 0, serial, history, lease, watched: false, renewed: None, partitions, heard }
     }
 
@@ -184,7 +183,7 @@ impl Writer {
         flags: &str,
     ) {
         let (partition, epoch, window) = at;
-        let new = || Granted { epoch, window, owners: HashMap::default(), alike: Alike::default() };
+        let new = || Granted { epoch, window, owners: HashMap::new(), alike: Alike::default() };
         let granted = self.partitions.entry(partition).or_insert_with(new);
         // With each window all that was granted ends, so that a mark which somebody deleted is missing for no longer.
         if (granted.epoch, granted.window) != (epoch, window) || granted.owners.len() >= OWNERS_MAX {

@@ -1,6 +1,6 @@
 //! The hot tier's time, by which deadlines are counted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_model::Timestamp;
@@ -9,30 +9,23 @@ use tokio::time::Instant;
 use super::Core;
 use crate::Result;
 
-/// The hot tier's time, as far as this process knows: what it was when counting began, by what it said last.
+/// The hot tier's time, as far as this process knows: what it was at some moment, and what has passed since.
 #[derive(Debug)]
-pub(super) struct HotTime {
-    began: Instant,
-    /// Microseconds since 1970 when counting began.
-    then: AtomicU64,
-}
+pub(super) struct HotTime(Mutex<(Instant, Timestamp)>);
 
 impl HotTime {
     /// The hot tier said that it was `time` after it was `asked`.
     pub(super) fn new(asked: Instant, time: Timestamp) -> Self {
-        Self { began: asked, then: AtomicU64::new(time.0) }
-    }
-
-    fn passed(&self, until: Instant) -> u64 {
-        u64::try_from(until.duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
+        Self(Mutex::new((asked, time)))
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(self.then.load(Ordering::Relaxed).wrapping_add(self.passed(Instant::now())))
+        let (then, time) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        time.plus(then.elapsed())
     }
 
     fn set(&self, asked: Instant, time: Timestamp) {
-        self.then.store(time.0.wrapping_sub(self.passed(asked)), Ordering::Relaxed);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (asked, time);
     }
 }
 
