@@ -21,8 +21,6 @@ pub enum HotKind {
     Durability,
     /// The mutation was applied, but is not known to be as safe as was asked for in the time that was given.
     NotReached,
-    /// The stored partition count differs from the configured one.
-    PartitionCount,
     /// The lock is held by somebody else, or ran out.
     LockLost,
     /// The epoch moved; collect anew.

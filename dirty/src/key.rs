@@ -19,6 +19,11 @@ impl Keys {
         Self { prefix: prefix.to_owned() }
     }
 
+    /// What all keys begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The owner's hash.
     pub(crate) fn data(&self, partition: Partition, owner: &Owner) -> String {
         self.of_owner("data", partition, owner)

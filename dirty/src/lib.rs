@@ -7,6 +7,7 @@
 //! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
 //! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
+//! | [`pairing`] | [`HotPairing`], [`HotPaired`]: which database the hot tier belongs to |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
@@ -30,6 +31,7 @@ pub mod memory;
 pub mod memory_use;
 pub mod open;
 pub mod owner;
+pub mod pairing;
 pub mod partition;
 pub mod probation;
 pub mod redis;
@@ -42,6 +44,7 @@ pub use memory::{MemorySettings, MemoryStore};
 pub use memory_use::MemoryUse;
 pub use open::open;
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
+pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use probation::{Acquit, Probation, Window};
 pub use redis::{RedisOptions, RedisStore};

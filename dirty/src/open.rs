@@ -20,6 +20,7 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
     let RedisSettings { partitions, .. } = settings.redis;
     let Some(url) = url(&settings.redis) else {
         let memory = MemorySettings {
+            prefix: settings.redis.prefix.clone(),
             partitions,
             hash_ttl: settings.hot.clean_ttl,
             absent_ttl: settings.hot.absent_ttl,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, Load, Lock, Map, MemoryUse, Mutated,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, Load, Lock, Map, MemoryUse, Mutated,
     Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
@@ -73,8 +73,12 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// The hot tier's time, from which deadlines are counted.
     async fn time(&self) -> Result<Timestamp, HotError>;
 
-    /// Stores the partition count if none is stored; an error of kind `PartitionCount` if another is.
-    async fn fix_partition_count(&self) -> Result<(), HotError>;
+    /// Which database the hot tier belongs to, and which server says so. Only reads.
+    async fn pairing(&self) -> Result<HotPairing, HotError>;
+
+    /// Says which database it belongs to, if its server and its token are still those seen. Answers whether it did. Works at the
+    /// memory limit.
+    async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
 
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;

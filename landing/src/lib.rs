@@ -46,4 +46,4 @@ pub use options::LandingOptions;
 pub use pace::Pace;
 pub use pressure::Pressure;
 pub use run::LandingWorker;
-pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, TierError, Tiers, is_suspect};
+pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, Mismatch, TierError, Tiers, is_suspect};

@@ -11,6 +11,7 @@
 //! | [`durability`] | [`Durability`]: how safe a write is to be before it is acknowledged |
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
+//! | [`pairing`] | [`Token`], [`Paired`]: which hot tier and which database belong together |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
@@ -23,6 +24,7 @@ pub mod limits;
 pub mod mutation;
 pub mod name;
 pub mod outcome;
+pub mod pairing;
 pub mod sabotage;
 pub mod version;
 
@@ -36,4 +38,5 @@ pub use limits::{LimitError, Limits};
 pub use mutation::{Applied, Change, Condition, Known, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
+pub use pairing::{LAYOUT, Paired, Token};
 pub use version::{Epoch, Timestamp, Version};

@@ -155,6 +155,11 @@ pub const SWITCHES: &[&str] = &[
     "H48-put-back",
     "H52-tie",
     "H53-rewrite",
+    "H76-anywhere",
+    "H76-any-token",
+    "H76-shared",
+    "H76-unraised",
+    "H76-unrefused",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

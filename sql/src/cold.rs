@@ -13,8 +13,10 @@ use crate::land::Unlanded;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
-use crate::{Batch, ColdError, ColdOptions, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised, Seam};
-use crate::{canary, land, owners, partition, read, schema};
+use crate::{
+    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, SchemaState, Seam,
+};
+use crate::{canary, land, owners, pairing, partition, read, schema};
 
 /// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
 const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
@@ -29,6 +31,10 @@ pub(crate) struct Cold<E: Engine> {
     /// Set by whoever finds that the schema fits, read before any work: a database may be away when the store is opened. Several
     /// callers may check at once, since callers that queue for one check would wait for each other's time limits.
     fits: AtomicBool,
+    address: String,
+    /// Whether the schema is created in an empty database by whatever call comes first.
+    creates: bool,
+    read_only: bool,
 }
 
 impl<E: Engine> Cold<E> {
@@ -48,16 +54,33 @@ impl<E: Engine> Cold<E> {
             }
             Share::OneWriter { readers } => (pool(1), pool(readers)),
         };
-        Self { engine, shared, writers, readers, fits: AtomicBool::new(false) }
+        Self {
+            engine,
+            shared,
+            writers,
+            readers,
+            fits: AtomicBool::new(false),
+            address: options.address(),
+            creates: options.creates && !options.read_only,
+            read_only: options.read_only,
+        }
     }
 
-    /// Checks the schema, and creates it in an empty database.
+    /// Checks the schema, and creates it in an empty database if it was opened for that.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
         if !self.fits.load(Ordering::Acquire) {
-            schema::ensure(self).await?;
+            if self.creates { schema::ensure(self).await? } else { schema::check(self).await? }
             self.fits.store(true, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Checks the schema at the opening. An empty database is made ready now or, if it was not opened for that, by [`ColdStore::pair`].
+    pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
+        match schema::state(self).await? {
+            SchemaState::Empty if !self.creates => Ok(()),
+            _ => self.fits().await,
+        }
     }
 
     /// The engine's own words.
@@ -136,6 +159,9 @@ impl<E: Engine> ColdStore for Cold<E> {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
         }
+        if self.read_only {
+            return Err(LandError::Cold(pairing::read_only("land")));
+        }
         let mut cuts = 0;
         loop {
             let cut = match self.land_once(batch).await {
@@ -182,6 +208,9 @@ impl<E: Engine> ColdStore for Cold<E> {
         if raises.is_empty() {
             return Ok(Vec::new());
         }
+        if self.read_only {
+            return Err(pairing::read_only("raise"));
+        }
         self.work(Role::Write, "raise", async |exec| partition::raise(exec, raises).await).await
     }
 
@@ -189,10 +218,19 @@ impl<E: Engine> ColdStore for Cold<E> {
         self.work(Role::Write, "forgets", async |exec| Ok(exec.server().forgets.clone())).await
     }
 
-    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
-        let fix = async |exec: &mut Exec<E::Session>| partition::fix_count(exec, count).await;
-        let stored = self.work(Role::Write, "fix_partition_count", fix).await?;
-        partition::check_count(stored, count)
+    async fn pairing(&self) -> Result<ColdPairing, ColdError> {
+        if !self.fits.load(Ordering::Acquire) && schema::state(self).await? == SchemaState::Empty {
+            return Ok(ColdPairing { address: self.address.clone(), ..ColdPairing::default() });
+        }
+        self.work(Role::Read, "pairing", async |exec| pairing::read(exec, &self.address).await).await
+    }
+
+    async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
+        if self.read_only {
+            return Err(pairing::read_only("pair"));
+        }
+        schema::ensure(self).await?;
+        self.work(Role::Write, "pair", async |exec| pairing::pair(exec, seen, pair).await).await
     }
 
     fn value_bytes_max(&self) -> usize {

@@ -15,8 +15,6 @@ pub enum ColdKind {
     Unreadable,
     /// The schema is newer than this program, or older and in use. Nothing was read or written.
     Schema,
-    /// The stored partition count differs from the configured one. Nothing was read or written.
-    PartitionCount,
     /// The settings name an impossible database.
     Settings,
 }

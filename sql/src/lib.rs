@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`store`] | [`ColdStore`]: what every engine promises |
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: what goes in and comes out |
+//! | [`pairing`] | [`ColdPairing`], [`Pair`]: which hot tier the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: what a caller can do about a failure |
 //! | [`options`] | [`ColdOptions`]: which database, and how to reach it |
 //! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
@@ -38,6 +39,7 @@ mod fault;
 mod land;
 mod mysql;
 mod owners;
+pub mod pairing;
 mod partition;
 mod pool;
 mod read;
@@ -53,6 +55,7 @@ pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{migrate, open, open_through, pending_sql, schema_state};
 pub use options::{ColdOptions, Tls};
+pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
 pub use seam::{NoSeam, Seam};
 pub use statement::Statement;

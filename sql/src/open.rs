@@ -26,7 +26,7 @@ impl Opened {
     }
 }
 
-/// Opens a database. Creates the schema in an empty one.
+/// Opens a database. Creates the schema in an empty one, unless the options say not to.
 ///
 /// A database that is away is no error: the store is returned, each call tries anew, and the first one that gets through checks the
 /// schema.
@@ -55,7 +55,7 @@ pub async fn open_through(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<
 }
 
 async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
-    match cold.fits().await {
+    match cold.fits_or_is_empty().await {
         Err(error) if error.kind == ColdKind::Unwell => {
             tracing::warn!(%error, "the database is away; its schema is checked when it answers");
             Ok(Arc::new(cold))

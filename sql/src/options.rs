@@ -47,6 +47,10 @@ pub struct ColdOptions {
     /// The table of the rows: up to 48 ASCII letters, digits and underscores, no digit first. Default: `landing_rows`. The other
     /// tables' names begin as it does, without `_rows`: `landing_partition`, `landing_meta`, `landing_migration`.
     pub table: String,
+    /// Whether the schema is created in an empty database when it is opened. Default: true. Otherwise [`ColdStore::pair`](crate::ColdStore::pair) does it.
+    pub creates: bool,
+    /// Whether nothing is ever written: the database is told so, and calls that would write are refused. Default: false.
+    pub read_only: bool,
 }
 
 impl ColdOptions {
@@ -64,7 +68,16 @@ impl ColdOptions {
             acquire_timeout: Duration::from_secs(3),
             statement_timeout: Duration::from_secs(30),
             table: String::from("landing_rows"),
+            creates: true,
+            read_only: false,
         }
+    }
+
+    /// Where the database is, without a login.
+    pub(crate) fn address(&self) -> String {
+        let url = self.url.split_once('?').map_or(&*self.url, |(before, _)| before);
+        let (_, place) = url.split_once(':').unwrap_or(("", url));
+        place.rsplit_once('@').map_or(place, |(_, place)| place).trim_start_matches('/').to_owned()
     }
 
     /// How long a statement waits for a lock that another transaction holds.

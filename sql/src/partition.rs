@@ -1,4 +1,4 @@
-//! The records of partitions, and their number.
+//! The records of partitions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,10 +9,7 @@ use crate::fault::Fault;
 use crate::read::version;
 use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
-use crate::{ColdError, ColdKind, PartitionRecord, Raise, Raised, Statement};
-
-/// Under this name the partition count is stored.
-const COUNT: &str = "partitions";
+use crate::{PartitionRecord, Raise, Raised, Statement};
 
 /// The records of these partitions, in the order asked.
 pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, Fault> {
@@ -70,25 +67,6 @@ fn by_epoch(raises: &[Raise]) -> impl Iterator<Item = ((Epoch, Epoch), Vec<Parti
         groups.entry((raise.seen, next)).or_default().insert(raise.partition);
     }
     groups.into_iter().rev().map(|(epochs, partitions)| (epochs, partitions.into_iter().collect()))
-}
-
-/// Stores the count if none is stored; returns the one that is stored then, as it is written there.
-pub(crate) async fn fix_count<S: Session>(exec: &mut Exec<S>, count: u32) -> Result<String, Fault> {
-    let text = count.to_string();
-    exec.execute(Statement::AddMeta, 1, &[COUNT.into(), text.as_str().into()]).await?;
-    let read = |record: &dyn Record| Ok(String::from_utf8_lossy(record.bytes(0)?).into_owned());
-    let stored = exec.fetch(Statement::ReadMeta, 1, &[COUNT.into()], read).await?;
-    Ok(stored.into_iter().next().unwrap_or_default())
-}
-
-/// Compares the stored count with the configured one.
-pub(crate) fn check_count(stored: String, count: u32) -> Result<(), ColdError> {
-    if stored == count.to_string() {
-        return Ok(());
-    }
-    let message =
-        format!("the database was set up with {stored} partitions, the settings say {count}; set partitions = {stored}");
-    Err(ColdError { kind: ColdKind::PartitionCount, operation: "fix_partition_count", message })
 }
 
 fn id(partition: Partition) -> Arg<'static> {

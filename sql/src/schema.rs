@@ -53,6 +53,14 @@ pub(crate) async fn ensure<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
     }
 }
 
+/// Checks that the schema fits. Changes nothing.
+pub(crate) async fn check<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
+    match state(cold).await? {
+        SchemaState::Current => Ok(()),
+        state => Err(unfit(state)),
+    }
+}
+
 /// The statements that [`migrate`] would run, one migration an item.
 pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
     let applied = applied(cold).await?;
@@ -90,6 +98,9 @@ fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
 fn unfit(state: SchemaState) -> ColdError {
     let message = match state {
         SchemaState::Newer => "the schema is newer than this program; use a newer program",
+        SchemaState::Empty => {
+            "the database holds no tables of this storage; check sql.url and sql.table, or run `landing-worker migrate`"
+        }
         _ => "the schema is older than this program; run `landing-worker migrate`",
     };
     ColdError { kind: ColdKind::Schema, operation: "open", message: message.into() }

@@ -33,9 +33,13 @@ pub enum Statement {
     AddPartitions,
     /// The raising of some partitions' epochs.
     RaisePartitions,
+    /// The raising of all partitions' epochs.
+    RaiseAll,
     /// The storing of a fact of the whole database.
     AddMeta,
-    /// The reading of such a fact.
+    /// The replacing of such a fact.
+    SwapMeta,
+    /// The reading of all such facts.
     ReadMeta,
     /// Whether any migration was ever applied.
     HasMigrations,
@@ -51,7 +55,7 @@ pub enum Statement {
 
 impl Statement {
     /// Every statement.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Load,
         Self::LoadOne,
         Self::LoadFields,
@@ -63,7 +67,9 @@ impl Statement {
         Self::Upsert,
         Self::AddPartitions,
         Self::RaisePartitions,
+        Self::RaiseAll,
         Self::AddMeta,
+        Self::SwapMeta,
         Self::ReadMeta,
         Self::HasMigrations,
         Self::Migrations,

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
 
-use crate::{Batch, ColdError, LandError, Loaded, PartitionRecord, Raise, Raised};
+use crate::{Batch, ColdError, ColdPairing, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
 ///
@@ -58,8 +58,13 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// Why this database may forget what it committed when it crashes, naming its setting; none if a commit survives that.
     async fn forgets(&self) -> Result<Option<String>, ColdError>;
 
-    /// Stores the partition count if none is stored; an error of kind `PartitionCount` if another is.
-    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError>;
+    /// Which hot tier the database belongs to. Only reads, and needs no tables.
+    async fn pairing(&self) -> Result<ColdPairing, ColdError>;
+
+    /// Makes a hot tier the current one, if identity, partition count and layout are those of `pair` or not stored yet, and the hot tier
+    /// before it is still the one seen. Answers whether it did. Makes the tables where there are none. In the same transaction the epoch
+    /// of every partition rises, so that no landing of the hot tier before it commits from then on.
+    async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError>;
 
     /// The most bytes a value may have here: what the column holds and half of what one packet takes.
     fn value_bytes_max(&self) -> usize;

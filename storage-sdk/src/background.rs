@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::join;
+use futures::future::join3;
 use storage_landing::LandingWorker;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout_at};
 
 use crate::brake::watch;
 use crate::core::Core;
 
 /// How often reads' touches are sent.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether the tiers still belong together: one statement to the database each time.
+const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The tasks of a storage. They end when it is closed, or when its last handle is dropped.
 #[derive(Debug)]
@@ -64,9 +66,21 @@ async fn ended(mut stopped: watch::Receiver<bool>) {
 
 /// Maintenance that goes on after a panic, which is a defect but no reason to trust the hot tier unseen from then on (H49).
 async fn maintain_always(core: &Core, check_every: Duration) {
-    while AssertUnwindSafe(join(maintain(core, check_every), watch(core))).catch_unwind().await.is_err() {
+    while AssertUnwindSafe(join3(maintain(core, check_every), watch(core), compare(core))).catch_unwind().await.is_err() {
         tracing::error!("maintenance panicked and begins anew");
         sleep(TOUCH_EVERY).await;
+    }
+}
+
+/// Looks whether the tiers still belong together. Writes are refused from the moment it finds that they do not.
+async fn compare(core: &Core) {
+    let mut looks = interval_at(Instant::now() + COMPARE_EVERY, COMPARE_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        if let Err(error) = core.tiers.belong().await {
+            tracing::debug!(%error, "the tiers could not be compared");
+        }
     }
 }
 

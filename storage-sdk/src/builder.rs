@@ -102,15 +102,15 @@ impl StorageBuilder {
         };
         let cold = match cold {
             Some(cold) => cold,
-            None => storage_sql::open(&ColdOptions::from(&settings.sql)).boxed().await?,
+            // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
+            None => storage_sql::open(&ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) }).boxed().await?,
         };
         hot.check().await?;
-        hot.fix_partition_count().await?;
-        cold.fix_partition_count(hot.partition_count()).await?;
-
         let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
             .serve_unverified(settings.redis.unverified == Unverified::Serve)
-            .on_probation(settings.landing.probation);
+            .on_probation(settings.landing.probation)
+            .with_ids(Arc::clone(&ids));
+        tiers.belong().await?;
         tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };

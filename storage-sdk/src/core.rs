@@ -220,8 +220,12 @@ impl Core {
         results.into_iter().map(|result| result.unwrap_or_else(no_answer)).collect()
     }
 
-    /// A mutation that can be sent, in the epoch that is known.
+    /// A mutation that can be sent, in the epoch that is known. None is while the tiers do not belong together: nothing would land it.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
+        if let Some(why) = self.tiers.mismatch() {
+            let outcome = if mutation.known == Known::Sent { Outcome::Unknown } else { Outcome::NotApplied };
+            return Err(Error::new(Kind::Unpaired, why.to_string()).with_outcome(outcome).of(&mutation.owner));
+        }
         let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
         possible.map_err(|error| error.of(&mutation.owner))?;
         let epoch = self.tiers.epoch(self.partition_of(&mutation));

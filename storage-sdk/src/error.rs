@@ -49,6 +49,9 @@ pub enum Kind {
     Denied,
     /// Stored bytes are not what this program wrote, or a newer program wrote them.
     Corrupt,
+    /// The hot tier and the database do not belong together: another one took over, or the settings name a wrong one. Nothing was
+    /// written; an operator has to act.
+    Unpaired,
     /// Others changed the same owner each time it was tried.
     Contended,
     /// The storage was closed.
@@ -115,7 +118,7 @@ impl Error {
         self.outcome = outcome;
         match outcome {
             // A closed storage answers all calls alike.
-            Outcome::Unknown if self.kind == Kind::Closed => {}
+            Outcome::Unknown if matches!(self.kind, Kind::Closed | Kind::Unpaired) => {}
             // The same call without its id could be applied a second time.
             Outcome::Unknown => self.retry = Retry::SameId,
             Outcome::Applied => self.retry = Retry::Never,
@@ -211,7 +214,7 @@ impl From<HotError> for Error {
             HotKind::Durability => Kind::Durability,
             HotKind::OutOfMemory => Kind::OutOfMemory,
             HotKind::Policy => Kind::UnsafeEviction,
-            HotKind::PartitionCount | HotKind::Settings => Kind::Invalid,
+            HotKind::Settings => Kind::Invalid,
             HotKind::Denied => Kind::Denied,
             HotKind::Corrupt => Kind::Corrupt,
             _ => Kind::HotUnavailable,
@@ -233,7 +236,7 @@ impl From<CodecError> for Error {
 impl From<ColdError> for Error {
     fn from(error: ColdError) -> Self {
         let kind = match error.kind {
-            ColdKind::Schema | ColdKind::PartitionCount | ColdKind::Settings => Kind::Invalid,
+            ColdKind::Schema | ColdKind::Settings => Kind::Invalid,
             ColdKind::Operator => Kind::Denied,
             ColdKind::Unreadable => Kind::Corrupt,
             _ => Kind::ColdUnavailable,
@@ -248,6 +251,7 @@ impl From<TierError> for Error {
             TierError::Hot(error) => error.into(),
             TierError::Cold(error) => error.into(),
             TierError::Refused { ref owner, .. } => Self::new(Kind::Rejected, error.to_string()).of(&owner.clone()),
+            TierError::Unpaired(ref why) => Self::new(Kind::Unpaired, why.to_string()),
             other => Self::new(Kind::Contended, other.to_string()),
         }
     }

@@ -20,6 +20,7 @@ mod model_of_redis;
 mod objects;
 mod one_bad_partition;
 mod pace;
+mod pairing;
 mod probation;
 mod programs;
 mod properties;

@@ -253,7 +253,7 @@ macro_rules! hot_conformance {
                     another_incarnation_stops_all_that_needs_proof,
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
-                    the_partition_count_is_fixed_and_the_store_is_sound,
+                    a_database_is_noted_only_by_who_saw_the_pairing_that_is_there,
                 ];
                 unverified: [
                     a_write_while_served_unverified_hides_no_row_and_gives_way_to_none,

@@ -1,10 +1,10 @@
 //! Partition records (R14).
 
-use storage_model::{Epoch, Outcome, Owner, Partition, Version};
+use storage_model::{Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Timestamp, Token, Version};
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
-use crate::{Adopt, Filled, HotKind, Marker, Mutated, Observed, Park, PartitionState, Settle};
+use crate::{Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Mutated, Observed, Park, PartitionState, Settle};
 
 /// Every call that works under a present record is refused as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
@@ -271,10 +271,28 @@ pub async fn raise_landed_needs_the_epoch(h: &Harness) {
     assert_eq!(h.record(Partition(2)).await.landed, Version::ZERO);
 }
 
-/// A sound store.
-pub async fn the_partition_count_is_fixed_and_the_store_is_sound(h: &Harness) {
-    assert_eq!(h.store().partition_count(), 4);
-    h.store().fix_partition_count().await.unwrap();
-    h.store().fix_partition_count().await.unwrap();
-    h.store().check().await.unwrap();
+/// The database is noted by whoever saw what is there, and by nobody else.
+pub async fn a_database_is_noted_only_by_who_saw_the_pairing_that_is_there(h: &Harness) {
+    let (store, ids) = (h.store(), SeededIds::new(3));
+    assert_eq!(store.partition_count(), 4);
+    store.check().await.unwrap();
+    let blank = store.pairing().await.unwrap();
+    assert_eq!(blank.paired, None);
+    let paired = |since| HotPaired {
+        token: Token::draw(&ids),
+        database: Token::draw(&ids),
+        partitions: 4,
+        layout: LAYOUT,
+        since: Timestamp(since),
+    };
+    let (first, second) = (paired(1), paired(2));
+    let elsewhere = HotPairing { incarnation: "another".into(), ..blank.clone() };
+    assert!(!store.pair(&elsewhere, &first).await.unwrap(), "it was meant for another server");
+    assert!(store.pair(&blank, &first).await.unwrap());
+    assert!(!store.pair(&blank, &second).await.unwrap(), "it is not blank any more");
+    let seen = store.pairing().await.unwrap();
+    assert_eq!((seen.paired, &seen.incarnation), (Some(first), &blank.incarnation));
+    assert!(seen.now >= blank.now && seen.prefix == blank.prefix);
+    assert!(store.pair(&seen, &second).await.unwrap());
+    assert_eq!(store.pairing().await.unwrap().paired, Some(second));
 }

@@ -8,7 +8,7 @@ use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room};
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotRead, HotStore, Load, Lock, Map,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map,
     MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
@@ -58,8 +58,12 @@ impl HotStore for MemoryStore {
         Ok(self.now())
     }
 
-    async fn fix_partition_count(&self) -> Result<(), HotError> {
-        Ok(())
+    async fn pairing(&self) -> Result<HotPairing, HotError> {
+        Ok(self.read_pairing())
+    }
+
+    async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
+        Ok(self.write_pairing(seen, *paired))
     }
 
     async fn check(&self) -> Result<(), HotError> {

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use storage_model::{Clock, Owner, Partition, SystemClock, Timestamp};
+use storage_model::{Clock, Owner, Partition, RandomIds, SystemClock, Timestamp, Token};
 
 use super::state::{PartState, Present};
 use super::{invariant, room};
-use crate::{HotError, HotKind, MemoryUse};
+use crate::{HotError, HotKind, HotPaired, HotPairing, MemoryUse};
 
 /// How much a [`MemoryStore`] holds, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySettings {
+    /// The name of its world, as the prefix of its keys is one in Redis. Default: `slug`.
+    pub prefix: String,
     /// How many partitions. Default: 16. At least 1 is used.
     pub partitions: u32,
     /// How long landed data stays after its last use. Default: 1 hour.
@@ -28,7 +30,13 @@ pub struct MemorySettings {
 
 impl Default for MemorySettings {
     fn default() -> Self {
-        Self { partitions: 16, hash_ttl: Duration::from_secs(3_600), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX }
+        Self {
+            prefix: "slug".to_owned(),
+            partitions: 16,
+            hash_ttl: Duration::from_secs(3_600),
+            absent_ttl: Duration::from_secs(10),
+            bytes_max: usize::MAX,
+        }
     }
 }
 
@@ -44,6 +52,10 @@ pub struct MemoryStore {
     // Announced workers and when their announcements run out.
     pub(super) workers: Mutex<BTreeMap<String, Timestamp>>,
     incarnations: AtomicU64,
+    /// Tells this store from those of other processes, whose incarnations have the same names.
+    name: Token,
+    /// Which database it belongs to. Held for a look or a change.
+    paired: Mutex<Option<HotPaired>>,
 }
 
 /// A copy of all that a [`MemoryStore`] held at one moment.
@@ -92,6 +104,8 @@ impl MemoryStore {
             bytes: AtomicUsize::new(0),
             workers: Mutex::default(),
             incarnations: AtomicU64::new(0),
+            name: Token::draw(&RandomIds),
+            paired: Mutex::default(),
         }
     }
 
@@ -131,6 +145,7 @@ impl MemoryStore {
         let mut parts = self.all();
         parts.iter_mut().for_each(|part| **part = PartState::new(part.incarnation.clone()));
         lock(&self.workers).clear();
+        *lock(&self.paired) = None;
         self.bytes.store(0, Ordering::Relaxed);
     }
 
@@ -196,6 +211,31 @@ impl MemoryStore {
         }
     }
 
+    /// Which database the store belongs to, and what it calls its server.
+    pub(super) fn read_pairing(&self) -> HotPairing {
+        HotPairing {
+            incarnation: self.server(),
+            now: self.now(),
+            prefix: self.settings.prefix.clone(),
+            address: "the memory of one process".to_owned(),
+            paired: *lock(&self.paired),
+        }
+    }
+
+    /// Takes note of the database, if server and token are still those seen.
+    pub(super) fn write_pairing(&self, seen: &HotPairing, new: HotPaired) -> bool {
+        let mut paired = lock(&self.paired);
+        let same = self.server() == seen.incarnation && *paired == seen.paired;
+        if same {
+            *paired = Some(new);
+        }
+        same
+    }
+
+    fn server(&self) -> String {
+        format!("{} of {}", incarnation(self.incarnations.load(Ordering::Relaxed)), self.name)
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -204,7 +244,7 @@ impl MemoryStore {
         let part = usize::try_from(partition.0).ok().and_then(|index| self.parts.get(index));
         part.map(lock).ok_or_else(|| {
             let message = format!("there is no partition {partition}; there are {}", self.settings.partitions);
-            HotError::not_applied(HotKind::PartitionCount, operation, message)
+            HotError::not_applied(HotKind::Settings, operation, message)
         })
     }
 

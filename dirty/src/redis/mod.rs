@@ -14,7 +14,7 @@
 //! | `turns`, `told` | writes that go together, and the answer to each |
 //! | `writer`, `grant`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
-//! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition` | the contract, by concern |
+//! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing` | the contract, by concern |
 //!
 //! Nearly every item of a call is one command, an observation three; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
@@ -36,6 +36,7 @@ mod lane;
 mod observe;
 mod opening;
 mod options;
+mod pairing;
 mod partition;
 mod probation;
 mod read;
@@ -78,7 +79,7 @@ use self::space::Space;
 use self::transport::Command;
 use self::turns::Turns;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotRead, HotStore, Load, Lock, Map, MemoryUse,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse,
     Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
@@ -99,8 +100,7 @@ impl RedisStore {
     /// at when they can.
     ///
     /// # Errors
-    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Policy`: its
-    /// `maxmemory-policy` may evict unlanded data. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
+    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
     ///
     /// # Cancel safety
     /// A cancelled opening leaves nothing behind.
@@ -123,9 +123,12 @@ impl RedisStore {
             absent_ttl: options.absent_ttl,
         };
         let checked = store.recheck().await;
+        // A policy that may evict unlanded data keeps nobody from landing what is there; `check` is for those who write.
+        let is_there = |checked: &Result<(), Failure>| matches!(checked, Ok(()) | Err(Failure::Policy(_)));
         let is_away = |checked: &Result<(), Failure>| matches!(checked, Err(Failure::NoConnection(_)));
-        let some = checked.iter().any(Result::is_ok);
-        checked.into_iter().filter(|checked| !(some && is_away(checked))).collect::<Result<(), _>>().map_err(failed)?;
+        let some = checked.iter().any(is_there);
+        let bad = checked.into_iter().filter(|checked| !(is_there(checked) || some && is_away(checked)));
+        bad.collect::<Result<(), _>>().map_err(failed)?;
         Ok(store)
     }
 
@@ -236,8 +239,12 @@ impl HotStore for RedisStore {
         self.server_time().await
     }
 
-    async fn fix_partition_count(&self) -> Result<(), HotError> {
-        self.store_partition_count().await
+    async fn pairing(&self) -> Result<HotPairing, HotError> {
+        self.read_pairing().await
+    }
+
+    async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
+        self.write_pairing(seen, paired).await
     }
 
     async fn check(&self) -> Result<(), HotError> {

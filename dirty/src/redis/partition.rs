@@ -8,7 +8,7 @@ use storage_model::{Epoch, Partition, Timestamp, Version};
 use super::error::{Failure, hot_error};
 use super::transport::Command;
 use super::{RedisStore, reply, script};
-use crate::{Adopt, HotError, HotKind, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
+use crate::{Adopt, HotError, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
 
 impl RedisStore {
     pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
@@ -71,18 +71,6 @@ impl RedisStore {
     pub(super) async fn unlock_all(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
         let commands = partitions.iter().map(|partition| script::unlock(&self.space, *partition, lock)).collect();
         self.each("unlock", partitions, commands, |_| Ok(())).await
-    }
-
-    pub(super) async fn store_partition_count(&self) -> Result<(), HotError> {
-        const OPERATION: &str = "fix_partition_count";
-        let command = script::partition_count(&self.space);
-        let stored: u32 = self.one(OPERATION, None, command, reply::number).await?;
-        let wanted = self.space.partitions();
-        if stored == wanted {
-            return Ok(());
-        }
-        let message = format!("{wanted} partitions are configured, but data is stored in {stored}; configure {stored}");
-        Err(HotError::not_applied(HotKind::PartitionCount, OPERATION, message))
     }
 
     pub(super) async fn announce_worker(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {

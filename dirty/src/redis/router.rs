@@ -83,6 +83,11 @@ impl Router {
         self.topology().nodes.clone()
     }
 
+    /// The address of a node, for messages.
+    pub(crate) fn address(&self) -> String {
+        self.topology().nodes.first().map(|node| node.name.clone()).unwrap_or_default()
+    }
+
     /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent again all or none, so that the last
     /// one is always answered after the others.
     pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {

@@ -12,7 +12,7 @@ use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, 
 use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
-use crate::{Adopt, Load, Marker, key, mark};
+use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key, mark};
 
 mod landing;
 mod lock;
@@ -115,7 +115,8 @@ scripts! {
     trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
-    partition_count [PRELUDE];
+    pairing [PRELUDE];
+    pair [PRELUDE];
     announce [PRELUDE];
     peek [PRELUDE];
     lock [PRELUDE];
@@ -341,13 +342,21 @@ pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
     SCRIPTS.check_part.write(space.slot(partition), SCRIPTS.check_part.call(&[space.keys.part(partition)]))
 }
 
-/// `partition_count.lua`.
-pub(crate) fn partition_count(space: &Space) -> Command {
+/// `pairing.lua`.
+pub(crate) fn pairing(space: &Space) -> Command {
+    let key = space.keys.meta();
+    SCRIPTS.pairing.read(super::slot::slot_of(key.as_bytes()), SCRIPTS.pairing.call(&[key]))
+}
+
+/// `pair.lua`.
+pub(crate) fn pair(space: &Space, seen: &HotPairing, paired: &HotPaired) -> Command {
     let key = space.keys.meta();
     let slot = super::slot::slot_of(key.as_bytes());
-    let mut cmd = SCRIPTS.partition_count.call(&[key]);
-    cmd.arg(space.partitions());
-    SCRIPTS.partition_count.write(slot, cmd)
+    let mut cmd = SCRIPTS.pair.call(&[key]);
+    cmd.arg(&seen.incarnation).arg(seen.paired.map(|paired| paired.token.to_string()).unwrap_or_default());
+    cmd.arg(paired.token.to_string()).arg(paired.database.to_string());
+    cmd.arg(paired.partitions).arg(paired.layout).arg(paired.since.0);
+    SCRIPTS.pair.write(slot, cmd)
 }
 
 /// `peek.lua`.

@@ -26,7 +26,7 @@ async fn slot_of(cluster: &RedisCluster, partition: Partition) -> u16 {
 async fn owners_of_all_nodes_are_written_read_and_landed_in_one_call() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
     let store = prepared(partitions_of(&cluster.url())).await;
-    store.fix_partition_count().await.unwrap();
+    store.pairing().await.unwrap();
     assert_eq!(store.announce("w1", Duration::from_secs(9)).await.unwrap(), ["w1"]);
     store.check().await.unwrap();
     let mut batch = Vec::new();

@@ -41,7 +41,10 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
 
     let stored = Duration::from_secs(5);
     assert_eq!(store.announce("w1", stored).await.unwrap(), ["w1"]);
-    store.fix_partition_count().await.unwrap();
+    let blank = store.pairing().await.unwrap();
+    let token = Token::draw(&RandomIds);
+    let paired = HotPaired { token, database: token, partitions: 4, layout: LAYOUT, since: blank.now };
+    assert!(store.pair(&blank, &paired).await.unwrap());
     let partition = ann.partition(4);
     let lock = lock("w");
     assert_eq!(store.lock(&[partition], &lock, stored).await, [Ok(true)]);

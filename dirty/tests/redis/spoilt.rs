@@ -43,7 +43,7 @@ const CALLS: [&str; 22] = [
     "adopt",
     "raise_landed",
     "collect",
-    "partition_count",
+    "pair",
     "announce",
     "lock",
     "renew",
@@ -96,7 +96,12 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         }
         "raise_landed" => store.raise_landed(PARTITION, Epoch(1), Version::MAX).await,
         "collect" => store.collect(PARTITION, &[(ann, vec![field("gold")])]).await.map(drop),
-        "partition_count" => store.fix_partition_count().await,
+        "pair" => {
+            let blank = HotPairing { paired: None, ..store.pairing().await? };
+            let token = Token::draw(&SeededIds::new(1));
+            let paired = HotPaired { token, database: token, partitions: 1, layout: 1, since: Timestamp(1) };
+            store.pair(&blank, &paired).await.map(drop)
+        }
         "announce" => store.announce("w", TTL).await.map(drop),
         "lock" => store.lock(&[PARTITION], &held, TTL).await.remove(0).map(drop),
         "renew" => store.renew(&[PARTITION], &held, TTL).await.remove(0).map(drop),
@@ -157,7 +162,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) {
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
     call(store, "park").await.unwrap();
-    for name in ["announce", "partition_count"] {
+    for name in ["announce", "pair"] {
         call(store, name).await.unwrap();
     }
 }

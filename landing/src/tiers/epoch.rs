@@ -108,6 +108,8 @@ impl Tiers {
             again.push(partition);
         }
         if !raises.is_empty() {
+            // ORDER: after the records were read. A take-over since then has raised every epoch, so what is raised below has moved.
+            self.belong().await?;
             let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
             let raised = self.cold.raise(&asked).await?;
             // ORDER: who did not raise it looks again. The one who did may have done it for another hot tier, which then lands in that epoch.

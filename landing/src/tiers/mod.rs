@@ -3,6 +3,8 @@
 mod epoch;
 mod flush;
 mod load;
+mod mismatch;
+mod pairing;
 mod suspect;
 mod unverified;
 mod verify;
@@ -14,12 +16,14 @@ use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore};
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Partition};
+use storage_model::{Epoch, Ids, Owner, Partition, RandomIds};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
 pub use epoch::{Need, landed_here, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
+pub use mismatch::{Mismatch, Place};
+pub use pairing::{PairingStep, judge, taking_over};
 pub use suspect::is_suspect;
 pub use verify::{Compared, Conflict, Difference};
 
@@ -37,6 +41,10 @@ pub struct Tiers {
     trusted: Arc<Mutex<BTreeSet<Partition>>>,
     /// By partition. Written by whoever finds one in order, or serves it unverified; see [`Tiers::generation`].
     noted: Arc<[Noted]>,
+    /// Where tokens of take-overs come from.
+    ids: Arc<dyn Ids>,
+    /// Whether the tiers belong together, as this process found it last.
+    belonging: Arc<pairing::Belonging>,
 }
 
 /// What this process last heard of a partition's record.
@@ -66,6 +74,9 @@ pub enum TierError {
         /// The database's words.
         fault: RowFault,
     },
+    /// The tiers do not belong together. Nothing was written.
+    #[error("{0}")]
+    Unpaired(Box<Mismatch>),
     /// Others changed the same owner or partition each time it was tried. Nothing is wrong with either; try again.
     #[error("{what}: others were faster {tries} times in a row")]
     Contended {
@@ -88,7 +99,24 @@ impl Tiers {
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
         let noted = (0..hot.partition_count()).map(|_| Noted::default()).collect();
-        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default(), noted }
+        Self {
+            hot,
+            cold,
+            loader,
+            serve_unverified: false,
+            probation: Duration::ZERO,
+            trusted: Arc::default(),
+            noted,
+            ids: Arc::new(RandomIds),
+            belonging: Arc::default(),
+        }
+    }
+
+    /// Where the tokens of take-overs come from. Default: the thread's random generator.
+    #[must_use]
+    pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
     }
 
     /// The generation in which this process last found a partition in order; 0 if it never did, or serves it unverified. While it

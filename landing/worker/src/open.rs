@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use storage_config::Settings;
-use storage_dirty::{HotKind, HotStore};
-use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_dirty::{HotError, HotKind, HotStore};
+use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
 use storage_model::{Ids as _, RandomIds, SystemClock};
 use storage_sql::{ColdKind, ColdStore};
 use tokio::time::Instant;
@@ -31,9 +31,19 @@ pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
 pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
-    hot.check().await.context("the hot tier")?;
-    hot.fix_partition_count().await.context("the hot tier")?;
+    warn_of_policy(hot.check().await)?;
     Ok(hot)
+}
+
+/// A hot tier that may evict unlanded data is landed all the same, and the sooner the better; game servers refuse to write to it.
+fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
+    match checked {
+        Err(error) if error.kind == HotKind::Policy => {
+            tracing::warn!(%error, "unlanded data is in danger, and game servers refuse writes; landing goes on");
+            Ok(())
+        }
+        checked => checked.context("the hot tier"),
+    }
 }
 
 /// The hot tier, open, though not all of its servers may answer; for looking only.
@@ -43,10 +53,7 @@ pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
 pub async fn hot_in_part(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
-    match hot.fix_partition_count().await {
-        Err(error) if !matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted) => Err(error).context("the hot tier"),
-        _ => Ok(hot),
-    }
+    Ok(hot)
 }
 
 /// The memory engine is alone in its process, so no other process can land or look at it.
@@ -113,24 +120,33 @@ async fn waiting<T>(
 
 async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<Tiers> {
     let hot = waiting("hot", deadline, is_hot_away, async || hot(settings).await).await?;
-    let cold = waiting("cold", deadline, is_cold_away, async || cold(settings, hot.partition_count()).await).await?;
+    let cold = waiting("cold", deadline, is_cold_away, async || cold(settings).await).await?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
+    waiting("other", deadline, is_away, async || Ok(tiers.belong().await?)).await?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
 }
 
-async fn cold(settings: &Settings, partitions: u32) -> anyhow::Result<Arc<dyn ColdStore>> {
+async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
     let options = storage_sql::ColdOptions::from(&settings.sql);
     // Each transaction holds a connection; beside them as many batches again may look something up, and the worker itself.
     let connections = options.connections.max(settings.landing.connections.saturating_mul(2).saturating_add(1));
-    let options = storage_sql::ColdOptions { connections, ..options };
-    let cold = storage_sql::open(&options).await.context("the cold tier")?;
-    cold.fix_partition_count(partitions).await.context("the cold tier")?;
-    Ok(cold)
+    // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
+    let options = storage_sql::ColdOptions { connections, creates: false, ..options };
+    storage_sql::open(&options).await.context("the cold tier")
 }
 
 fn is_hot_away(error: &anyhow::Error) -> bool {
     error.downcast_ref::<storage_dirty::HotError>().is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted))
+}
+
+fn is_away(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<TierError>() {
+        Some(TierError::Hot(error)) => matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted),
+        Some(TierError::Cold(error)) => error.kind == ColdKind::Unwell,
+        Some(TierError::Contended { .. }) => true,
+        _ => false,
+    }
 }
 
 fn is_cold_away(error: &anyhow::Error) -> bool {

@@ -1,4 +1,4 @@
--- Purpose: a fact of the whole database.
--- Arguments: name.
--- Result: value; no row if it was never stored.
-SELECT value FROM `{stem}_meta` WHERE name = ?
+-- Purpose: the facts of the whole database.
+-- Arguments: none.
+-- Result: name, value; no row for a fact that was never stored.
+SELECT name, value FROM `{stem}_meta`

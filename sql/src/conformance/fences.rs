@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use storage_model::{DatabaseId, Epoch, Partition, Version};
+use storage_model::{DatabaseId, Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token, Version};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, Fence, LandError, NoSeam, PartitionRecord, Raise, Raised, Statement};
+use crate::{Batch, Fence, LandError, NoSeam, Pair, PartitionRecord, Raise, Raised, Statement};
 
 /// A record to which nothing has landed after epoch 1.
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
@@ -236,12 +236,69 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
     assert!(highest > Version::ZERO);
 }
 
-/// H50: two settings of the partition count never meet one database.
-pub async fn the_partition_count_is_fixed_once(h: &Harness) {
-    h.store.fix_partition_count(256).await.unwrap();
-    h.store.fix_partition_count(256).await.unwrap();
-    let error = h.store.fix_partition_count(128).await.unwrap_err();
-    assert_eq!(error.kind, ColdKind::PartitionCount);
-    assert!(error.message.contains("256") && error.message.contains("128"), "{error}");
-    h.store.fix_partition_count(256).await.unwrap();
+fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
+    let hot = Paired {
+        token: Token::draw(ids),
+        since: Timestamp(7),
+        prefix: "slug".into(),
+        address: "localhost".into(),
+    };
+    Pair { identity, partitions, layout: LAYOUT, hot }
+}
+
+/// H76: of two hot tiers that saw the same one before them, one takes over.
+pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
+    let ids = SeededIds::new(5);
+    let identity = Token::draw(&ids);
+    let blank = h.store.pairing().await.unwrap();
+    assert_eq!((blank.identity, blank.partitions, blank.layout, &blank.hot), (None, None, None, &None));
+    let first = pair(&ids, identity, 256);
+    assert!(h.store.pair(&blank, &first).await.unwrap());
+    let seen = h.store.pairing().await.unwrap();
+    assert_eq!((seen.identity, seen.partitions, seen.layout), (Some(identity), Some(256), Some(LAYOUT)));
+    assert_eq!(seen.hot.as_ref(), Some(&first.hot));
+    assert!(!h.store.pair(&blank, &pair(&ids, identity, 256)).await.unwrap(), "it is not blank any more");
+    let second = pair(&ids, identity, 256);
+    assert!(h.store.pair(&seen, &second).await.unwrap());
+    assert!(!h.store.pair(&seen, &pair(&ids, identity, 256)).await.unwrap(), "another one took over");
+    assert_eq!(h.store.pairing().await.unwrap().hot, Some(second.hot));
+}
+
+/// H50: two settings of the partition count never meet one database, nor two identities.
+pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
+    let ids = SeededIds::new(6);
+    let identity = Token::draw(&ids);
+    let blank = h.store.pairing().await.unwrap();
+    assert!(h.store.pair(&blank, &pair(&ids, identity, 256)).await.unwrap());
+    let seen = h.store.pairing().await.unwrap();
+    assert!(!h.store.pair(&seen, &pair(&ids, identity, 128)).await.unwrap());
+    assert!(!h.store.pair(&seen, &pair(&ids, Token::draw(&ids), 256)).await.unwrap());
+    assert_eq!(h.store.pairing().await.unwrap(), seen, "nothing changed");
+}
+
+/// H76: once another hot tier took over, no landing commits that read an earlier epoch, nor a first raise that did.
+pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness) {
+    h.init(&[0]).await;
+    let ids = SeededIds::new(7);
+    let identity = Token::draw(&ids);
+    let blank = h.store.pairing().await.unwrap();
+    assert!(h.store.pair(&blank, &pair(&ids, identity, 4)).await.unwrap());
+    let partitions = [Partition(0), Partition(3)];
+    let before = h.store.partitions(&partitions).await.unwrap();
+    let seen = h.store.pairing().await.unwrap();
+    assert!(h.store.pair(&seen, &pair(&ids, identity, 4)).await.unwrap());
+    let fence = Fence {
+        partition: Partition(0),
+        epoch: before[0].epoch,
+        landed: before[0].last_version,
+        reaches: version(9),
+        database: None,
+    };
+    let landed = h.store.land(&Batch { fences: vec![fence], rows: vec![live(&owner("ann"), "gold", "1", 9)] }).await;
+    assert_eq!(landed, Err(LandError::Fenced(vec![Partition(0)])));
+    for (record, before) in h.store.partitions(&partitions).await.unwrap().into_iter().zip(before) {
+        assert!(record.epoch > before.epoch, "{record:?}");
+        let raised = h.store.raise(&[Raise::by_one(record.partition, before.epoch)]).await.unwrap();
+        assert!(!raised[0].moved, "an epoch of before the take-over was raised");
+    }
 }

@@ -158,7 +158,9 @@ macro_rules! conformance_cases {
                 raising_waits_for_a_landing_under_way
                 batches_of_the_same_partitions_follow_each_other
                 batches_of_the_same_rows_do_not_deadlock
-                the_partition_count_is_fixed_once
+                partition_count_and_identity_are_fixed_once
+                a_hot_tier_takes_over_only_from_the_one_it_saw
+                a_take_over_ends_the_landings_of_the_hot_tier_before_it
             }
             reads {
                 owners_are_loaded_in_the_order_asked

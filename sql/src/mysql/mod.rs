@@ -29,6 +29,7 @@ pub(crate) struct MySql {
     connections: u32,
     lock_wait: Duration,
     statement_timeout: Duration,
+    read_only: bool,
 }
 
 impl MySql {
@@ -58,6 +59,7 @@ impl MySql {
             connections: options.connections,
             lock_wait: options.lock_wait(),
             statement_timeout: options.statement_timeout,
+            read_only: options.read_only,
         })
     }
 }
@@ -86,6 +88,9 @@ impl Engine for MySql {
     async fn connect(&self) -> Result<MySqlSession, Fault> {
         let mut connection = self.options.connect().await.map_err(exec::fault)?;
         let server = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
+        if self.read_only {
+            setup::forbid_writes(&mut connection).await?;
+        }
         Ok(MySqlSession::new(connection, server))
     }
 
@@ -116,7 +121,9 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::Upsert => include_str!("../../query/mysql/upsert.sql"),
         Statement::AddPartitions => include_str!("../../query/mysql/add_partitions.sql"),
         Statement::RaisePartitions => include_str!("../../query/mysql/raise_partitions.sql"),
+        Statement::RaiseAll => include_str!("../../query/mysql/raise_all.sql"),
         Statement::AddMeta => include_str!("../../query/mysql/add_meta.sql"),
+        Statement::SwapMeta => include_str!("../../query/mysql/swap_meta.sql"),
         Statement::ReadMeta => include_str!("../../query/mysql/read_meta.sql"),
         Statement::HasMigrations => include_str!("../../query/mysql/has_migrations.sql"),
         Statement::Migrations => include_str!("../../query/mysql/migrations.sql"),

@@ -55,6 +55,11 @@ fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     )
 }
 
+/// Has the server refuse whatever this session would write.
+pub(super) async fn forbid_writes(connection: &mut MySqlConnection) -> Result<(), Fault> {
+    set(connection, "SESSION TRANSACTION READ ONLY").await
+}
+
 async fn set(connection: &mut MySqlConnection, what: &str) -> Result<(), Fault> {
     sqlx::raw_sql(AssertSqlSafe(format!("SET {what}"))).execute(connection).await.map(drop).map_err(fault)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     /// Reads the URL and the options. Opens nothing.
     pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
-        let (connect, in_memory) = setup::options(&options.url, options.lock_wait())?;
+        let (connect, in_memory) = setup::options(&options.url, options.lock_wait(), options.read_only)?;
         let readers = (!in_memory).then(|| options.connections.saturating_sub(1).max(1));
         Ok(Self { options: connect, readers, anchor: OnceCell::new(), lock_wait: options.lock_wait() })
     }
@@ -79,7 +79,9 @@ pub(crate) fn template(statement: Statement) -> &'static str {
         Statement::Upsert => include_str!("../../query/sqlite/upsert.sql"),
         Statement::AddPartitions => include_str!("../../query/sqlite/add_partitions.sql"),
         Statement::RaisePartitions => include_str!("../../query/sqlite/raise_partitions.sql"),
+        Statement::RaiseAll => include_str!("../../query/sqlite/raise_all.sql"),
         Statement::AddMeta => include_str!("../../query/sqlite/add_meta.sql"),
+        Statement::SwapMeta => include_str!("../../query/sqlite/swap_meta.sql"),
         Statement::ReadMeta => include_str!("../../query/sqlite/read_meta.sql"),
         Statement::HasMigrations => include_str!("../../query/sqlite/has_migrations.sql"),
         Statement::Migrations => include_str!("../../query/sqlite/migrations.sql"),

@@ -15,7 +15,7 @@ const STATEMENTS_MAX: usize = 256;
 ///
 /// A file has a write-ahead log, so that readers and the writer don't wait for each other, and is synchronised at checkpoints, not at
 /// each commit: a crash of the process loses nothing; a loss of power may lose the last commits, but never tears one.
-pub(super) fn options(url: &str, lock_wait: Duration) -> Result<(SqliteConnectOptions, bool), ColdError> {
+pub(super) fn options(url: &str, lock_wait: Duration, read_only: bool) -> Result<(SqliteConnectOptions, bool), ColdError> {
     let parsed = SqliteConnectOptions::from_str(url);
     let options = parsed.map_err(|_| ColdError::settings("the URL is not of the form sqlite:PATH or sqlite::memory:".into()))?;
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
@@ -27,6 +27,9 @@ pub(super) fn options(url: &str, lock_wait: Duration) -> Result<(SqliteConnectOp
     let options = options.busy_timeout(lock_wait).statement_cache_capacity(STATEMENTS_MAX).disable_statement_logging();
     let options = if in_memory {
         options
+    } else if read_only {
+        // The file stays as it is; its log may be read back into it, as by any connection.
+        options.create_if_missing(false).pragma("query_only", "ON")
     } else {
         options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal)
     };
@@ -39,9 +42,9 @@ mod tests {
 
     #[test]
     fn memory_is_told_from_files() {
-        let in_memory = |url| options(url, Duration::from_secs(1)).unwrap().1;
+        let in_memory = |url| options(url, Duration::from_secs(1), false).unwrap().1;
         assert!(in_memory("sqlite::memory:") && in_memory("sqlite://:memory:"));
         assert!(!in_memory("sqlite:game.db") && !in_memory("sqlite:///var/lib/game.db"));
-        assert!(options("sqlite:", Duration::from_secs(1)).is_err());
+        assert!(options("sqlite:", Duration::from_secs(1), false).is_err());
     }
 }

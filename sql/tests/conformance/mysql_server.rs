@@ -204,7 +204,7 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     drop(open(&backend.options()).await.unwrap());
     backend.sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta").await;
     let store = open(&backend.options()).await.unwrap();
-    store.fix_partition_count(8).await.unwrap();
+    store.pairing().await.unwrap();
 }
 
 /// The plan that the primary key has to give, for the statement whose shape is in doubt.

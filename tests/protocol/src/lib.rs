@@ -9,6 +9,7 @@
 //! | [`search`](mod@search) | the search for the shortest way to what must not be |
 //! | [`bounds`] | [`Bounds`]: how much may happen |
 //! | [`cases`] | the searches |
+//! | [`pairing`] | which hot tier and which database belong together: a search of its own |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
 //! | `worker`, `settle`, `probation` | landing workers |
@@ -29,6 +30,7 @@ mod load;
 mod names;
 mod prepare;
 mod probation;
+pub mod pairing;
 pub mod search;
 mod settle;
 mod truth;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{Batch, ColdError, ColdStore, LandError, Loaded, PartitionRecord, Raise, Raised};
+use storage_sql::{Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
 
 use super::points::Points;
 
@@ -61,9 +61,13 @@ impl ColdStore for Repeating {
         self.cold.forgets().await
     }
 
-    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
-        let fixed = self.cold.fix_partition_count(count).await;
-        if self.points.again() { self.cold.fix_partition_count(count).await } else { fixed }
+    async fn pairing(&self) -> Result<ColdPairing, ColdError> {
+        self.cold.pairing().await
+    }
+
+    async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
+        let paired = self.cold.pair(seen, pair).await;
+        if self.points.again() { self.cold.pair(seen, pair).await } else { paired }
     }
 
     fn value_bytes_max(&self) -> usize {

@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    update mutate fill prove names evict peek part_state adopt raise_landed check_part partition_count announce lock renew unlock
+    update mutate fill prove names evict peek part_state adopt raise_landed check_part pairing pair announce lock renew unlock
     snapshot settle park acquit probation relive sync trust
 }
 

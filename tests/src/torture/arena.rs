@@ -240,9 +240,9 @@ async fn start_cold() -> Result<MariaDbServer> {
 async fn open(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
     let cold = storage_sql::open(&ColdOptions::from(&settings.sql)).await?;
-    hot.fix_partition_count().await?;
-    cold.fix_partition_count(hot.partition_count()).await?;
-    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?))
+    let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?);
+    tiers.belong().await?;
+    Ok(tiers)
 }
 
 /// Lets the database watch its rows.

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, Field, OpId};
+use storage_model::{Bytes, Field, OpId, RandomIds, Token};
 
 use super::*;
-use crate::{Entry, Fault, Lock, Observed, Park, Parked, PartitionState, Settle, Window};
+use crate::{Entry, Fault, HotPaired, HotPairing, Lock, Observed, Park, Parked, PartitionState, Settle, Window};
 
 /// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
@@ -75,6 +75,11 @@ fn calls() -> Vec<Command> {
         rows: vec![],
         probation: true,
     };
+    let now = Timestamp(1);
+    let (prefix, address) = ("slug".to_owned(), String::new());
+    let blank = HotPairing { incarnation: "a/b".into(), now, prefix, address, paired: None };
+    let token = Token::draw(&RandomIds);
+    let paired = HotPaired { token, database: token, partitions: 4, layout: 1, since: now };
     let slot_of_writer = crate::redis::slot::slot_of(b"slug-writer:1");
     vec![
         update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
@@ -89,7 +94,8 @@ fn calls() -> Vec<Command> {
         trust(&space, partition, "a/b", "c/d"),
         raise_landed(&space, partition, Epoch(1), version),
         check_part(&space, partition),
-        partition_count(&space),
+        pairing(&space),
+        pair(&space, &blank, &paired),
         announce(&space, "w", ttl),
         peek(&space, partition),
         lock(&space, partition, &lock_, ttl),
@@ -129,7 +135,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt trust raise_landed check_part partition_count announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "evict adopt trust raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         for line in ["\n-- Reply: ", "\n-- Invariant: ", "\n-- KEYS[1] "] {

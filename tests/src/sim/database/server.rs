@@ -25,6 +25,8 @@ pub enum Lockable {
     Partition(Partition),
     /// A field's row.
     Row(Owner, Field),
+    /// The facts of the whole database.
+    Meta,
 }
 
 /// A lock, held until this is dropped.
@@ -109,7 +111,10 @@ impl Database {
         let starts = state.tables.starts + 1;
         let commits = state.before.len().saturating_sub(1);
         if let Some((_, kept)) = state.before.get(commits.saturating_sub(choose(commits))).cloned() {
+            // Not the pairing: a database that forgets which hot tier took over needs an operator, who is not simulated.
+            let pairing = std::mem::take(&mut state.tables.pairing);
             state.tables = kept;
+            state.tables.pairing = pairing;
         }
         state.tables.starts = starts;
         state.before.clear();

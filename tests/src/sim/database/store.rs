@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{Batch, ColdError, ColdKind, ColdStore, Fence, LandError, Loaded, PartitionRecord, Raise, Raised, RowFault};
+use storage_sql::{
+    Batch, ColdError, ColdPairing, ColdStore, Fence, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, RowFault,
+};
 
 use super::server::Lockable;
 use super::transaction::{Way, unwell};
@@ -163,14 +165,21 @@ impl ColdStore for ModelStore {
         Ok(None)
     }
 
-    async fn fix_partition_count(&self, count: u32) -> Result<(), ColdError> {
-        self.read("partition_count").await?;
-        let stored = self.way.database.change(|tables| *tables.count.get_or_insert(count));
-        if stored == count {
-            return Ok(());
+    async fn pairing(&self) -> Result<ColdPairing, ColdError> {
+        self.read("pairing").await?;
+        Ok(self.way.database.tables(|tables| tables.pairing.clone()))
+    }
+
+    async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
+        let mut transaction = self.way.begin().await?;
+        let life = Some(transaction.life());
+        self.way.lock(&mut transaction, Lockable::Meta).await?;
+        for partition in (0..pair.partitions).map(Partition) {
+            self.way.lock(&mut transaction, Lockable::Partition(partition)).await?;
         }
-        let message = format!("the database was set up with {stored} partitions, the settings say {count}");
-        Err(ColdError { kind: ColdKind::PartitionCount, operation: "fix_partition_count", message })
+        self.way.statement("pair", life).await?;
+        let (seen, pair) = (seen.clone(), pair.clone());
+        self.way.commit(transaction, move |database| database.change(|tables| tables.pair(&seen, &pair))).await
     }
 
     fn value_bytes_max(&self) -> usize {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use storage_model::sabotage::broken;
 use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
-use storage_sql::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
+use storage_sql::{Batch, ColdPairing, Fence, Loaded, Pair, PartitionRecord, Raise, Raised};
 
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub struct Tables {
     partitions: BTreeMap<Partition, Record>,
     /// How often the process was started again.
     pub starts: u64,
-    /// The partition count, once it is fixed.
-    pub count: Option<u32>,
+    /// Which hot tier it belongs to.
+    pub pairing: ColdPairing,
 }
 
 impl Tables {
@@ -104,6 +104,29 @@ impl Tables {
                 held.insert(row.field.clone(), Kept { cell: row.cell.clone(), version: row.version });
             }
         }
+    }
+
+    /// Makes a hot tier the current one, if the one before it is the one seen; answers whether it did.
+    pub fn pair(&mut self, seen: &ColdPairing, pair: &Pair) -> bool {
+        let held = &self.pairing;
+        let fits = held.identity.is_none_or(|identity| identity == pair.identity)
+            && held.partitions.is_none_or(|partitions| partitions == pair.partitions)
+            && held.layout.is_none_or(|layout| layout == pair.layout)
+            && held.hot == seen.hot;
+        if fits {
+            self.pairing = ColdPairing {
+                address: "model".to_owned(),
+                identity: Some(pair.identity),
+                partitions: Some(pair.partitions),
+                layout: Some(pair.layout),
+                hot: Some(pair.hot.clone()),
+            };
+            for partition in (0..pair.partitions).map(Partition).filter(|_| seen.hot.is_some()) {
+                self.partitions.entry(partition).or_default();
+            }
+            self.partitions.values_mut().for_each(|record| record.epoch.0 += 1);
+        }
+        fits
     }
 
     /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.

@@ -1,0 +1,127 @@
+//! Which hot tier the database belongs to.
+
+use storage_model::{Paired, Partition, Token};
+
+use crate::exec::Exec;
+use crate::fault::Fault;
+use crate::session::{Arg, Record, Session};
+use crate::split::{MANY_MAX, padded};
+use crate::{ColdError, Statement};
+
+/// The facts of the whole database, by the names under which they are stored.
+const IDENTITY: &str = "identity";
+const PARTITIONS: &str = "partitions";
+const LAYOUT: &str = "layout";
+const HOT: &str = "hot";
+
+/// What the database holds of its pairing with a hot tier. Without tables nothing is there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ColdPairing {
+    /// Where the database is: host, port and name, or a file; never a login.
+    pub address: String,
+    /// The database's own identity, drawn once.
+    pub identity: Option<Token>,
+    /// How many partitions its hot tier has.
+    pub partitions: Option<u32>,
+    /// The number of the layout of the hot tier's keys.
+    pub layout: Option<u32>,
+    /// The hot tier that it belongs to now.
+    pub hot: Option<Paired>,
+}
+
+/// A hot tier that takes over.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pair {
+    /// The identity that the database gets if it has none.
+    pub identity: Token,
+    /// How many partitions the hot tier has.
+    pub partitions: u32,
+    /// The number of the layout of its keys.
+    pub layout: u32,
+    /// The hot tier.
+    pub hot: Paired,
+}
+
+/// Reads the pairing.
+pub(crate) async fn read<S: Session>(exec: &mut Exec<S>, address: &str) -> Result<ColdPairing, Fault> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let fact = |record: &dyn Record| Ok((text(record.bytes(0)?), text(record.bytes(1)?)));
+    let mut pairing = ColdPairing { address: address.to_owned(), ..ColdPairing::default() };
+    for (name, value) in exec.fetch(Statement::ReadMeta, 1, &[], fact).await? {
+        match name.as_str() {
+            IDENTITY => pairing.identity = Some(known(&name, &value, Token::parse)?),
+            PARTITIONS => pairing.partitions = Some(known(&name, &value, number)?),
+            LAYOUT => pairing.layout = Some(known(&name, &value, number)?),
+            HOT => pairing.hot = Some(known(&name, &value, Paired::parse)?),
+            _ => {}
+        }
+    }
+    Ok(pairing)
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok()
+}
+
+fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Fault> {
+    let foreign = || Fault::operator(format!("the meta table holds {name} = {value:?}, which no version of this program writes"));
+    parse(value).ok_or_else(foreign)
+}
+
+/// Makes a hot tier the current one if the one before it is still the one seen; answers whether it did. From then on no landing of the one before commits.
+pub(crate) async fn pair<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pair) -> Result<bool, Fault> {
+    exec.begin().await?;
+    let work = pair_open(exec, seen, pair).await;
+    match exec.end(work).await {
+        Ok(()) => Ok(true),
+        Err(Unpaired::Moved) => Ok(false),
+        Err(Unpaired::Fault(fault)) => Err(fault),
+    }
+}
+
+/// Why a hot tier did not take over.
+enum Unpaired {
+    /// Another one did meanwhile.
+    Moved,
+    Fault(Fault),
+}
+
+impl From<Fault> for Unpaired {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+async fn pair_open<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pair) -> Result<(), Unpaired> {
+    let (identity, hot) = (pair.identity.to_string(), pair.hot.to_text());
+    for (name, value) in [(IDENTITY, identity), (PARTITIONS, pair.partitions.to_string()), (LAYOUT, pair.layout.to_string())] {
+        exec.execute(Statement::AddMeta, 1, &[name.into(), value.as_str().into()]).await?;
+    }
+    match seen.hot.as_ref().map(Paired::to_text) {
+        None => exec.execute(Statement::AddMeta, 1, &[HOT.into(), hot.as_str().into()]).await?,
+        Some(old) => exec.execute(Statement::SwapMeta, 1, &[hot.as_str().into(), HOT.into(), old.as_str().into()]).await?,
+    };
+    let now = read(exec, &seen.address).await?;
+    let wanted = (Some(pair.identity), Some(pair.partitions), Some(pair.layout), Some(&pair.hot));
+    if (now.identity, now.partitions, now.layout, now.hot.as_ref()) != wanted {
+        return Err(Unpaired::Moved);
+    }
+    // ORDER: in the same transaction, so that no landing of the hot tier before commits once this one is known.
+    if seen.hot.is_some() {
+        let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
+        for chunk in all.chunks(MANY_MAX) {
+            let ids = padded(chunk);
+            let args: Vec<Arg<'_>> = ids.iter().map(|id| Arg::Number(u64::from(id.0))).collect();
+            exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
+        }
+    }
+    if !storage_model::sabotage::broken("H76-unraised") {
+        exec.execute(Statement::RaiseAll, 1, &[]).await?;
+    }
+    Ok(())
+}
+
+/// A call that writes, of a store that is opened for reading.
+pub(crate) fn read_only(operation: &'static str) -> ColdError {
+    ColdError { operation, ..ColdError::settings("the database is open for reading only; nothing was written".into()) }
+}

@@ -1,0 +1,230 @@
+//! The pairing of the two tiers: every interleaving of programs that open them, of wipes and restarts, and of a second hot tier.
+//!
+//! What is decided are the shipped functions [`judge`] and [`taking_over`]. The model's own are the two tiers, and the order of steps.
+//! A program that is cut is one that takes no further step, so no step for that is needed.
+
+use storage_dirty::{HotPaired, HotPairing};
+use storage_landing::tiers::{PairingStep, judge, taking_over};
+use storage_model::{LAYOUT, SeededIds, Timestamp, Token};
+use storage_sql::ColdPairing;
+
+use crate::search::{Model, Step};
+
+const PARTITIONS: u32 = 1;
+/// More steps than a program alone needs.
+const ALONE_MAX: u32 = 16;
+
+/// A rule of the pairing that is broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// The hot tier is read before the database.
+    HotFirst,
+    /// A token reaches whatever server is there.
+    AnyServer,
+    /// A take-over replaces whatever hot tier the database has.
+    Blind,
+    /// A take-over leaves the epoch as it is.
+    Unraised,
+}
+
+/// The pairing within bounds.
+#[derive(Debug, Clone)]
+pub struct Pairing {
+    /// For each program, which of the hot tiers its settings name.
+    pub programs: Vec<usize>,
+    /// How often a hot tier may lose all it has.
+    pub losses: u32,
+    /// How often a blank hot tier may take over: two of them may do so in turn until one has its token.
+    pub take_overs: u32,
+    /// The rule that is broken.
+    pub broken: Option<Broken>,
+}
+
+/// A hot tier.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Hot {
+    server: u32,
+    paired: Option<HotPaired>,
+}
+
+/// What a program has read, or come to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+enum At {
+    #[default]
+    Start,
+    /// It has read one of the tiers.
+    Cold(ColdPairing),
+    Hot(HotPairing),
+    /// It has read both.
+    Both(HotPairing, ColdPairing),
+    /// The tiers belong together, by this token.
+    Paired(Token),
+    /// It lands in an epoch that it raised.
+    Lands(Token, u64),
+    Refused,
+}
+
+/// A program: an epoch that it read, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Program {
+    epoch: u64,
+    at: At,
+}
+
+/// Both tiers and the programs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tiers {
+    hot: [Hot; 2],
+    cold: ColdPairing,
+    epoch: u64,
+    losses: u32,
+    take_overs: u32,
+    programs: Vec<Program>,
+    /// The token of a landing that committed although another hot tier had taken over.
+    wrong: Option<Token>,
+}
+
+impl Tiers {
+    fn read_hot(&self, which: usize) -> HotPairing {
+        let hot = self.hot.get(which).cloned().unwrap_or_default();
+        let (incarnation, address) = (format!("{which}/{}", hot.server), which.to_string());
+        // Time goes on between two take-overs.
+        let now = Timestamp(self.cold.hot.as_ref().map_or(1, |hot| hot.since.0 + 1));
+        HotPairing { incarnation, now, prefix: "slug".to_owned(), address, paired: hot.paired }
+    }
+
+    fn pair_hot(&mut self, which: usize, seen: &HotPairing, paired: HotPaired, any: bool) {
+        let now = self.read_hot(which);
+        let same = now.incarnation == seen.incarnation && now.paired == seen.paired;
+        if let Some(hot) = self.hot.get_mut(which).filter(|hot| same || any && hot.paired.is_none()) {
+            hot.paired = Some(paired);
+        }
+    }
+
+    fn take_over(&mut self, hot: &HotPairing, cold: &ColdPairing, broken: Option<Broken>) {
+        let pair = taking_over(PARTITIONS, hot, cold, &SeededIds::new(1));
+        let fits = self.cold.identity.is_none_or(|identity| identity == pair.identity);
+        if fits && (self.cold.hot == cold.hot || broken == Some(Broken::Blind)) {
+            self.cold = ColdPairing {
+                address: String::new(),
+                identity: Some(pair.identity),
+                partitions: Some(PARTITIONS),
+                layout: Some(LAYOUT),
+                hot: Some(pair.hot),
+            };
+            self.epoch += u64::from(broken != Some(Broken::Unraised));
+        }
+    }
+
+    /// The next step of a program, with its name; none once it has ended.
+    fn step(&mut self, number: usize, which: usize, broken: Option<Broken>) -> Option<&'static str> {
+        let program = self.programs.get(number)?.clone();
+        let hot_first = broken == Some(Broken::HotFirst);
+        let (what, at) = match program.at {
+            At::Start if hot_first => ("reads the hot tier", At::Hot(self.read_hot(which))),
+            At::Start => ("reads the database", At::Cold(self.cold.clone())),
+            At::Cold(cold) => ("reads the hot tier", At::Both(self.read_hot(which), cold)),
+            At::Hot(hot) => ("reads the database", At::Both(hot, self.cold.clone())),
+            At::Both(hot, cold) => match judge(PARTITIONS, &hot, &cold) {
+                Err(_) => ("is refused", At::Refused),
+                Ok(PairingStep::Paired) => ("goes on", At::Paired(hot.paired?.token)),
+                Ok(PairingStep::Join(paired)) => {
+                    self.pair_hot(which, &hot, paired, broken == Some(Broken::AnyServer));
+                    ("gives the hot tier its token", At::Start)
+                }
+                Ok(PairingStep::TakeOver) => {
+                    self.take_overs = self.take_overs.checked_sub(1)?;
+                    self.take_over(&hot, &cold, broken);
+                    ("takes over the database", At::Start)
+                }
+            },
+            At::Paired(token) if self.epoch == program.epoch => {
+                self.epoch += 1;
+                ("raises the epoch", At::Lands(token, self.epoch))
+            }
+            // Somebody else raised it since: it begins anew.
+            At::Paired(_) => ("looks again", At::Start),
+            At::Lands(token, epoch) if self.epoch == epoch => {
+                let current = self.cold.hot.as_ref().map(|hot| hot.token);
+                self.wrong = self.wrong.or(Some(token).filter(|token| Some(*token) != current));
+                return None;
+            }
+            At::Lands(..) | At::Refused => return None,
+        };
+        // ORDER: the epoch is read when a program begins, before it compares the tiers.
+        let epoch = if at == At::Start { self.epoch } else { program.epoch };
+        let program = self.programs.get_mut(number)?;
+        *program = Program { epoch, at };
+        Some(what)
+    }
+
+    /// Whether a program that runs alone from here on comes to use this hot tier.
+    fn opens(&self, which: usize, broken: Option<Broken>) -> bool {
+        let mut tiers = self.clone();
+        tiers.take_overs = ALONE_MAX;
+        tiers.programs = vec![Program { epoch: tiers.epoch, at: At::Start }];
+        for _ in 0..ALONE_MAX {
+            match tiers.programs.first().map(|program| &program.at) {
+                Some(At::Lands(..)) => return true,
+                Some(At::Refused) | None => return false,
+                _ => tiers.step(0, which, broken),
+            };
+        }
+        false
+    }
+}
+
+impl Model for Pairing {
+    type State = Tiers;
+
+    fn start(&self) -> Tiers {
+        Tiers {
+            hot: Default::default(),
+            cold: ColdPairing::default(),
+            epoch: 0,
+            losses: self.losses,
+            take_overs: self.take_overs,
+            programs: vec![Program::default(); self.programs.len()],
+            wrong: None,
+        }
+    }
+
+    fn steps(&self, tiers: &Tiers, take: &mut dyn FnMut(Step, Result<Tiers, String>)) {
+        for (number, which) in self.programs.iter().enumerate() {
+            let mut next = tiers.clone();
+            if let Some(what) = next.step(number, *which, self.broken) {
+                take(Step { who: "program", number, what }, Ok(next));
+            } else if next != *tiers {
+                take(Step { who: "program", number, what: "lands" }, Ok(next));
+            }
+        }
+        for which in 0..2 {
+            if tiers.losses == 0 || !self.programs.contains(&which) {
+                continue;
+            }
+            for (restarts, what) in [(false, "is wiped"), (true, "is restarted blank")] {
+                let mut next = tiers.clone();
+                next.losses -= 1;
+                if let Some(hot) = next.hot.get_mut(which) {
+                    *hot = Hot { server: hot.server + u32::from(restarts), paired: None };
+                }
+                take(Step { who: "hot tier", number: which, what }, Ok(next));
+            }
+        }
+    }
+
+    fn violation(&self, tiers: &Tiers) -> Option<String> {
+        if let Some(token) = tiers.wrong {
+            return Some(format!("the hot tier of token {token} landed although another one had taken over"));
+        }
+        let tokens = tiers.hot.each_ref().map(|hot| hot.paired.map(|paired| paired.token));
+        if tokens[0].is_some() && tokens[0] == tokens[1] {
+            return Some("two hot tiers have one token".to_owned());
+        }
+        let mut named: Vec<usize> = self.programs.clone();
+        named.sort_unstable();
+        named.dedup();
+        let opens = named.into_iter().any(|which| tiers.opens(which, self.broken));
+        (!opens).then(|| "no hot tier can be opened any more".to_owned())
+    }
+}
