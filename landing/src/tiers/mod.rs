@@ -17,6 +17,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Partition};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
+use crate::Home;
+
 pub use epoch::{Need, landed_here, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
@@ -29,6 +31,8 @@ pub struct Tiers {
     hot: Arc<dyn HotStore>,
     cold: Arc<dyn ColdStore>,
     loader: load::Loader,
+    /// Where loads and preparations run, and all calls of the cold tier.
+    home: Home,
     /// Whether a replaced hot tier is served while the database is away.
     serve_unverified: bool,
     /// How long landed marks stay on probation at least; zero if they don't.
@@ -88,7 +92,22 @@ impl Tiers {
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
         let noted = (0..hot.partition_count()).map(|_| Noted::default()).collect();
-        Self { hot, cold, loader, serve_unverified: false, probation: Duration::ZERO, trusted: Arc::default(), noted }
+        let (home, trusted) = (Home::of_caller(), Arc::default());
+        Self { hot, cold, loader, home, serve_unverified: false, probation: Duration::ZERO, trusted, noted }
+    }
+
+    /// Where loads and preparations run, and all calls of the cold tier. Default: with their callers.
+    #[must_use]
+    pub fn at(mut self, home: Home) -> Self {
+        self.cold = home.cold(self.cold);
+        self.home = home;
+        self
+    }
+
+    /// Where work runs that no single call waits for.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
     }
 
     /// The generation in which this process last found a partition in order; 0 if it never did, or serves it unverified. While it
