@@ -1,16 +1,20 @@
-//! A panic ends the work that it befalls, and is a failure like any other to who asked for that work (H49).
+//! A panic ends the work that it befalls, and is counted, and a failure like any other to who asked for that work (H49).
 
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt as _;
 
 use crate::TierError;
 
 /// The result of some work, a panic included. What the work shares with others are sets behind mutexes, whole after each operation.
-pub(crate) async fn caught<T>(work: impl Future<Output = Result<T, TierError>>) -> Result<T, TierError> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(TierError::Panicked { words: words(&*panic) }))
+pub(crate) async fn caught<T>(panics: &AtomicU64, work: impl Future<Output = Result<T, TierError>>) -> Result<T, TierError> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+        panics.fetch_add(1, Ordering::Relaxed);
+        Err(TierError::Panicked { words: words(&*panic) })
+    })
 }
 
 fn words(panic: &(dyn Any + Send)) -> String {

@@ -41,7 +41,7 @@ impl Worker {
         let mut running = JoinSet::new();
         for _ in 0..lanes(&self.options, marks) {
             let (worker, round) = (Arc::clone(self), Arc::clone(round));
-            running.spawn(async move { caught(worker.lane(&round)).await });
+            running.spawn(async move { caught(&worker.metrics.panics, worker.lane(&round)).await });
         }
         let mut result = Ok(());
         while let Some(ended) = running.join_next().await {
@@ -86,7 +86,7 @@ impl Worker {
     }
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = caught(step::land(self, parts)).await;
+        let landed = caught(&self.metrics.panics, step::land(self, parts)).await;
         self.turns.pace(|pace| match landed {
             Ok(size) => pace.read(size),
             Err(_) => pace.failed(),

@@ -18,6 +18,7 @@
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 //! | [`backoff`] | how long to wait after a failure |
 //! | `caught` | a panic is a failure like any other |
+//! | [`home`] | [`Home`]: the runtime on which all of that runs |
 //! | [`metrics`] | [`Counts`]: what a worker counted since it started |
 
 pub mod backoff;
@@ -26,6 +27,7 @@ mod caught;
 pub mod claim;
 pub mod degrade;
 pub mod drain;
+pub mod home;
 mod lane;
 pub mod metrics;
 pub mod options;
@@ -41,6 +43,7 @@ pub mod tiers;
 mod turn;
 
 pub use drain::{Backlog, drained};
+pub use home::Home;
 pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use pace::Pace;

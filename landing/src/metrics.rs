@@ -13,6 +13,8 @@ pub struct Metrics {
     relived: AtomicU64,
     acquitted: AtomicU64,
     failures: AtomicU64,
+    /// Counted where they are caught.
+    pub(crate) panics: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -34,6 +36,8 @@ pub struct Counts {
     pub acquitted: u64,
     /// Passes that a failure of either tier ended.
     pub failures: u64,
+    /// Panics that ended a part of its work, which was begun anew.
+    pub panics: u64,
 }
 
 impl Metrics {
@@ -83,6 +87,7 @@ impl Metrics {
             relived: get(&self.relived),
             acquitted: get(&self.acquitted),
             failures: get(&self.failures),
+            panics: get(&self.panics),
         }
     }
 }

@@ -91,18 +91,19 @@ impl LandingWorker {
         };
         // The locks are kept until the last batch is finished.
         tokio::join!(shutdown, self.keep(ended), work);
-        let Worker { tiers, options, claims, .. } = &*self.worker;
-        if let Err(error) = caught(async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
+        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
+        let panics = &metrics.panics;
+        if let Err(error) = caught(panics, async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
             tracing::warn!(%error, "locks could not be given back; they run out by themselves");
         }
     }
 
     /// Keeps announcement, share and locks, on its own rhythm, however long a batch takes.
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
-        let Worker { tiers, options, claims, .. } = &*self.worker;
+        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
         while !*ended.borrow_and_update() {
-            let round = caught(async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
+            let round = caught(&metrics.panics, async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
             let round = timeout(options.lock_ttl, round).await;
             if let Ok(Err(error)) = round {
                 tracing::warn!(%error, "locks could not be kept");
@@ -117,7 +118,7 @@ impl LandingWorker {
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
             let begun = Instant::now();
-            let pause = match caught(self.worker.pass()).await {
+            let pause = match caught(&self.worker.metrics.panics, self.worker.pass()).await {
                 Ok(()) => {
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");

@@ -1,54 +1,98 @@
-//! What a storage does by itself: maintenance, and landing in embedded mode.
+//! What a storage does by itself, at home: maintenance, watching the backlog and the pairing of the tiers, and landing in embedded mode.
 
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::join3;
-use storage_landing::LandingWorker;
+use storage_landing::{LandingWorker, Tiers};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout_at};
 
-use crate::brake::watch;
-use crate::core::Core;
+use crate::brake::Brake;
+use crate::touch::Touches;
 
-/// How often reads' touches are sent.
+/// How often reads' touches are sent, and the pause after a panic.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether the tiers still belong together: one statement to the database each time.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
-/// The tasks of a storage. They end when it is closed, or when its last handle is dropped.
+/// The tasks of a storage. They end when it is closed, or when the last handle of any kind is dropped.
 #[derive(Debug)]
 pub(crate) struct Background {
     stop: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
     worker: Option<LandingWorker>,
+    restarts: Arc<AtomicU64>,
+}
+
+/// What the tasks work on.
+#[derive(Debug, Clone)]
+pub(crate) struct Upkeep {
+    pub(crate) tiers: Tiers,
+    pub(crate) brake: Arc<Brake>,
+    pub(crate) touches: Arc<Touches>,
+    pub(crate) check_every: Duration,
+}
+
+/// A task of the background.
+struct Part {
+    name: &'static str,
+    brake: Arc<Brake>,
+    stopped: watch::Receiver<bool>,
+    restarts: Arc<AtomicU64>,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Its runtime ended, and with it the task: from now on nothing checks the hot tier, or lands (H60).
+        if !*self.stopped.borrow() {
+            self.brake.end();
+        }
+    }
 }
 
 impl Background {
-    pub(crate) fn start(core: &Arc<Core>, check_every: Duration, worker: Option<LandingWorker>) -> Self {
+    pub(crate) fn start(upkeep: &Upkeep, worker: Option<LandingWorker>) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let mut tasks = JoinSet::new();
-        let held = Arc::clone(core);
-        let ended = ended(stopped.clone());
-        tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = ended => {}
-                () = maintain_always(&held, check_every) => {}
+        let background = Self { stop, tasks: Mutex::default(), worker, restarts: Arc::default() };
+        let part = |name| Part {
+            name,
+            brake: Arc::clone(&upkeep.brake),
+            stopped: stopped.clone(),
+            restarts: Arc::clone(&background.restarts),
+        };
+        {
+            let home = upkeep.tiers.home().handle();
+            let mut tasks = background.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = upkeep.clone();
+            tasks.spawn_on(part("maintenance").keep(move |ended| until(ended, maintain(held.clone()))), &home);
+            let held = upkeep.clone();
+            tasks.spawn_on(part("back-pressure").keep(move |ended| until(ended, look(held.clone()))), &home);
+            let held = upkeep.clone();
+            tasks.spawn_on(part("pairing").keep(move |ended| until(ended, compare(held.clone()))), &home);
+            if let Some(worker) = background.worker.clone() {
+                let run = move |ended| {
+                    let worker = worker.clone();
+                    async move { worker.run(ended).await }
+                };
+                tasks.spawn_on(part("landing").keep(run), &home);
             }
-        });
-        if let Some(worker) = worker.clone() {
-            let ended = self::ended(stopped);
-            tasks.spawn(async move { worker.run(ended).await });
         }
-        Self { stop, tasks: Mutex::new(tasks), worker }
+        background
     }
 
     pub(crate) fn worker(&self) -> Option<&LandingWorker> {
         self.worker.as_ref()
+    }
+
+    /// How often a task panicked and was begun anew.
+    pub(crate) fn restarts(&self) -> u64 {
+        let landing = self.worker.as_ref().map_or(0, |worker| worker.counts().panics);
+        self.restarts.load(Ordering::Relaxed).saturating_add(landing)
     }
 
     /// Ends the tasks, in an orderly way until `deadline`.
@@ -59,35 +103,49 @@ impl Background {
     }
 }
 
-/// Ready when the storage is closed or dropped.
+impl Part {
+    /// Does some work that ends once it is told so. It is begun anew after a panic, which is a defect, but no reason to trust the hot tier
+    /// unseen from then on, or to land nothing any more (H49).
+    async fn keep<W: Future<Output = ()>>(self, work: impl Fn(Ending) -> W) {
+        while AssertUnwindSafe(work(Box::pin(ended(self.stopped.clone())))).catch_unwind().await.is_err() {
+            self.restarts.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(task = self.name, "a background task panicked and begins anew");
+            until(Box::pin(ended(self.stopped.clone())), sleep(TOUCH_EVERY)).await;
+        }
+    }
+}
+
+/// Ready when a storage is closed.
+type Ending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
 async fn ended(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Maintenance that goes on after a panic, which is a defect but no reason to trust the hot tier unseen from then on (H49).
-async fn maintain_always(core: &Core, check_every: Duration) {
-    while AssertUnwindSafe(join3(maintain(core, check_every), watch(core), compare(core))).catch_unwind().await.is_err() {
-        tracing::error!("maintenance panicked and begins anew");
-        sleep(TOUCH_EVERY).await;
+async fn until(ended: Ending, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = ended => {}
+        () = work => {}
     }
 }
 
 /// Looks whether the tiers still belong together. Writes are refused from the moment it finds that they do not.
-async fn compare(core: &Core) {
+async fn compare(upkeep: Upkeep) {
     let mut looks = interval_at(Instant::now() + COMPARE_EVERY, COMPARE_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if let Err(error) = core.tiers.belong().await {
+        if let Err(error) = upkeep.tiers.belong().await {
             tracing::debug!(%error, "the tiers could not be compared");
         }
     }
 }
 
 /// Sends touches, and looks whether the hot tier still may be trusted with unlanded data.
-async fn maintain(core: &Core, check_every: Duration) {
-    let hot = core.tiers.hot();
-    let mut checks = interval(check_every);
+async fn maintain(upkeep: Upkeep) {
+    let hot = upkeep.tiers.hot();
+    let mut checks = interval(upkeep.check_every);
     let mut touches = interval(TOUCH_EVERY);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -101,12 +159,67 @@ async fn maintain(core: &Core, check_every: Duration) {
             }
             _ = touches.tick() => {
                 // What fails here is tried again at the next tick, and was warned of when it began.
-                let _ = core.tiers.verify_trusted().await;
-                let owners = core.touches.take();
+                let _ = upkeep.tiers.verify_trusted().await;
+                let owners = upkeep.touches.take();
                 if !owners.is_empty() && let Err(error) = hot.touch(&owners).await {
                     tracing::debug!(%error, "owners were not touched; they may expire sooner");
                 }
             }
         }
+    }
+}
+
+/// Looks at the backlog. Without watermarks there is nothing to look for.
+async fn look(upkeep: Upkeep) {
+    upkeep.brake.watch(upkeep.tiers.hot().as_ref()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use storage_config::BackpressureSettings;
+    use storage_landing::Home;
+
+    use super::*;
+    use crate::Kind;
+
+    fn part(brake: &Arc<Brake>) -> (watch::Sender<bool>, Part) {
+        let (stop, stopped) = watch::channel(false);
+        (stop, Part { name: "test", brake: Arc::clone(brake), stopped, restarts: Arc::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_begun_anew_and_counted_and_ends_when_it_is_told_to() {
+        let brake = Arc::new(Brake::new(BackpressureSettings::default(), Home::of_caller()));
+        let (stop, part) = part(&brake);
+        let (begun, restarts) = (Arc::new(AtomicU32::new(0)), Arc::clone(&part.restarts));
+        let counted = Arc::clone(&begun);
+        let task = tokio::spawn(part.keep(move |ended| {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                assert!(number >= 3, "on purpose");
+                ended.await;
+            }
+        }));
+        while begun.load(Ordering::SeqCst) < 4 {
+            tokio::task::yield_now().await;
+            tokio::time::advance(TOUCH_EVERY).await;
+        }
+        assert_eq!(restarts.load(Ordering::SeqCst), 3);
+        stop.send(true).unwrap();
+        task.await.unwrap();
+        assert_eq!(brake.admit(TOUCH_EVERY, false).await, Ok(TOUCH_EVERY));
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_with_its_runtime_has_writes_refused() {
+        let brake = Arc::new(Brake::new(BackpressureSettings::default(), Home::of_caller()));
+        let (_stop, part) = part(&brake);
+        drop(part);
+        let refused = brake.admit(TOUCH_EVERY, false).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::Closed);
+        let repeat = brake.admit(TOUCH_EVERY, true).await.unwrap_err();
+        assert_eq!(repeat.outcome(), crate::Outcome::Unknown);
     }
 }

@@ -6,20 +6,25 @@ use std::time::Duration;
 
 use storage_config::BackpressureSettings;
 use storage_dirty::HotStore;
-use storage_landing::{Backlog, Pressure};
+use storage_landing::{Backlog, Home, Pressure};
+use storage_model::Outcome;
 use storage_model::sabotage::broken;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::core::Core;
-use crate::{Error, Result};
+use crate::{Error, Kind, Result};
 
 /// From where on writes are refused.
 const REFUSED: u32 = 100;
+
+/// In place of a percentage: nothing looks any more, or lands.
+const ENDED: u32 = u32::MAX;
 
 /// What was seen last.
 #[derive(Debug)]
 pub(crate) struct Brake {
     settings: BackpressureSettings,
+    /// Where time is the wall's.
+    home: Home,
     /// [`Pressure::percent`]. Written by the task that looks, read by every write.
     percent: AtomicU32,
     /// Read only when a write is refused.
@@ -27,20 +32,29 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    pub(crate) fn new(settings: BackpressureSettings) -> Self {
-        Self { settings, percent: AtomicU32::new(0), reason: Mutex::default() }
+    pub(crate) fn new(settings: BackpressureSettings, home: Home) -> Self {
+        Self { settings, home, percent: AtomicU32::new(0), reason: Mutex::default() }
     }
 
+    /// As the statistics have it.
     pub(crate) fn percent(&self) -> u32 {
-        self.percent.load(Ordering::Relaxed)
+        self.percent.load(Ordering::Relaxed).min(REFUSED)
+    }
+
+    /// A task that the storage depends on ended before the storage was closed: writes are refused from now on.
+    pub(crate) fn end(&self) {
+        self.percent.store(ENDED, Ordering::Relaxed);
     }
 
     /// Lets a write through, now or a little later; answers how much of its deadline is left. Or refuses it. One that may be the `repeat`
-    /// of an earlier one is never refused: that it was not applied would be said of the earlier one too.
+    /// of an earlier one is not refused over a backlog: that it was not applied would be said of the earlier one too.
     pub(crate) async fn admit(&self, within: Duration, repeat: bool) -> Result<Duration> {
-        let percent = self.percent();
+        let percent = self.percent.load(Ordering::Relaxed);
         if percent == 0 {
             return Ok(within);
+        }
+        if percent == ENDED {
+            return Err(ended(repeat));
         }
         if percent >= REFUSED && !repeat && !broken("H45-unbraked") {
             let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -48,12 +62,14 @@ impl Brake {
             return Err(Error::overloaded(message, self.settings.interval));
         }
         let wait = (self.settings.delay_max * percent.min(REFUSED) / REFUSED).min(within / 2);
-        sleep(wait).await;
+        // Without a home there is nothing to wait for.
+        let _ = self.home.run(sleep(wait)).await;
         Ok(within.saturating_sub(wait))
     }
 
     fn see(&self, pressure: Pressure) {
-        let before = self.percent.swap(pressure.percent, Ordering::Relaxed);
+        let seen = |before| (before != ENDED).then_some(pressure.percent);
+        let Ok(before) = self.percent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, seen) else { return };
         let (was, is) = (state(before), state(pressure.percent));
         if was != is {
             let reason = &pressure.reason;
@@ -66,12 +82,37 @@ impl Brake {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = pressure.reason;
     }
 
-    async fn look(&self, hot: &dyn HotStore) {
+    /// Looks once.
+    pub(crate) async fn look(&self, hot: &dyn HotStore) {
+        if !self.settings.is_on() {
+            return;
+        }
         // Of a cluster that lacks a master, what can be reached: writes go there all the same.
         let Ok(backlog) = Backlog::reachable(hot).await else { return };
         let Ok(memory) = hot.memory().await else { return };
         self.see(Pressure::of(&self.settings, &backlog, memory));
     }
+
+    /// Looks again and again. While all of the hot tier is away, what was seen last holds: no write gets through in any case.
+    pub(crate) async fn watch(&self, hot: &dyn HotStore) {
+        if !self.settings.is_on() {
+            return std::future::pending().await;
+        }
+        let mut looks = interval(self.settings.interval);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            self.look(hot).await;
+        }
+    }
+}
+
+/// Why a write is refused that nothing would land, and that nothing watches over.
+fn ended(repeat: bool) -> Error {
+    let message =
+        "the storage's background tasks ended with the runtime that they ran on, so nothing would land; open the storage anew";
+    let error = Error::new(Kind::Closed, message);
+    if repeat { error.with_outcome(Outcome::Unknown) } else { error }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,19 +127,5 @@ fn state(percent: u32) -> State {
         0 => State::Free,
         1..REFUSED => State::Slowed,
         _ => State::Refused,
-    }
-}
-
-/// Looks again and again. While all of the hot tier is away, what was seen last holds: no write gets through in any case.
-pub(crate) async fn watch(core: &Core) {
-    let brake = &core.brake;
-    if !brake.settings.is_on() {
-        return;
-    }
-    let mut looks = interval(brake.settings.interval);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        looks.tick().await;
-        brake.look(core.tiers.hot().as_ref()).await;
     }
 }

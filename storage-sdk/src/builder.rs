@@ -5,11 +5,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings, Unverified};
 use storage_dirty::HotStore;
-use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_landing::{Home, LandingOptions, LandingWorker, Tiers};
 use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
 use storage_sql::{ColdOptions, ColdStore};
 
-use crate::background::Background;
 use crate::core::Core;
 use crate::storage::{Storage, random_ids};
 use crate::{Error, Kind, Result};
@@ -42,11 +41,12 @@ pub struct StorageBuilder {
     hot: Option<Arc<dyn HotStore>>,
     cold: Option<Arc<dyn ColdStore>>,
     lands: Option<bool>,
+    own_runtime: bool,
 }
 
 impl StorageBuilder {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None }
+        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None, own_runtime: true }
     }
 
     /// Where the memory engine takes its time from. Default: the machine's clock.
@@ -79,6 +79,14 @@ impl StorageBuilder {
         self
     }
 
+    /// Whether the storage has a runtime of its own, on a thread of its own, for its background tasks and for all calls of the cold tier.
+    /// Default: it has. Without one they run on the runtime of whoever opens it and calls, which a simulation needs whose time and
+    /// schedule are its own; once the runtime that opened the storage has ended, writes are refused as `Closed`.
+    pub fn own_runtime(mut self, own: bool) -> Self {
+        self.own_runtime = own;
+        self
+    }
+
     /// What the writes of a logic type wait for, unless they say otherwise; in place of what the settings say of it.
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
         self.settings.durability.logic_types.insert(logic_type.to_owned(), durability);
@@ -93,8 +101,9 @@ impl StorageBuilder {
     /// # Cancel safety
     /// Dropped, nothing is open.
     pub async fn open(self) -> Result<Storage> {
-        let Self { settings, clock, ids, hot, cold, lands } = self;
+        let Self { settings, clock, ids, hot, cold, lands, own_runtime } = self;
         settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
+        let home = if own_runtime { Home::own().map_err(threadless)? } else { Home::of_caller() };
         // Boxed, so that callers' compilers need not look into the drivers' futures.
         let hot = match hot {
             Some(hot) => hot,
@@ -102,14 +111,19 @@ impl StorageBuilder {
         };
         let cold = match cold {
             Some(cold) => cold,
-            // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
-            None => storage_sql::open(&ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) }).boxed().await?,
+            None => {
+                // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
+                let options = ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) };
+                let opened = home.run(async move { storage_sql::open(&options).await }).boxed().await;
+                opened.map_err(|ended| Error::new(Kind::Closed, ended.to_string()))??
+            }
         };
-        hot.check().await?;
         let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
+            .at(home)
             .serve_unverified(settings.redis.unverified == Unverified::Serve)
             .on_probation(settings.landing.probation)
             .with_ids(Arc::clone(&ids));
+        tiers.hot().check().await?;
         tiers.belong().await?;
         tiers.warn_if_forgetful().await;
         let limits: Limits = settings.limits;
@@ -118,8 +132,10 @@ impl StorageBuilder {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
-        let core = Arc::new(Core::new(tiers, fitting, ids, &settings).await?);
-        let background = Arc::new(Background::start(&core, settings.hot.policy_check_interval, worker));
-        Ok(Storage { core, background })
+        Ok(Storage { core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?) })
     }
+}
+
+fn threadless(error: std::io::Error) -> Error {
+    Error::new(Kind::Denied, format!("the system allows no thread for the storage's background tasks: {error}"))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use storage_dirty::Evicted;
 use storage_landing::Flushed;
 use storage_model::{Bytes, Change, Durability, Field, Owner, Scope, Version};
-use tokio::time::timeout;
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Core;
@@ -363,9 +362,10 @@ impl ByteOwner {
     /// # Cancel safety
     /// Dropped, the owner may or may not have landed. Nothing is lost.
     pub async fn flush(&self, within: Duration) -> Result<Flushed> {
-        let flushed = match timeout(within, self.core.tiers.flush(&self.owner)).await {
+        let (tiers, owner) = (self.core.tiers.clone(), self.owner.clone());
+        let flushed = match self.core.within(within, async move { tiers.flush(&owner).await }).await {
             Ok(flushed) => flushed.map_err(Error::from),
-            Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+            Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
         };
         flushed.map_err(|error| error.of(&self.owner))
     }

@@ -13,13 +13,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
-use storage_landing::Tiers;
+use storage_landing::{LandingWorker, Tiers};
 use storage_model::{Durability, Epoch, Ids, Known, Limits, Mutation, Outcome, Partition};
 use tokio::time::Instant;
 
 use self::finish::Unfinished;
 use self::flights::{Flight, Flights};
 use self::time::HotTime;
+use crate::background::{Background, Upkeep};
 use crate::brake::Brake;
 use crate::durability::{Defaults, at_once, check};
 use crate::touch::Touches;
@@ -40,8 +41,10 @@ pub(crate) struct Core {
     pub(crate) durability: Defaults,
     /// R8: an owner without an exist marker is taken as absent, without asking the database.
     pub(crate) trust_absent: bool,
-    pub(crate) brake: Brake,
-    pub(crate) touches: Touches,
+    pub(crate) brake: Arc<Brake>,
+    pub(crate) touches: Arc<Touches>,
+    /// Ends with this, which all handles share.
+    pub(crate) background: Background,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     time: HotTime,
@@ -89,9 +92,24 @@ fn no_answer<T>() -> Result<T> {
 }
 
 impl Core {
-    pub(crate) async fn new(tiers: Tiers, limits: Limits, ids: Arc<dyn Ids>, settings: &Settings) -> Result<Self> {
+    pub(crate) async fn new(
+        tiers: Tiers,
+        limits: Limits,
+        ids: Arc<dyn Ids>,
+        settings: &Settings,
+        worker: Option<LandingWorker>,
+    ) -> Result<Self> {
         let asked = Instant::now();
         let time = HotTime::new(asked, tiers.hot().time().await?);
+        let upkeep = Upkeep {
+            tiers: tiers.clone(),
+            brake: Arc::new(Brake::new(settings.backpressure.clone(), tiers.home().clone())),
+            touches: Arc::new(Touches::new(settings.hot.touch_interval)),
+            check_every: settings.hot.policy_check_interval,
+        };
+        // What the caller's runtime opens first, it drives: so the calls of several commands don't go by way of another thread.
+        upkeep.brake.look(tiers.hot().as_ref()).await;
+        let background = Background::start(&upkeep, worker);
         Ok(Self {
             tiers,
             limits,
@@ -99,8 +117,9 @@ impl Core {
             deadline: settings.hot.operation_deadline,
             durability: settings.durability.clone().into(),
             trust_absent: settings.hot.trust_absent,
-            brake: Brake::new(settings.backpressure.clone()),
-            touches: Touches::new(settings.hot.touch_interval),
+            brake: upkeep.brake,
+            touches: upkeep.touches,
+            background,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             time,

@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use storage_config::DurabilitySettings;
 use storage_model::{Applied, Durability, Epoch, Outcome, Owner, Version};
-use tokio::time::timeout;
 
 use crate::core::Core;
 use crate::{Error, Kind, Result};
@@ -80,13 +79,15 @@ impl Core {
     }
 
     async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {
+        let (tiers, its) = (self.tiers.clone(), owner.clone());
         // Boxed, so that every other write's future is small.
-        let error = match timeout(within, self.tiers.flush_write(owner, version, epoch).boxed()).await {
+        let flushed = self.within(within, async move { tiers.flush_write(&its, version, epoch).await }).boxed().await;
+        let error = match flushed {
             Ok(Ok(true)) => return Ok(()),
             Ok(Ok(false)) => Error::forgotten().with_outcome(Outcome::Unknown).reread(),
             Ok(Err(error)) => Error::from(error).with_outcome(Outcome::Applied),
-            Err(_) => {
-                let message = format!("not in the database within {within:?}; it lands later");
+            Err(late) => {
+                let message = format!("not in the database {late}; it lands later");
                 Error::new(Kind::Timeout, message).with_outcome(Outcome::Applied)
             }
         };

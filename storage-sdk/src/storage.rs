@@ -8,7 +8,6 @@ use storage_landing::{Backlog, LandingWorker, Tiers};
 use storage_model::{Ids, OpId, Owner, Scope};
 use tokio::time::{Instant, timeout_at};
 
-use crate::background::Background;
 use crate::builder::StorageBuilder;
 use crate::core::Core;
 use crate::owners::OwnerPages;
@@ -18,7 +17,6 @@ use crate::{Result, World};
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(crate) core: Arc<Core>,
-    pub(crate) background: Arc<Background>,
 }
 
 /// What a storage is doing, as this process sees it.
@@ -50,6 +48,9 @@ pub struct Stats {
     pub rows_landed: u64,
     /// Marks cleared. Only in embedded mode.
     pub marks_landed: u64,
+    /// How often a part of the background work of this process panicked, which is a defect of this program, and was begun anew:
+    /// maintenance, back-pressure, hot-loading, and in embedded mode landing. The log says where.
+    pub background_restarts: u64,
 }
 
 /// A deadline beyond what the clock can tell.
@@ -154,7 +155,7 @@ impl Storage {
 
     /// The landing task of the embedded mode.
     pub(crate) fn worker(&self) -> Option<&LandingWorker> {
-        self.background.worker()
+        self.core.background.worker()
     }
 
     /// What the storage is doing. One round trip to each server of the hot tier; reads no mark.
@@ -168,6 +169,7 @@ impl Storage {
         use std::sync::atomic::Ordering::Relaxed;
         let backlog = Backlog::read(self.core.tiers.hot().as_ref()).await?;
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
+        let loads = self.core.tiers.load_counts();
         Ok(Stats {
             marks: backlog.marks(),
             oldest_unlanded: backlog.oldest(),
@@ -177,10 +179,11 @@ impl Storage {
             unverified_partitions: self.core.tiers.trusted(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),
-            hot_loads: self.core.tiers.load_counts().owners,
+            hot_loads: loads.owners,
             fence_mismatches: landing.fenced,
             rows_landed: landing.rows,
             marks_landed: landing.marks,
+            background_restarts: self.core.background.restarts().saturating_add(loads.panics),
         })
     }
 
@@ -190,6 +193,14 @@ impl Storage {
     /// # Cancel safety
     /// Dropped, the storage is closed to writes; call it again for the rest.
     pub async fn close(&self, deadline: Duration) -> CloseReport {
+        self.core.refuse_writes();
+        let storage = self.clone();
+        // At home, where time is the wall's.
+        let closed = self.core.tiers.home().run(async move { storage.close_within(deadline).await }).await;
+        closed.unwrap_or_default()
+    }
+
+    async fn close_within(&self, deadline: Duration) -> CloseReport {
         let now = Instant::now();
         let until = now.checked_add(deadline).unwrap_or(now + FOREVER);
         let (under_way, unknown) = self.core.close(until).await;
@@ -201,7 +212,7 @@ impl Storage {
             Some(_) => Backlog::read(hot).await.unwrap_or_default(),
             None => Backlog::default(),
         };
-        self.background.stop(until).await;
+        self.core.background.stop(until).await;
         let goodbyes = until.max(Instant::now() + GOODBYE);
         // Connections that a statement still holds then are dropped.
         let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;

@@ -28,6 +28,7 @@ mod redis_lost;
 mod rights;
 mod round_trips;
 mod rules;
+mod runtimes;
 mod sdk;
 mod simulator;
 mod tls;

@@ -1,6 +1,9 @@
 //! What a warm operation costs: one round trip to the hot tier, not a byte to the database.
 
 use anyhow::Result;
+use storage_dirty::redis::RedisOptions;
+use storage_dirty::{HotStore as _, RedisStore};
+use storage_model::Partition;
 use storage_tests::{Proxy, Stack, World, stack};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,5 +43,23 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     one!("restore", ann.restore(["bag"]));
     one!("evict", ann.evict());
     assert_eq!(cold.bytes(), bytes, "no byte to the database");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_further_connection_to_a_server_that_has_the_scripts_costs_one_round_trip() -> Result<()> {
+    let redis = stack::redis().await?;
+    let proxy = Proxy::start(redis.port()).await?;
+    let url = format!("redis://127.0.0.1:{}/3", proxy.port());
+    let hot = RedisStore::open(RedisOptions { partitions: 2, connections: 2, ..RedisOptions::new(&url) }).await?;
+    let rounds = proxy.rounds();
+    hot.time().await?;
+    assert_eq!(proxy.rounds(), rounds + 1, "over the connection that there is");
+    // Several commands go over another connection.
+    let peeks = async || hot.peek(&[Partition(0), Partition(1)]).await.into_iter().try_for_each(|peek| peek.map(drop));
+    peeks().await?;
+    assert_eq!(proxy.rounds(), rounds + 3, "one to open it, one for the call");
+    peeks().await?;
+    assert_eq!(proxy.rounds(), rounds + 4);
     Ok(())
 }

@@ -17,6 +17,8 @@ pub(crate) struct Common {
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
+    /// Whether a connection may become a writer's.
+    pub(crate) direct_writes: bool,
     gate: Option<Arc<dyn Gate>>,
     /// What opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
@@ -32,6 +34,7 @@ impl Common {
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,
+            direct_writes: options.direct_writes.is_some(),
             gate: options.gate.clone(),
             dial: options.dial.clone(),
             incarnations: Mutex::new(HashMap::new()),

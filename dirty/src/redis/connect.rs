@@ -1,23 +1,23 @@
 //! One server and the few long-lived connections to it, which every call shares.
 //!
 //! The pool opens connections and bounds how many there are; nothing is checked out per call. A connection that breaks, times out
-//! or answers that the server's role has changed is *retired*: the next call opens another (`opening.rs`), which loads the scripts
-//! and reads the server's version, policy and incarnation before anything else is sent on it.
+//! or answers that the server's role has changed is *retired*: the next call opens another (`opening.rs`), which reads the server's
+//! version, policy and incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use deadpool_redis::{Manager, Pool, Runtime};
 use redis::aio::MultiplexedConnection;
-use redis::{ConnectionInfo, Pipeline, Value};
+use redis::{ConnectionInfo, Pipeline, RedisConnectionInfo, Value};
 use storage_model::Durability;
 
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
-use super::lane::{Lane, Passage, Ready};
+use super::lane::{Introduced, Lane, Passage, Ready};
 use super::server::ServerInfo;
 use super::transport::{Answer, Command, Under};
 use super::{address, reply};
@@ -44,6 +44,8 @@ pub(crate) struct Node {
     fsynced: Waiting,
     /// Answers in a row that did not come in time. Written after each exchange.
     pub(super) timeouts: AtomicU32,
+    /// The incarnation that has all scripts, as far as is known; 0 for none. Written when they were loaded, and when one was missing.
+    pub(super) equipped: AtomicU64,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
 }
@@ -51,7 +53,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node without connections; the first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
-        let manager = Manager::new_with_config(info.clone(), common.connection_config()).map_err(Failure::from)?;
+        let manager = Manager::new_with_config(silent(&info), common.connection_config()).map_err(Failure::from)?;
         let pool = Pool::builder(manager)
             .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
@@ -70,6 +72,7 @@ impl Node {
             replicated: Waiting::default(),
             fsynced: Waiting::default(),
             timeouts: AtomicU32::new(0),
+            equipped: AtomicU64::new(0),
             unsafe_policy: Mutex::new(None),
         }))
     }
@@ -105,6 +108,11 @@ impl Node {
     pub(super) async fn ready_at(&self, at: usize) -> Result<Ready, Failure> {
         let lane = self.lanes.get(at).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
         self.ready_in(lane).await
+    }
+
+    /// What the server said of the connection of this place and serial number, if nobody has taken it.
+    pub(super) fn introduced_at(&self, at: usize, serial: u64) -> Option<Introduced> {
+        self.lanes.get(at)?.introduced(serial)
     }
 
     /// Whether the server may not be trusted with unlanded data.
@@ -235,7 +243,17 @@ impl Node {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);
-                values.iter().any(|value| matches!(value, Value::ServerError(error) if changes_role(error.code())))
+                let codes = values
+                    .iter()
+                    .filter_map(|value| if let Value::ServerError(error) = value { Some(error.code()) } else { None });
+                let mut broken = false;
+                for code in codes.filter(|code| changes_role(code)) {
+                    broken = true;
+                    if code == "NOSCRIPT" {
+                        self.equipped.store(0, Ordering::Relaxed);
+                    }
+                }
+                broken
             }
             Err(failure) => {
                 if *failure == Failure::TimedOut {
@@ -294,6 +312,12 @@ async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], ask
     let count = pipeline.len();
     let values = connection.send_packed_commands(&pipeline, 0, count).await?;
     Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
+}
+
+/// An address as the driver is told it: it sends nothing by itself over a new connection, since what it would send has a round trip of
+/// its own. `opening.rs` sends all of that at once.
+pub(super) fn silent(info: &ConnectionInfo) -> ConnectionInfo {
+    info.clone().set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
 }
 
 impl fmt::Debug for Node {

@@ -64,6 +64,15 @@ impl Failure {
         }
     }
 
+    /// What a failure of this means to a call of which nothing was sent yet.
+    pub(crate) fn before_sending(self, what: &str) -> Self {
+        match self {
+            Self::Lost(text) => Self::NoConnection(format!("{what}: {text}")),
+            Self::TimedOut => Self::NoConnection(format!("{what} did not answer in time")),
+            other => other,
+        }
+    }
+
     /// Whether what is stored makes no sense, so that asking again gives the same answer.
     pub(crate) fn is_of_stored_data(&self) -> bool {
         match self {

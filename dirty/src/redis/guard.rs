@@ -189,7 +189,8 @@ impl RedisStore {
                 // Trusted as it is: it is the connection that is older.
                 Ok(state) if self.guard.verified(partition) == self.under(&state) => None,
                 Ok(_) => Some((partition, Failure::Unverified)),
-                Err(failure) => Some((partition, failure)),
+                // A question before the command: of that nothing was sent.
+                Err(failure) => Some((partition, failure.before_sending("the record"))),
             })
             .collect()
     }

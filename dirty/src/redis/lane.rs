@@ -1,11 +1,13 @@
 //! The places of a node's connections.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deadpool_redis::Connection;
+use redis::Value;
 use redis::aio::MultiplexedConnection;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::common::locked;
@@ -31,6 +33,45 @@ pub(super) struct Line {
     /// None for a connection that was dialled.
     pub(super) pooled: Option<Connection>,
     pub(super) ready: Ready,
+    pub(super) driven: Driven,
+    /// Taken once, by the writer that is named by it.
+    pub(super) introduced: Option<Introduced>,
+}
+
+/// What a server said of a new connection and of itself.
+pub(super) struct Introduced {
+    /// The number that it gave the connection.
+    pub(super) id: Value,
+    pub(super) time: Value,
+    /// The replication history that it was in.
+    pub(super) history: String,
+}
+
+/// Whether the runtime is there that a connection was opened in: it drives the connection. What is sent over one that nobody drives any
+/// more has an unknown outcome, though it never left this process.
+pub(super) struct Driven {
+    ended: Arc<AtomicBool>,
+    /// Ends the task that watches, with the connection.
+    _watched: oneshot::Sender<()>,
+}
+
+impl Driven {
+    /// By the present runtime.
+    pub(super) fn here() -> Self {
+        struct End(Arc<AtomicBool>);
+        impl Drop for End {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        let (ended, (watched, over)) = (Arc::new(AtomicBool::new(false)), oneshot::channel::<()>());
+        let end = End(Arc::clone(&ended));
+        tokio::spawn(async move {
+            let _ = over.await;
+            drop(end);
+        });
+        Self { ended, _watched: watched }
+    }
 }
 
 /// What a call needs of a connection.
@@ -78,7 +119,8 @@ impl Lane {
 
     /// The connection that is there.
     pub(super) fn ready(&self) -> Option<Ready> {
-        locked(&self.line).as_ref().map(|line| line.ready.clone())
+        let line = locked(&self.line);
+        line.as_ref().filter(|line| !line.driven.ended.load(Ordering::Acquire)).map(|line| line.ready.clone())
     }
 
     /// Puts a connection there, and answers it.
@@ -86,6 +128,11 @@ impl Lane {
         let ready = line.ready.clone();
         *locked(&self.line) = Some(line);
         ready
+    }
+
+    /// What the server said of the connection of this serial number, if nobody has taken it.
+    pub(super) fn introduced(&self, serial: u64) -> Option<Introduced> {
+        locked(&self.line).as_mut().filter(|line| line.ready.serial == serial)?.introduced.take()
     }
 
     /// Takes note that a connection was asked about, if it is still there.

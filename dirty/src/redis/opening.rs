@@ -10,9 +10,9 @@ use redis::{Pipeline, Value};
 use storage_model::sabotage::broken;
 use tokio::time::{Instant, timeout};
 
-use super::connect::Node;
+use super::connect::{Node, silent};
 use super::error::Failure;
-use super::lane::{Lane, Line, Ready};
+use super::lane::{Driven, Introduced, Lane, Line, Ready};
 use super::reply;
 use super::script::SCRIPTS;
 use super::server::{self, ServerInfo};
@@ -23,6 +23,13 @@ use super::transport::Dial;
 /// Redis Cluster waits at least 500 ms before it stands for election (`clusterHandleSlaveFailover` in Redis' cluster.c), after it
 /// found its primary dead; Sentinels close the connections of a server that they demote.
 const BELIEVED: Duration = Duration::from_millis(250);
+
+/// What a server answers at first.
+struct Greeted {
+    info: Value,
+    /// The number that it gave the connection, and its time: who a writer is.
+    introduced: Option<(Value, Value)>,
+}
 
 impl Node {
     /// The connection of a lane, opened or asked about if need be. Whoever comes while that is under way shares its failure: else a
@@ -80,7 +87,8 @@ impl Node {
         Ok(None)
     }
 
-    /// Opens a connection, looks at the server, and loads the scripts.
+    /// Opens a connection, and looks at the server, in one round trip; in a second one loads the scripts into a server that has not been
+    /// given them yet.
     async fn open(&self) -> Result<Line, Failure> {
         let (pooled, connection) = match &self.common.dial {
             Some(dial) => (None, self.dialled(dial.as_ref()).await?),
@@ -91,27 +99,66 @@ impl Node {
             }
         };
         let serial = self.common.next_serial();
-        let mut line = Line { pooled, ready: Ready { connection, incarnation: 0, serial, asked: Instant::now() } };
-        // Alone, since a server that wants a login closes the connection over a command as long as a script, and says nothing.
-        let mut ask = Pipeline::new();
-        ask.cmd("INFO");
-        let info = self.ask_first(&mut line, &ask).await?.pop().unwrap_or_default();
-        let info = ServerInfo::parse(&reply::text(info)?)?;
+        let ready = Ready { connection, incarnation: 0, serial, asked: Instant::now() };
+        let mut line = Line { pooled, ready, driven: Driven::here(), introduced: None };
+        let greeted = self.greet(&mut line).await?;
+        let text = reply::text(greeted.info)?;
+        let info = ServerInfo::parse(&text)?;
         line.ready.incarnation = self.common.number_of(&info.incarnation);
+        let history = server::history(&text).map(str::to_owned);
+        line.introduced = greeted.introduced.zip(history).map(|((id, time), history)| Introduced { id, time, history });
         self.judge(&info);
-        let mut load = Pipeline::new();
-        for script in SCRIPTS.all() {
-            load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+        if self.equipped.load(Ordering::Relaxed) != line.ready.incarnation {
+            let mut load = Pipeline::new();
+            for script in SCRIPTS.all() {
+                load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+            }
+            self.ask_first(&mut line, &load).await?;
+            self.equipped.store(line.ready.incarnation, Ordering::Relaxed);
         }
-        self.ask_first(&mut line, &load).await?;
         Ok(line)
+    }
+
+    /// Logs in, chooses the database, and asks who is there, together. Without the scripts, since a server that wants a login closes the
+    /// connection over a command as long as one of them, and says nothing.
+    async fn greet(&self, line: &mut Line) -> Result<Greeted, Failure> {
+        let settings = self.info.redis_settings();
+        let mut greeting = Pipeline::new();
+        let logs_in = settings.password().map(|password| {
+            let login = greeting.cmd("AUTH");
+            settings.username().map(|user| login.arg(user));
+            login.arg(password);
+        });
+        let selects = (settings.db() != 0).then(|| greeting.cmd("SELECT").arg(settings.db()));
+        let (logs_in, selects) = (logs_in.is_some(), selects.is_some());
+        // For whoever looks at the server's list of clients. One that does not know the command, or forbids it, is used all the same.
+        greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("storage");
+        greeting.cmd("INFO");
+        if self.common.direct_writes {
+            greeting.cmd("CLIENT").arg("ID");
+            greeting.cmd("TIME");
+        }
+        let answers = line.ready.connection.send_packed_commands(&greeting, 0, greeting.len()).await;
+        let mut answers = answers.map_err(|error| self.unsent(Failure::from(error)))?.into_iter();
+        let mut next = || answers.next().unwrap_or_default();
+        if logs_in && let Value::ServerError(_) = next() {
+            return Err(Failure::server("WRONGPASS", "the server refused user or password"));
+        }
+        if selects && let Value::ServerError(error) = next() {
+            let text = error.details().unwrap_or_default();
+            return Err(Failure::server("ERR", &format!("the server refused to switch the database: {text}")));
+        }
+        drop(next());
+        let info = next().extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
+        let introduced = self.common.direct_writes.then(|| (next(), next()));
+        Ok(Greeted { info, introduced })
     }
 
     /// A connection over a stream that a test provides.
     async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
         let stream = dial.dial(&self.name).await.map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
         let config = self.common.connection_config();
-        let connected = MultiplexedConnection::new_with_config(self.info.redis_settings(), stream, config).await;
+        let connected = MultiplexedConnection::new_with_config(silent(&self.info).redis_settings(), stream, config).await;
         let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
         tokio::spawn(driver);
         Ok(connection)
@@ -133,11 +180,7 @@ impl Node {
 
     /// What a failure means before anything of a call was sent.
     pub(super) fn unsent(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
-            Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
-            other => other,
-        }
+        failure.before_sending(&self.name)
     }
 }
 

@@ -16,7 +16,7 @@ use super::RedisStore;
 use super::common::locked;
 use super::connect::Node;
 use super::error::Failure;
-use super::lane::Ready;
+use super::lane::{Introduced, Ready};
 use super::transaction::{Name, Transaction};
 use super::turns::{Queue, Waiting, answer_all};
 use super::write::applied;
@@ -132,7 +132,7 @@ impl RedisStore {
         let known = pilot.writer.take().filter(|writer| writer.serial == ready.serial);
         let mut writer = match known {
             Some(writer) => writer,
-            None => Box::new(self.introduce(&node, &ready).await),
+            None => Box::new(self.introduce(&node, at, &ready).await),
         };
         if !writer.is_able() {
             pilot.writer = Some(writer);
@@ -164,9 +164,12 @@ impl RedisStore {
 
     /// The writer of this connection, which the server's own number for it tells from all others. Without a key if the server does not
     /// say what is needed.
-    async fn introduce(&self, node: &Node, ready: &Ready) -> Writer {
-        let who = self.ask_who(node, ready).await.unwrap_or_default();
-        Writer::new(who, ready.serial, self.writers.lease)
+    async fn introduce(&self, node: &Node, at: usize, ready: &Ready) -> Writer {
+        let who = match node.introduced_at(at, ready.serial) {
+            Some(introduced) => self.who(introduced),
+            None => self.ask_who(node, ready).await,
+        };
+        Writer::new(who.unwrap_or_default(), ready.serial, self.writers.lease)
     }
 
     async fn ask_who(&self, node: &Node, ready: &Ready) -> Option<Who> {
@@ -176,8 +179,12 @@ impl RedisStore {
         pipeline.cmd("INFO").arg("replication");
         let values = node.exchange_as(ready, &["introduce"], &pipeline).await.ok()?;
         let [id, time, info] = values.try_into().ok()?;
-        let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
         let history = server::history(&reply::text(info).ok()?)?.to_owned();
+        self.who(Introduced { id, time, history })
+    }
+
+    fn who(&self, Introduced { id, time, history }: Introduced) -> Option<Who> {
+        let (id, time): (u64, u64) = (reply::number(id).ok()?, time_of(time).ok()?);
         // No two connections are asked who they are within a microsecond, but for one over which the clock was set back.
         let number = (time << 12) | (id % 4096);
         Some(Who { key: self.space.keys.writer(&format!("{id}-{time}")), number, history })

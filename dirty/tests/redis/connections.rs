@@ -91,3 +91,48 @@ async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_
     }
     assert_eq!(connections(&server).await, 2);
 }
+
+/// How often the server was given a script.
+async fn scripts_loaded(server: &RedisServer) -> u64 {
+    let stats = server.call(&["INFO", "commandstats"]).await.unwrap();
+    let line = stats.text().unwrap().lines().find_map(|line| line.strip_prefix("cmdstat_script|load:calls=").map(str::to_owned));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_connection_that_is_opened_again_gives_the_server_no_script_that_it_has() {
+    let (server, store) = store(None).await;
+    let loaded = scripts_loaded(&server).await;
+    assert!(loaded > 0);
+    for round in 0..3 {
+        server.call(&["CLIENT", "KILL", "TYPE", "normal"]).await.unwrap();
+        while store.time().await.is_err() {}
+        assert_eq!(connections(&server).await, 1);
+        apply_new(&store, &owner(&round.to_string()), &[("gold", set("1"))]).await;
+    }
+    assert_eq!(scripts_loaded(&server).await, loaded);
+    server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
+    apply_new(&store, &owner("ann"), &[("gold", set("1"))]).await;
+    assert!(scripts_loaded(&server).await > loaded);
+}
+
+#[test]
+fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_no_outcome_is_unknown() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (servers, opener) = (runtime(), runtime());
+    let server = servers.block_on(server());
+    let store = opener.block_on(prepared(options(&server.url())));
+    drop(opener);
+    for number in 0..20 {
+        let fresh = runtime();
+        fresh.block_on(async {
+            apply(&store, &owner("ann"), &[("gold", set(&number.to_string()))]).await;
+            assert_eq!(value(&store, &owner("ann"), "gold").await, Some(number.to_string()));
+            // One of several commands, over another connection.
+            let read = |id| Read { owner: owner(id), fields: Fields::All };
+            for answer in store.read(&[read("ann"), read("bob")]).await {
+                answer.unwrap();
+            }
+        });
+    }
+}

@@ -297,3 +297,18 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
     assert_eq!(RedisStore::open(options(&secured.url())).await.unwrap_err().kind, HotKind::Unavailable);
 }
+
+/// A partition is looked at before anything is sent to a server that this process does not know yet.
+#[tokio::test]
+async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_applied() {
+    let server = server().await;
+    drop(prepared(options(&server.url())).await);
+    let counter = Arc::new(Counter::default());
+    let store = RedisStore::open(RedisOptions { gate: Some(counter.clone()), ..options(&server.url()) }).await.unwrap();
+    let ann = owner("ann");
+    let write = mutation(&store, &ann, &[("gold", set("1"))]).await;
+    counter.lose_next.store(1, Ordering::SeqCst);
+    let error = send(&store, write.clone()).await.unwrap_err();
+    assert_eq!((&error.kind, error.outcome), (&HotKind::Unavailable, Outcome::NotApplied), "{error}");
+    assert!(matches!(send(&store, write).await, Ok(Mutated::Applied(_))));
+}

@@ -71,6 +71,12 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped call leaves partitions that the next call finishes.
     pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
+        let (tiers, partitions) = (self.clone(), partitions.to_vec());
+        let prepared = self.home.run(async move { tiers.prepare_each(&partitions).await }).await;
+        prepared.unwrap_or_else(|ended| Err(ended.of_cold("prepare").into()))
+    }
+
+    async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let mut left: Vec<Partition> = partitions.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         for round in 0..ROUNDS_MAX {
             let overtaken;

@@ -19,6 +19,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Ids, Owner, Partition, RandomIds};
 use storage_sql::{ColdError, ColdStore, RowFault};
 
+use crate::Home;
+
 pub use epoch::{Need, landed_here, need};
 pub use flush::Flushed;
 pub use load::{FullLoad, LoadCounts};
@@ -33,6 +35,8 @@ pub struct Tiers {
     hot: Arc<dyn HotStore>,
     cold: Arc<dyn ColdStore>,
     loader: load::Loader,
+    /// Where loads and preparations run, and all calls of the cold tier.
+    home: Home,
     /// Whether a replaced hot tier is served while the database is away.
     serve_unverified: bool,
     /// How long landed marks stay on probation at least; zero if they don't.
@@ -103,6 +107,7 @@ impl Tiers {
             hot,
             cold,
             loader,
+            home: Home::of_caller(),
             serve_unverified: false,
             probation: Duration::ZERO,
             trusted: Arc::default(),
@@ -112,7 +117,21 @@ impl Tiers {
         }
     }
 
-    /// Where the tokens of take-overs come from. Default: the thread's random generator.
+    /// Where loads and preparations run, and all calls of the cold tier. Default: with their callers.
+    #[must_use]
+    pub fn at(mut self, home: Home) -> Self {
+        self.cold = home.cold(self.cold);
+        self.home = home;
+        self
+    }
+
+    /// Where work runs that no single call waits for.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// Where the identity of a new database comes from. Default: the thread's random generator.
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;

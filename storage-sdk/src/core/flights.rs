@@ -106,9 +106,14 @@ impl Core {
         list.iter().find(|unknown| unknown.id == repeat.id).map(|unknown| unknown.generation)
     }
 
+    /// Refuses further writes.
+    pub(crate) fn refuse_writes(&self) {
+        self.flights.closed.store(true, Ordering::SeqCst);
+    }
+
     /// Refuses further writes and waits for those under way, until `deadline`; answers how many are left, and which ended unknown.
     pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, OpId)>) {
-        self.flights.closed.store(true, Ordering::SeqCst);
+        self.refuse_writes();
         loop {
             let ended = self.flights.landed.notified();
             if self.flights.open.load(Ordering::SeqCst) == 0 {

@@ -1,10 +1,12 @@
 //! The hot tier's time, by which deadlines are counted.
 
+use std::fmt;
+use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_model::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Core;
 use crate::Result;
@@ -29,12 +31,33 @@ impl HotTime {
     }
 }
 
+/// Work did not end within its time.
+#[derive(Debug)]
+pub(crate) struct Late(Duration);
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "within {:?}", self.0)
+    }
+}
+
 impl Core {
     /// Learns the hot tier's time anew.
     pub(super) async fn learn_time(&self) -> Result<()> {
         let asked = Instant::now();
         self.time.set(asked, self.tiers.hot().time().await?);
         Ok(())
+    }
+
+    /// The result of some work within this time, by the clock of home: a caller's may be paused, and then leaps whenever all of its tasks
+    /// wait.
+    pub(crate) async fn within<W>(&self, limit: Duration, work: W) -> Result<W::Output, Late>
+    where
+        W: Future + Send + 'static,
+        W::Output: Send,
+    {
+        let done = self.tiers.home().run(async move { timeout(limit, work).await }).await;
+        done.map_err(|_| Late(limit))?.map_err(|_| Late(limit))
     }
 
     /// The latest moment, in the hot tier's time, at which a write that begins now may be applied.

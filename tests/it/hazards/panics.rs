@@ -178,6 +178,8 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
         until("it has landed", async || Ok(storage.stats().await?.marks == 0)).await?;
     }
     assert!(once.places().contains(&"before Commit".to_owned()), "{:?}", once.places());
+    let restarts = storage.stats().await?.background_restarts;
+    assert!(restarts >= 2, "{restarts} are counted of {:?}", once.places());
     assert_eq!(storage.close(Duration::from_secs(30)).await.unlanded, 0);
     let again = open(&ColdOptions::from(&settings.sql)).await?;
     assert_eq!(again.load(&[ann.owner().clone()], 9).await?[0].rows[0].cell.value(), b"19");
@@ -204,7 +206,55 @@ async fn maintenance_goes_on_after_a_panic() -> Result<()> {
     let panicked = |place: &str| once.places().iter().any(|at| at == place);
     until("maintenance has panicked twice", async || Ok(panicked("before info") && panicked("after info"))).await?;
     once.arm(false);
+    let counted = async || Ok(storage.stats().await?.background_restarts >= 2);
+    until("they are counted", counted).await?;
     redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
     let refused = async || Ok(ann.update([("gold", "2")]).await.is_err_and(|error| error.kind() == Kind::UnsafeEviction));
     until("the policy was noticed", refused).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
+    let mut world = World::fresh().await?;
+    let backpressure = &mut world.settings.backpressure;
+    (backpressure.soft_marks, backpressure.hard_marks, backpressure.interval) = (20, 60, Duration::from_millis(10));
+    let once = Arc::new(Once::default());
+    let options = RedisOptions {
+        prefix: world.settings.redis.prefix.clone(),
+        partitions: world.settings.redis.partitions,
+        gate: Some(once.clone()),
+        ..RedisOptions::new(&stack::redis().await?.url())
+    };
+    let hot = Arc::new(RedisStore::open(options).await?);
+    let storage = Storage::builder(world.settings).hot(hot).open().await?;
+    once.arm(true);
+    // Nobody else looks at the backlog here.
+    until("the look has panicked", async || Ok(once.places().contains(&"before peek".to_owned()))).await?;
+    once.arm(false);
+    until("it is counted", async || Ok(storage.stats().await?.background_restarts > 0)).await?;
+    let players = storage.scope("game", "eu")?.bytes();
+    let mut number = 0_u32;
+    let refused = async || {
+        number += 1;
+        let written = players.owner("player", number)?.update([("gold", "1")]).await;
+        Ok(written.is_err_and(|error| error.kind() == Kind::Overloaded))
+    };
+    until("writes are refused", refused).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let settings = Settings::embedded(folder.path().join("game.db"));
+    let once = Arc::new(Once::default());
+    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
+    let storage = Storage::builder(settings).cold(cold).landing(false).open().await?;
+    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    ann.update([("gold", "1")]).await?;
+    let cold = storage.scope("game", "eu")?.bytes().owner("player", "bob")?;
+    once.arm(true);
+    until("the load goes through", async || Ok(cold.get_all().await.is_ok())).await?;
+    assert!(once.places().contains(&"before LoadOne".to_owned()), "{:?}", once.places());
+    assert!(storage.stats().await?.background_restarts > 0);
+    Ok(())
 }

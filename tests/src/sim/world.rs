@@ -177,7 +177,8 @@ impl World {
         settings.hot.load_rows_max = self.plan.load_rows_max;
         settings.landing.probation = self.plan.probation;
         settings.hot.touch_interval = Duration::from_secs(1);
-        let builder = Storage::builder(settings).ids(Arc::new(SeededIds::new(self.chance.below(u64::MAX)))).landing(false);
+        let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
+        let builder = Storage::builder(settings).ids(ids).landing(false).own_runtime(false);
         let hot = self.hot(process).await;
         Ok(builder.hot(hot).cold(Arc::new(ModelStore::new(self.way(process)))).open().await?)
     }

@@ -19,6 +19,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Owner, Row};
 use tokio::time::sleep;
 
+use self::queue::Carrier;
 pub(in crate::tiers) use self::queue::Loader;
 use super::{TierError, Tiers};
 use crate::caught::caught;
@@ -45,6 +46,8 @@ pub struct LoadCounts {
     pub owners: u64,
     /// Statements that read them.
     pub statements: u64,
+    /// Panics that ended a load, whose owners were answered with an error.
+    pub panics: u64,
 }
 
 type Answer = Result<Option<Arc<FullLoad>>, TierError>;
@@ -66,14 +69,14 @@ impl Tiers {
         }
         let (mut answer, queued) = self.loader.join(owner);
         if queued {
-            let tiers = self.clone();
-            tokio::spawn(async move { tiers.carry().await });
+            let (tiers, carrier) = (self.clone(), self.loader.carrier());
+            self.home.spawn(async move { tiers.carry(carrier).await });
         }
         answer.recv().await.unwrap_or_else(|_| Err(contended(owner)))
     }
 
     /// Carries queued loads in batches, as long as there are any.
-    async fn carry(&self) {
+    async fn carry(&self, _carrier: Carrier) {
         let Some(_permit) = self.loader.permit().await else { return };
         while !self.loader.is_idle() {
             // A panic answers whom it befell; the others' loads go on.
@@ -81,7 +84,7 @@ impl Tiers {
                 self.carry_batch().await;
                 Ok(())
             };
-            if let Err(error) = caught(carried).await {
+            if let Err(error) = caught(self.loader.panics(), carried).await {
                 tracing::error!(%error, "a load ended without an answer");
             }
         }

@@ -34,6 +34,8 @@ struct Queue {
     waiting: HashMap<Owner, Waiting>,
     /// Those of them that no carrier took yet.
     fresh: Vec<Owner>,
+    /// Carriers that have not ended, also those that wait for their turn.
+    carriers: usize,
 }
 
 /// The loads under way in this process. A plain mutex: it is held for map operations only, never across an await.
@@ -44,6 +46,7 @@ pub(in crate::tiers) struct Loader {
     carriers: Arc<Semaphore>,
     owners: Arc<AtomicU64>,
     statements: Arc<AtomicU64>,
+    panics: Arc<AtomicU64>,
 }
 
 impl Loader {
@@ -54,6 +57,7 @@ impl Loader {
             carriers: Arc::new(Semaphore::new(BATCHES_MAX)),
             owners: Arc::default(),
             statements: Arc::default(),
+            panics: Arc::default(),
         }
     }
 
@@ -72,7 +76,13 @@ impl Loader {
         let receiver = listeners.subscribe();
         queue.waiting.insert(owner.clone(), Waiting { listeners, begun: false, later: None });
         queue.fresh.push(owner.clone());
+        queue.carriers += 1;
         (receiver, true)
+    }
+
+    /// The carrier that [`Loader::join`] asked for.
+    pub(super) fn carrier(&self) -> Carrier {
+        Carrier(self.clone())
     }
 
     /// The right to carry loads; none if there are no more to carry.
@@ -122,7 +132,27 @@ impl Loader {
     }
 
     pub(super) fn counts(&self) -> LoadCounts {
-        LoadCounts { owners: self.owners.load(Ordering::Relaxed), statements: self.statements.load(Ordering::Relaxed) }
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LoadCounts { owners: get(&self.owners), statements: get(&self.statements), panics: get(&self.panics) }
+    }
+
+    pub(super) fn panics(&self) -> &AtomicU64 {
+        &self.panics
+    }
+}
+
+/// Who carries loads, until it is dropped: at its end, or with its runtime, which may end before the carrier has begun. Where no other is
+/// left, those who wait for a load that nobody has taken would wait for ever, and so would all who join them.
+pub(super) struct Carrier(Loader);
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        let left = {
+            let mut queue = self.0.queue();
+            queue.carriers = queue.carriers.saturating_sub(1);
+            if queue.carriers == 0 { std::mem::take(&mut queue.fresh) } else { Vec::new() }
+        };
+        left.iter().for_each(|owner| self.0.fail(owner));
     }
 }
 

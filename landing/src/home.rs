@@ -1,0 +1,301 @@
+//! Where the work of a storage runs that no single call waits for: on a runtime of its own, or on its opener's.
+//!
+//! A storage is opened once and used from anywhere: by the first of several tests, whose runtime ends with it, or by a program that makes a
+//! runtime for each call. Tasks end with their runtime, and so do the connections that they opened. On a runtime of its own the work goes on
+//! as long as anything uses the storage (H60), and time passes there as on the wall, also where a test has paused its clock (H61).
+
+use std::cell::Cell;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use storage_model::{Field, Owner, Partition, Row, Scope};
+use storage_sql::{
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised,
+};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// The name of the thread of a runtime of a storage's own.
+const THREAD: &str = "storage";
+
+thread_local! {
+    /// The number of the runtime that this thread belongs to; 0 for all threads that are not ours.
+    static HERE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Numbers of runtimes, from 1.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Where work runs. Cheap to clone. A runtime of its own ends with the last clone, also if that is dropped by async code.
+#[derive(Debug, Clone, Default)]
+pub struct Home(Option<Arc<Own>>);
+
+/// A runtime, and the number that its thread knows.
+#[derive(Debug)]
+struct Own {
+    number: u64,
+    handle: Handle,
+    /// Always there until the drop.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Not by dropping it, which waits for its thread: in async code that panics, and in the thread itself it would never end.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The runtime ended before the work did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the runtime that did the work has ended")]
+pub struct Ended;
+
+impl Ended {
+    /// What an operation of the cold tier fails with.
+    pub(crate) fn of_cold(self, operation: &'static str) -> ColdError {
+        ColdError { kind: ColdKind::Unwell, operation, message: self.to_string() }
+    }
+}
+
+/// Ends a task that nobody waits for any more.
+struct Abort(AbortHandle);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Home {
+    /// A runtime of its own, on a thread of its own.
+    ///
+    /// # Errors
+    /// The system allows no further thread.
+    pub fn own() -> std::io::Result<Self> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name(THREAD)
+            .on_thread_start(move || HERE.set(number))
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(Arc::new(Own { number, handle: runtime.handle().clone(), runtime: Some(runtime) }))))
+    }
+
+    /// The runtime of whoever calls: nothing goes to another thread, and what is begun ends with the caller's runtime.
+    #[must_use]
+    pub fn of_caller() -> Self {
+        Self(None)
+    }
+
+    /// The runtime, if it is another than the caller's.
+    fn elsewhere(&self) -> Option<&Handle> {
+        self.0.as_ref().filter(|own| HERE.get() != own.number).map(|own| &own.handle)
+    }
+
+    /// The runtime on which tasks are to be begun. On its caller's that is the present one.
+    ///
+    /// # Panics
+    /// There is neither.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.0.as_ref().map_or_else(Handle::current, |own| own.handle.clone())
+    }
+
+    /// Begins a task.
+    pub fn spawn<W>(&self, work: W) -> JoinHandle<W::Output>
+    where
+        W: Future + Send + 'static,
+        W::Output: Send,
+    {
+        match &self.0 {
+            Some(own) => own.handle.spawn(work),
+            None => tokio::spawn(work),
+        }
+    }
+
+    /// Does some work there, and waits for it. A panic of the work is the caller's.
+    ///
+    /// # Errors
+    /// The runtime ended.
+    ///
+    /// # Cancel safety
+    /// Dropped, the work ends at its next await.
+    pub async fn run<W>(&self, work: W) -> Result<W::Output, Ended>
+    where
+        W: Future + Send + 'static,
+        W::Output: Send,
+    {
+        let Some(handle) = self.elsewhere() else { return Ok(work.await) };
+        let task = handle.spawn(work);
+        let _abort = Abort(task.abort_handle());
+        task.await.map_err(|error| error.try_into_panic().map_or(Ended, |panic| resume_unwind(panic)))
+    }
+
+    /// A cold tier all calls of which run there: what they open is not lost when the caller's runtime ends.
+    #[must_use]
+    pub fn cold(&self, cold: Arc<dyn ColdStore>) -> Arc<dyn ColdStore> {
+        match &self.0 {
+            Some(_) => Arc::new(AtHome { home: self.clone(), cold }),
+            None => cold,
+        }
+    }
+}
+
+/// A cold tier at home.
+#[derive(Debug)]
+struct AtHome {
+    home: Home,
+    cold: Arc<dyn ColdStore>,
+}
+
+impl AtHome {
+    async fn call<T, W>(&self, operation: &'static str, call: impl FnOnce(Arc<dyn ColdStore>) -> W) -> Result<T, ColdError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, ColdError>> + Send + 'static,
+    {
+        let called = self.home.run(call(Arc::clone(&self.cold))).await;
+        called.unwrap_or_else(|ended| Err(ended.of_cold(operation)))
+    }
+}
+
+#[async_trait]
+impl ColdStore for AtHome {
+    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
+        let owners = owners.to_vec();
+        self.call("load", |cold| async move { cold.load(&owners, rows_max).await }).await
+    }
+
+    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
+        let (owner, fields) = (owner.clone(), fields.to_vec());
+        self.call("load_fields", |cold| async move { cold.load_fields(&owner, &fields).await }).await
+    }
+
+    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
+        let owner = owner.clone();
+        self.call("load_newest", |cold| async move { cold.load_newest(&owner).await }).await
+    }
+
+    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
+        let (batch, cold) = (batch.clone(), Arc::clone(&self.cold));
+        let landed = self.home.run(async move { cold.land(&batch).await }).await;
+        landed.unwrap_or_else(|ended| Err(ended.of_cold("land").into()))
+    }
+
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: &str,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        let (scope, logic_type, after) = (scope.clone(), logic_type.to_owned(), after.cloned());
+        self.call("owners", |cold| async move { cold.owners(&scope, &logic_type, after.as_ref(), limit).await }).await
+    }
+
+    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+        let after = after.cloned();
+        self.call("all_owners", |cold| async move { cold.all_owners(after.as_ref(), limit).await }).await
+    }
+
+    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+        let partitions = partitions.to_vec();
+        self.call("partitions", |cold| async move { cold.partitions(&partitions).await }).await
+    }
+
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
+        let raises = raises.to_vec();
+        self.call("raise", |cold| async move { cold.raise(&raises).await }).await
+    }
+
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.call("forgets", |cold| async move { cold.forgets().await }).await
+    }
+
+    async fn pairing(&self) -> Result<ColdPairing, ColdError> {
+        self.call("pairing", |cold| async move { cold.pairing().await }).await
+    }
+
+    async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
+        let (seen, pair) = (seen.clone(), pair.clone());
+        self.call("pair", |cold| async move { cold.pair(&seen, &pair).await }).await
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        self.cold.value_bytes_max()
+    }
+
+    async fn close(&self) {
+        let cold = Arc::clone(&self.cold);
+        // Where the runtime has ended, its connections have too.
+        let _ = self.home.run(async move { cold.close().await }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_clone_may_be_dropped_by_async_code_and_by_its_own_thread() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let home = Home::own().unwrap();
+            assert_eq!(home.run(async { std::thread::current().name().map(str::to_owned) }).await, Ok(Some(THREAD.to_owned())));
+            drop(home);
+            let home = Home::own().unwrap();
+            let held = home.clone();
+            let (go, gone) = tokio::sync::oneshot::channel::<()>();
+            let task = home.spawn(async move {
+                let _ = gone.await;
+                drop(held);
+            });
+            drop(home);
+            let _ = go.send(());
+            // Its own end is the end of the task, before or after that of the runtime.
+            assert!(task.await.map_or_else(|error| error.is_cancelled(), |()| true));
+        });
+    }
+
+    #[test]
+    fn work_at_home_is_not_handed_on_again_and_ends_with_who_waits_for_it() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let home = Home::own().unwrap();
+            let inner = home.clone();
+            let same = home.run(async move {
+                let outer = tokio::task::id();
+                inner.run(async move { tokio::task::id() == outer }).await
+            });
+            assert_eq!(same.await, Ok(Ok(true)));
+            let (held, dropped) = tokio::sync::oneshot::channel::<()>();
+            let (begun, begins) = tokio::sync::oneshot::channel();
+            let waits = home.run(async move {
+                let _ = begun.send(());
+                std::future::pending::<()>().await;
+                drop(held);
+            });
+            tokio::select! {
+                _ = waits => {}
+                _ = begins => {}
+            }
+            assert!(dropped.await.is_err(), "the work goes on");
+        });
+    }
+
+    #[test]
+    fn a_panic_of_the_work_is_its_callers() {
+        let home = Home::own().unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(home.run(async { "on purpose".parse::<u32>().unwrap() })));
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(runtime.block_on(home.run(async { 1 })), Ok(1));
+    }
+}
