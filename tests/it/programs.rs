@@ -1,5 +1,6 @@
 //! The `landing-worker` program as a user runs it.
 
+mod exits;
 mod lines;
 
 use std::collections::BTreeMap;
@@ -83,13 +84,13 @@ async fn a_drain_that_waits_for_a_tier_until_its_deadline_says_for_which() -> Re
     let config = folder.path().join("storage.toml");
     let (redis, nobody) = (stack::redis().await?.url(), "127.0.0.1:1");
     let urls = [
-        ("the hot tier", format!("redis://{nobody}/0"), format!("mysql://game@{nobody}/game")),
-        ("the cold tier", redis, format!("mysql://game@{nobody}/game")),
+        ("the hot tier", 4, format!("redis://{nobody}/0"), format!("mysql://game@{nobody}/game")),
+        ("the cold tier", 5, redis, format!("mysql://game@{nobody}/game")),
     ];
-    for (away, redis, database) in urls {
+    for (away, code, redis, database) in urls {
         std::fs::write(&config, World::with_urls(&redis, &database, "away")?.text)?;
         let drain = program(&config, &["drain", "--deadline", "1s"]).await?;
-        assert_eq!(drain.status.code(), Some(1));
+        assert_eq!(drain.status.code(), Some(code));
         let error = text(&drain.stderr).lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("\n");
         assert!(error.contains(away) && error.contains("--deadline"), "{}", text(&drain.stderr));
     }
@@ -164,7 +165,7 @@ async fn two_variables_are_enough_to_start_and_a_wrong_one_is_named() -> Result<
     let fine = status("STORAGE__REDIS__PARTITIONS", "8").await?;
     assert!(fine.status.success(), "{}", text(&fine.stderr));
     let wrong = status("STORAGE__REDIS__PARTITIONS", "many").await?;
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(3));
     let error = text(&wrong.stderr);
     assert!(error.contains("STORAGE__REDIS__PARTITIONS") && error.contains("16384"), "{error}");
     Ok(())

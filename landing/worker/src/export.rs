@@ -4,7 +4,6 @@ use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +13,8 @@ use storage_sdk::{Owner, Storage};
 
 use crate::cli::ConfigArgs;
 use crate::entity::Entity;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `export`.
@@ -24,6 +25,9 @@ pub struct Args {
     /// Write here instead of to stdout; what the file held stays until the export is whole
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Give up after this long; a tier that is away ends it at once
+    #[arg(long, default_value = "1day")]
+    deadline: Deadline,
 }
 
 /// Owners that the hot tier is asked for at once.
@@ -98,8 +102,12 @@ async fn write_file(storage: &Storage, path: &Path) -> anyhow::Result<u64> {
 /// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past the hot tier.
 ///
 /// # Errors
-/// The storage can't be opened or read, or the output can't be written; a file that was there is then as it was.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// The storage can't be opened or read, or the output can't be written, or the deadline passed; a file that was there is then as it was.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, export(args)).await
+}
+
+async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::open(settings).await?;
     let written = match &args.output {
@@ -107,6 +115,6 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
         None => write(&storage, &mut std::io::stdout()).await?,
     };
     storage.close(Duration::from_secs(10)).await;
-    eprintln!("{written} owners");
-    Ok(ExitCode::SUCCESS)
+    let _ = writeln!(std::io::stderr(), "{written} owners");
+    Ok(Exit::Fine)
 }

@@ -10,15 +10,20 @@
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`]) |
 //! | [`demo`] | `demo`: the whole system at work, checked three ways |
+//! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
 //! | [`cli`], [`open`], [`progress`], [`signal`] | what the subcommands share |
+//! | [`exit`], [`limit`] | how a command ends, and when at the latest |
 
 pub mod cli;
 pub mod demo;
 pub mod drain;
 pub mod entity;
 pub mod errors;
+pub mod exit;
 pub mod export;
+pub mod grants;
 pub mod import;
+pub mod limit;
 pub mod migrate;
 pub mod open;
 pub mod progress;

@@ -1,7 +1,6 @@
 //! `status`: what waits to be landed, for how long, and who lands it.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use serde::Serialize;
 use storage_dirty::HotError;
@@ -9,6 +8,8 @@ use storage_landing::{Backlog, Pressure};
 use storage_model::Partition;
 
 use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `status`.
@@ -19,6 +20,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Give up after this long
+    #[arg(long, default_value = "30s")]
+    deadline: Deadline,
 }
 
 /// What `status --json` prints.
@@ -108,8 +112,12 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
 /// Prints what waits, as far as it can be reached; ends with 1 if some of it can't.
 ///
 /// # Errors
-/// Nothing of the hot tier can be reached.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// Nothing of the hot tier can be reached; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, show(args)).await
+}
+
+async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_in_part(&settings).await?;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
@@ -121,5 +129,5 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&status, &mut out)?;
     }
-    Ok(if backlog.away.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if backlog.away.is_empty() { Exit::Fine } else { Exit::Found })
 }
