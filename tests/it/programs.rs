@@ -1,6 +1,8 @@
 //! The `landing-worker` program as a user runs it.
 
 mod exits;
+mod grants;
+mod imports;
 mod lines;
 
 use std::collections::BTreeMap;

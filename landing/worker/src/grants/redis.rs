@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn a_prefix_is_a_pattern_for_itself_alone_and_no_password_is_shown() {
         assert!(of("redis://h:1/0", "slug").contains("ACL SETUSER game reset on >PASSWORD ~slug-* +info"));
-        let odd = of("redis://us%20er:s3cret@h:1/0", "a*b [c]\\\"d");
-        assert!(odd.contains(r#"ACL SETUSER "us er" reset on >PASSWORD "~a\\*b?\\[c\\]\\\\\"d-*" +info"#), "{odd}");
+        let odd = of("redis://us%22er:s3cret@h:1/0", "a*b [c]\\\"d");
+        assert!(odd.contains(r#"ACL SETUSER "us\"er" reset on >PASSWORD "~a\\*b?\\[c\\]\\\\\"d-*" +info"#), "{odd}");
         assert!(!odd.contains("s3cret"), "{odd}");
     }
 
