@@ -67,9 +67,7 @@ mod tests {
 
     #[test]
     fn text_stays_text_and_other_bytes_become_base64() {
-        let of = |value: &str| {
-            format!(r#"{{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{{"f":{value}}}}}"#)
-        };
+        let of = |value: &str| format!(r#"{{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{{"f":{value}}}}}"#);
         assert_eq!(line(b"x\"", false), of(r#""x\"""#));
         assert_eq!(line(b"\xff\0", false), of(r#"{"base64":"/wA="}"#));
         assert_eq!(line(b"\xff\0", true), of(r#"{"base64":"/wA="}"#), "no object");

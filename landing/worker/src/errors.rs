@@ -25,6 +25,11 @@ pub struct Args {
     deadline: Deadline,
 }
 
+/// What is to be done with refused rows.
+const ADVICE: &str = "\
+The values are still in Redis, and each is tried again by itself. To land them now, mend the database, then: landing-worker errors --retry
+To mend a value, import a line with one that the database takes; to give it up, import the one that the database has (docs/operations.md)";
+
 /// Entries that the hot tier is asked for at once.
 const PAGE: usize = 1_000;
 
@@ -64,6 +69,9 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let entries = all(open::hot(&settings).await?.as_ref()).await?;
     entries.iter().try_for_each(|entry| print(entry, &mut out))?;
     writeln!(out, "{} error marks", entries.len())?;
+    if !entries.is_empty() {
+        writeln!(out, "{ADVICE}")?;
+    }
     // Without a retry the list is all that was asked for, however long it is.
     Ok(if args.retry && !entries.is_empty() { Exit::Found } else { Exit::Fine })
 }

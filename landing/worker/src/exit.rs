@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_kind_decides_whatever_was_said_around_it() {
-        let hot = |kind| anyhow::Error::from(HotError::not_applied(kind, "mutate", "text")).context("the hot tier").context("more");
+        let hot =
+            |kind| anyhow::Error::from(HotError::not_applied(kind, "mutate", "text")).context("the hot tier").context("more");
         let cold = |kind| {
             let error = ColdError { kind, operation: "load", message: "text".into() };
             Err::<(), _>(error).context("the cold tier").unwrap_err()

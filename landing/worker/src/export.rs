@@ -120,7 +120,9 @@ async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::open(settings).await?;
     let written = match &args.output {
-        Some(path) => write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?,
+        Some(path) => {
+            write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?
+        }
         None => write(&storage, &mut std::io::stdout(), args.decode).await?,
     };
     storage.close(Duration::from_secs(10)).await;

@@ -24,7 +24,8 @@ impl FromStr for Deadline {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let duration = humantime::parse_duration(text).map_err(|error| format!("{error}; it is a time such as 30s, 5min or 2h"))?;
+        let duration =
+            humantime::parse_duration(text).map_err(|error| format!("{error}; it is a time such as 30s, 5min or 2h"))?;
         if duration.is_zero() {
             return Err("a deadline is more than 0, such as 30s, 5min or 2h".to_owned());
         }
@@ -68,7 +69,9 @@ pub fn end_after(until: Instant) {
     std::thread::spawn(move || {
         std::thread::sleep(left);
         // In a thread of its own, since nobody may read this either.
-        std::thread::spawn(|| writeln!(std::io::stderr(), "error: the deadline has passed (--deadline), and the command does not end"));
+        std::thread::spawn(|| {
+            writeln!(std::io::stderr(), "error: the deadline has passed (--deadline), and the command does not end")
+        });
         std::thread::sleep(LAST_WORDS);
         std::process::exit(i32::from(Exit::Late as u8));
     });

@@ -33,7 +33,8 @@ async fn paste(redis: &RedisServer, line: &str) -> Result<String> {
 
 /// Everything that game servers and workers do.
 async fn everything(settings: &Settings, database: &str, config: &std::path::Path) -> Result<()> {
-    let stack = Stack { storage: Storage::open(settings.clone()).await?, settings: settings.clone(), database: database.to_owned() };
+    let stack =
+        Stack { storage: Storage::open(settings.clone()).await?, settings: settings.clone(), database: database.to_owned() };
     let (ann, bob) = (stack.player("ann"), stack.player("bob"));
     for value in 0..3 {
         ann.update([("name", "Ann"), ("gold", "1")]).await?;
@@ -84,8 +85,7 @@ async fn the_printed_rights_are_enough_for_everything_and_each_is_used() -> Resu
         storage_servers::Reply::Bytes(bytes) => bytes,
         other => anyhow::bail!("{other:?}"),
     })?;
-    let used: BTreeSet<&str> =
-        stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();
+    let used: BTreeSet<&str> = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();
     let granted: BTreeSet<&str> = acl.split(' ').filter_map(|word| word.strip_prefix('+')).collect();
     let superfluous: Vec<_> = granted.iter().filter(|right| !used.contains(**right) && !UNSEEN.contains(*right)).collect();
     let missing: Vec<_> = used.iter().filter(|name| !granted.contains(**name)).collect();

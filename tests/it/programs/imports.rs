@@ -80,8 +80,7 @@ async fn an_import_that_too_much_waits_for_goes_on_when_that_has_landed() -> Res
     let log = folder.path().join("log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command.args(["import", "--config"]).arg(&config).arg("/dev/stdin").args(["--at-once", "8"]).kill_on_drop(true);
-    let mut import =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
+    let mut import = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
     let mut input = import.stdin.take().context("an input")?;
     input.write_all(lines.as_bytes()).await?;
     drop(input);
@@ -156,8 +155,7 @@ async fn an_import_waits_for_a_redis_that_is_away_and_goes_on() -> Result<()> {
     let log = folder.path().join("log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command.args(["import", "--config"]).arg(&config).arg("/dev/stdin").kill_on_drop(true);
-    let mut import =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
+    let mut import = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
     let mut input = import.stdin.take().context("an input")?;
     input.write_all(line("ann", &json!({"v": 1})).as_bytes()).await?;
     until("the first line is there", async || Ok(stack.backlog().await?.marks() == 1)).await?;

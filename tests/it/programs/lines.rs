@@ -105,6 +105,31 @@ async fn an_export_shows_what_is_hot_and_leaves_what_is_cold_where_it_is() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn objects_are_readable_on_demand_and_import_refuses_what_is_only_to_be_read() -> Result<()> {
+    let (folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    let object = storage_sdk::codec::encode(&json!({"hp": 7, "bag": ["sword"]}), 3)?;
+    stack.player("ann").update([("hero", object), ("raw", vec![0xff_u8, 0].into())]).await?;
+    let plain = text(&program(&config, &["export"]).await?.stdout);
+    assert!(plain.contains("{\"base64\":") && !plain.contains("sword"), "{plain}");
+    let out = folder.path().join("out");
+    let path = out.to_str().unwrap_or_default();
+    let export = program(&config, &["export", "--decode", "--output", path]).await?;
+    ensure!(export.status.success(), "{}", text(&export.stderr));
+    let fields = &lines(&out)?[0]["fields"];
+    assert_eq!(fields["hero"], json!({"object": {"hp": 7, "bag": ["sword"]}, "schema_version": 3}));
+    assert_eq!(fields["raw"], json!({"base64": "/wA="}));
+    let import = program(&config, &["import", path]).await?;
+    assert_eq!(import.status.code(), Some(1));
+    assert!(
+        text(&import.stderr).contains("field \"hero\"") && text(&import.stderr).contains("--decode"),
+        "{}",
+        text(&import.stderr)
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_export_that_fails_leaves_the_file_as_it_was() -> Result<()> {
     let (folder, config, world) = config().await?;
     let stack = Stack::with(world).await?;

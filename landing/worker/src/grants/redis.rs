@@ -13,9 +13,11 @@ const COMMANDS: [(&str, &str); 9] = [
     ("marks that wait to be landed", "hlen hscan rename"),
     ("who lands", "zadd zrange zrangebyscore zrem zremrangebyscore"),
     ("writes without a script (redis.direct_writes)", "client|id watch unwatch multi exec"),
-    ("writes that wait for replicas or the disk", "wait waitaof config|get"),
+    ("writes that wait for replicas or the disk", "wait config|get"),
     ("what the driver says of itself", "client|setinfo client|setname select ping"),
 ];
+/// What Redis 7.0 does not know, and refuses to grant.
+const OF_7_2: &str = "waitaof";
 /// What a cluster asks for besides.
 const OF_CLUSTER: &str = "cluster|slots asking";
 /// What a Sentinel is asked.
@@ -42,6 +44,7 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     }
     let rights: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
     out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(&user), rights.join(" "));
+    out += &format!("-- Redis 7.2 or later, and Valkey: writes that wait for the disk.\nACL SETUSER {} +{OF_7_2}\n", quoted(&user));
     if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
         && let Some(user) = &sentinel_login.user
     {

@@ -79,12 +79,8 @@ fn with(line: Line, part: &[u8], limit: usize) -> Line {
 
 /// The name of the encoding that a file has by its first bytes, if that is not UTF-8.
 pub(super) fn foreign_encoding(start: &[u8]) -> Option<&'static str> {
-    let marks: [(&[u8], &str); 4] = [
-        (&[0xff, 0xfe, 0, 0], "UTF-32"),
-        (&[0, 0, 0xfe, 0xff], "UTF-32"),
-        (&[0xff, 0xfe], "UTF-16"),
-        (&[0xfe, 0xff], "UTF-16"),
-    ];
+    let marks: [(&[u8], &str); 4] =
+        [(&[0xff, 0xfe, 0, 0], "UTF-32"), (&[0, 0, 0xfe, 0xff], "UTF-32"), (&[0xff, 0xfe], "UTF-16"), (&[0xfe, 0xff], "UTF-16")];
     marks.iter().find(|(mark, _)| start.starts_with(mark)).map(|(_, name)| *name)
 }
 

@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn text_numbers_and_base64_are_values_as_they_are_written() {
-        let fields = r#"{"t":"x\u00e9","n":10,"f":-1.50,"e":1e400,"big":12345678901234567890123,"b":{"base64":"/wA="},"none":""}"#;
+        let fields =
+            r#"{"t":"x\u00e9","n":10,"f":-1.50,"e":1e400,"big":12345678901234567890123,"b":{"base64":"/wA="},"none":""}"#;
         let wanted: [(&str, &[u8]); 7] = [
             ("t", "xé".as_bytes()),
             ("n", b"10"),
