@@ -7,6 +7,7 @@ use storage_dirty::{HotError, HotStore, Lock};
 use storage_model::Partition;
 
 use crate::LandingOptions;
+use crate::namesake::Namesakes;
 
 /// The share of `worker` among `workers` (sorted): every n-th partition. Shares differ by at most one.
 #[must_use]
@@ -21,6 +22,7 @@ pub(crate) struct Claims {
     lock: Lock,
     // A plain mutex: held for set operations only, never across an await.
     state: Mutex<State>,
+    namesakes: Namesakes,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ impl Drop for Busy<'_> {
 
 impl Claims {
     pub(crate) fn new(lock: Lock) -> Self {
-        Self { lock, state: Mutex::default() }
+        Self { lock, state: Mutex::default(), namesakes: Namesakes::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -109,8 +111,11 @@ impl Claims {
         self.mind(&missing);
         let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
         self.doubt(&missing, &locked);
+        let refused: Vec<_> =
+            missing.iter().zip(&locked).filter(|(_, got)| matches!(got, Ok(false))).map(|(partition, _)| *partition).collect();
         let got = those(&missing, locked, true, failed);
         self.state().held.extend(got);
+        self.namesakes.look(hot, options, &refused).await;
     }
 
     /// Gives locks back that this worker holds, or may hold.

@@ -6,6 +6,7 @@
 //! | [`tiers`] | [`Tiers`]: prepare partitions, load cold owners, flush one owner. The SDK uses it too |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
+//! | `namesake` | another live worker of the same name |
 //! | `pass` | one pass over a worker's partitions |
 //! | `lane` | its lanes: reading, landing and settling beside each other |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
@@ -30,6 +31,7 @@ pub mod drain;
 pub mod home;
 mod lane;
 pub mod metrics;
+mod namesake;
 pub mod options;
 pub mod pace;
 mod pass;

@@ -218,13 +218,21 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
     Ok(())
 }
 
+/// Says what was refused, by reason, with the first owner of each.
 fn report(partition: Partition, parked: &[&Parked]) {
-    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for fault in parked.iter().flat_map(|parked| &parked.faults) {
-        *reasons.entry(&fault.message).or_default() += 1;
+    let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
+    for (parked, fault) in parked.iter().flat_map(|parked| parked.faults.iter().map(move |fault| (parked, fault))) {
+        let first = || parked.owner.as_ref().map_or_else(|| "unreadable".to_owned(), Owner::to_string);
+        reasons.entry(&fault.message).or_insert_with(|| (0, first())).0 += 1;
     }
-    for (message, fields) in reasons {
-        tracing::error!(partition = partition.0, fields, message, "fields could not be landed; they stay in the hot tier");
+    for (reason, (fields, owner)) in reasons {
+        tracing::error!(
+            partition = partition.0,
+            fields,
+            owner,
+            reason,
+            "fields could not be landed, of this owner first; they stay in the hot tier, and landing-worker errors says what can be done"
+        );
     }
 }
 

@@ -1,5 +1,8 @@
 //! The `landing-worker` program as a user runs it.
 
+mod exits;
+mod grants;
+mod imports;
 mod lines;
 
 use std::collections::BTreeMap;
@@ -43,11 +46,70 @@ async fn status_counts_what_waits_and_names_who_lands_it() -> Result<()> {
     let worker = stack.worker();
     stack.landed().await?;
     let table = text(&program(&config, &["status"]).await?.stdout);
-    assert!(
-        table.contains("holder") && table.lines().last().is_some_and(|line| line.trim_start().starts_with("total")),
-        "{table}"
-    );
+    let names: Vec<_> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["partition", "total", "8"], "{table}");
+    assert!(table.lines().last().is_some_and(|line| line.starts_with("8 partitions are idle, held by w")), "{table}");
     worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_value_is_mended_and_another_given_up_by_an_import() -> Result<()> {
+    let (folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    let (ann, bob) = (stack.player("ann"), stack.player("bob"));
+    bob.update([("name", "Bob")]).await?;
+    ensure_success(&program(&config, &["drain"]).await?);
+    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
+    let short = "ALTER TABLE landing_rows ADD CONSTRAINT short CHECK (LENGTH(value) < 8)";
+    sqlx::raw_sql(short).execute(&mut connection).await?;
+    ann.update([("name", "Ann the long")]).await?;
+    bob.update([("name", "Bob the long")]).await?;
+    let log = program(&config, &["drain"]).await?;
+    assert_eq!(log.status.code(), Some(1));
+    assert!(text(&log.stderr).contains("owner=\"game/eu/player/") && text(&log.stderr).contains("landing-worker errors"));
+    // A value that fits, and the one that the database has.
+    let line = |id: &str, name: &str| {
+        format!(
+            "{{\"app\":\"game\",\"region\":\"eu\",\"logic_type\":\"player\",\"owner_id\":\"{id}\",\"fields\":{{\"name\":\"{name}\"}}}}\n"
+        )
+    };
+    let file = folder.path().join("lines");
+    std::fs::write(&file, line("ann", "Ann") + &line("bob", "Bob"))?;
+    ensure_success(&program(&config, &["import", file.to_str().unwrap_or_default()]).await?);
+    ensure_success(&program(&config, &["drain"]).await?);
+    assert_eq!(text(&program(&config, &["errors"]).await?.stdout), "0 error marks\n");
+    Ok(())
+}
+
+fn ensure_success(output: &Output) {
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// A worker as a process, under a name, and its log.
+fn worker_called(config: &Path, name: &str, log: &Path) -> Result<tokio::process::Child> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
+    command.args(["run", "--config"]).arg(config).env("STORAGE__LANDING__WORKER_NAME", name);
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
+    Ok(command.stderr(log).kill_on_drop(true).spawn()?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_live_workers_of_one_name_the_one_that_lands_nothing_says_so() -> Result<()> {
+    let (folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    let log = folder.path().join("log");
+    let dead = worker_called(&config, "twin", &log)?;
+    let all_held = async || Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_some()));
+    until("the first one holds all", all_held).await?;
+    // Killed, its locks run out, and the next one of its name takes over without a word.
+    drop(dead);
+    let _first = worker_called(&config, "twin", &log)?;
+    stack.player("ann").update([("v", "1")]).await?;
+    stack.landed().await?;
+    let said = || Ok::<_, anyhow::Error>(std::fs::read_to_string(&log)?.contains("another live worker has this worker's name"));
+    assert!(!said()?, "{}", std::fs::read_to_string(&log)?);
+    let _second = worker_called(&config, "twin", &log)?;
+    until("the second one says why it lands nothing", async || said()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +130,7 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
     let retry = async || program(&config, &["errors", "--retry"]).await;
     let refused = retry().await?;
     assert_eq!(refused.status.code(), Some(1), "still refused");
-    assert!(text(&refused.stdout).ends_with("1 error marks\n"), "{}", text(&refused.stdout));
+    assert!(text(&refused.stdout).contains("1 error marks\nThe values are still in Redis"), "{}", text(&refused.stdout));
     sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison").execute(&mut connection).await?;
     let retried = retry().await?;
     assert!(retried.status.success(), "nothing is refused any more");
@@ -83,13 +145,13 @@ async fn a_drain_that_waits_for_a_tier_until_its_deadline_says_for_which() -> Re
     let config = folder.path().join("storage.toml");
     let (redis, nobody) = (stack::redis().await?.url(), "127.0.0.1:1");
     let urls = [
-        ("the hot tier", format!("redis://{nobody}/0"), format!("mysql://game@{nobody}/game")),
-        ("the cold tier", redis, format!("mysql://game@{nobody}/game")),
+        ("the hot tier", 4, format!("redis://{nobody}/0"), format!("mysql://game@{nobody}/game")),
+        ("the cold tier", 5, redis, format!("mysql://game@{nobody}/game")),
     ];
-    for (away, redis, database) in urls {
+    for (away, code, redis, database) in urls {
         std::fs::write(&config, World::with_urls(&redis, &database, "away")?.text)?;
         let drain = program(&config, &["drain", "--deadline", "1s"]).await?;
-        assert_eq!(drain.status.code(), Some(1));
+        assert_eq!(drain.status.code(), Some(code));
         let error = text(&drain.stderr).lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("\n");
         assert!(error.contains(away) && error.contains("--deadline"), "{}", text(&drain.stderr));
     }
@@ -164,7 +226,7 @@ async fn two_variables_are_enough_to_start_and_a_wrong_one_is_named() -> Result<
     let fine = status("STORAGE__REDIS__PARTITIONS", "8").await?;
     assert!(fine.status.success(), "{}", text(&fine.stderr));
     let wrong = status("STORAGE__REDIS__PARTITIONS", "many").await?;
-    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(wrong.status.code(), Some(3));
     let error = text(&wrong.stderr);
     assert!(error.contains("STORAGE__REDIS__PARTITIONS") && error.contains("16384"), "{error}");
     Ok(())

@@ -1,16 +1,20 @@
 //! The command line.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
-use crate::{demo, drain, errors, export, import, migrate, run, status, verify};
+use crate::exit::{self, Exit};
+use crate::{demo, drain, errors, export, grants, import, migrate, run, status, verify};
 
 /// Lands what game servers wrote into Redis in a database, and looks after it.
+///
+/// Each command but `run`, which is a service, ends by its --deadline.
 #[derive(Debug, Parser)]
-#[command(name = "landing-worker", version)]
+#[command(name = "landing-worker", version, after_help = exit::TABLE)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -19,25 +23,44 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Land until told to stop (SIGTERM or Ctrl-C): finishes its batch, gives its locks back, exits 0
+    ///
+    /// It is the service, so it has no deadline: it waits without limit for a tier that is away. It ends at once where waiting does not
+    /// help, as with a wrong password.
+    #[command(after_help = exit::TABLE)]
     Run(run::Args),
-    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else 1 with a list
+    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else a list of it
+    ///
+    /// It ends with 1 if the database refused what is left, and with 7 if the deadline passed first.
+    #[command(after_help = exit::TABLE)]
     Drain(drain::Args),
-    /// Show what waits to be landed, for how long, and who lands it
+    /// Show what waits to be landed, for how long, and who lands it: 1 if a part of it can't be reached
+    #[command(after_help = exit::TABLE)]
     Status(status::Args),
     /// Compare what has landed with what Redis holds, owner by owner of the database: 0 if they agree, else 1 with a list of conflicts
     ///
     /// Owners are listed by the database, by their live rows. One whose rows are all lost or removed is not looked at, whatever Redis
     /// holds of it.
+    #[command(after_help = exit::TABLE)]
     Verify(verify::Args),
     /// List what the database refused, with its reasons; with --retry try it again: 0 if nothing is refused any more, else 1
+    #[command(after_help = exit::TABLE)]
     Errors(errors::Args),
     /// Create or upgrade the schema
+    #[command(after_help = exit::TABLE)]
     Migrate(migrate::Args),
     /// Write owners, given as JSON lines, through the SDK: 0 if all are written, else 1; a bad line is named, and the others go on
+    ///
+    /// Lines of one owner are applied in their order. While a tier is away, or refuses writes since too much waits, the import waits.
+    #[command(after_help = exit::TABLE)]
     Import(import::Args),
     /// Print all owners as JSON lines in key order, hot or cold; what is cold stays cold
+    #[command(after_help = exit::TABLE)]
     Export(export::Args),
+    /// Print the rights that the users of the database and of Redis need, as statements to paste; asks no server
+    #[command(after_help = exit::TABLE)]
+    Grants(grants::Args),
     /// Show the whole system at work, and check it three ways
+    #[command(after_help = exit::TABLE)]
     Demo(demo::Args),
 }
 
@@ -54,21 +77,22 @@ pub struct ConfigArgs {
 pub fn main(cli: Cli) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let logs = tracing_subscriber::fmt().with_ansi(colours).with_writer(crate::progress::writer);
+    // A log that nobody reads any more is no reason to end.
+    let logs = tracing_subscriber::fmt().log_internal_errors(false).with_ansi(colours).with_writer(crate::progress::writer);
     let _ = logs.with_env_filter(filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into())).try_init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()),
+        Err(error) => return failed(&error.into()).into(),
     };
-    match runtime.block_on(run(cli)) {
-        Ok(code) => code,
-        Err(error) => failed(&error),
-    }
+    let exit = runtime.block_on(run(cli)).unwrap_or_else(|error| failed(&error));
+    // Not dropped, which waits for a read of a pipe that nobody writes.
+    runtime.shutdown_background();
+    exit.into()
 }
 
-async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+async fn run(cli: Cli) -> anyhow::Result<Exit> {
     // Each is large, and only one of them is needed.
-    let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = match cli.command {
+    let command: LocalBoxFuture<'_, anyhow::Result<Exit>> = match cli.command {
         Command::Run(args) => Box::pin(run::run(args)),
         Command::Drain(args) => Box::pin(drain::run(args)),
         Command::Status(args) => Box::pin(status::run(args)),
@@ -77,25 +101,17 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),
         Command::Export(args) => Box::pin(export::run(args)),
+        Command::Grants(args) => Box::pin(std::future::ready(grants::run(&args))),
         Command::Demo(args) => Box::pin(demo::run(args)),
     };
     command.await
 }
 
-fn failed(error: &anyhow::Error) -> ExitCode {
-    if is_broken_pipe(error) {
-        // Whoever reads the output, such as `head`, has seen enough: as a shell says of a program that ended so.
-        return ExitCode::from(128 + 13);
+/// Says what went wrong, unless nobody listens.
+fn failed(error: &anyhow::Error) -> Exit {
+    let exit = exit::of(error);
+    if exit != Exit::BrokenPipe {
+        let _ = writeln!(std::io::stderr(), "error: {}", exit::words(error));
     }
-    // One line, root cause included: `{:#}` joins the chain.
-    eprintln!("error: {error:#}");
-    ExitCode::FAILURE
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = match (error.downcast_ref::<std::io::Error>(), error.downcast_ref::<serde_json::Error>()) {
-        (Some(error), _) => Some(error.kind()),
-        (None, error) => error.and_then(serde_json::Error::io_error_kind),
-    };
-    kind == Some(std::io::ErrorKind::BrokenPipe)
+    exit
 }

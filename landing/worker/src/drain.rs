@@ -1,7 +1,6 @@
 //! `drain`: land everything that was marked before the start.
 
 use std::io::Write;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,10 +8,12 @@ use storage_dirty::PartitionPeek;
 use storage_landing::{Backlog, drained};
 use storage_model::Partition;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::cli::ConfigArgs;
-use crate::{open, progress};
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
+use crate::{open, progress, signal};
 
 /// Arguments of `drain`.
 #[derive(Debug, clap::Args)]
@@ -20,12 +21,12 @@ pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
     /// Give up after this long, such as 30s or 5min; what is left stays marked. Default: landing.drain_deadline, 5 min
-    #[arg(long, value_parser = humantime::parse_duration)]
-    deadline: Option<Duration>,
+    #[arg(long)]
+    deadline: Option<Deadline>,
 }
 
-/// The longest wait, a year: later moments the clock can't tell.
-const DEADLINE_MAX: Duration = Duration::from_hours(365 * 24);
+/// What the batch under way may take after the deadline.
+const FINISH: Duration = Duration::from_secs(3);
 
 /// What a partition still holds.
 fn left(partition: Partition, peek: PartitionPeek) -> String {
@@ -34,34 +35,57 @@ fn left(partition: Partition, peek: PartitionPeek) -> String {
     format!("left in partition {partition}: {} unlanded, {} refused", backlog.marks(), backlog.errors())
 }
 
-/// Runs a worker of its own beside any others, until everything older than the start has landed.
+/// Runs a worker of its own beside any others, until everything older than the start has landed, or a signal comes.
 ///
 /// # Errors
 /// Settings or tiers that waiting can't mend; a tier is away until the deadline, or the hot one again when it comes.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let deadline = Instant::now() + args.deadline.unwrap_or(settings.landing.drain_deadline).min(DEADLINE_MAX);
-    let tiers = open::tiers_by(&settings, deadline).await?;
+    let deadline = args.deadline.unwrap_or(Deadline(settings.landing.drain_deadline)).from_now();
+    limit::end_after(deadline);
+    let stop = signal::stop("stopping: finishing the batch; a second signal exits at once");
+    tokio::pin!(stop);
+    let tiers = tokio::select! {
+        biased;
+        () = &mut stop => return Ok(Exit::Signal),
+        tiers = open::tiers_by(&settings, deadline) => tiers?,
+    };
     let hot = std::sync::Arc::clone(tiers.hot());
     let worker = open::worker(&settings, tiers);
     let enough = Notify::new();
     let bar = progress::bar(0, "marks landed");
     let wait = async {
-        let left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())).await;
+        let left = tokio::select! {
+            left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())) => Some(left),
+            () = &mut stop => None,
+        };
         enough.notify_one();
         left
     };
-    let (left_over, ()) = tokio::join!(wait, worker.run(enough.notified()));
+    // A batch that hangs is given up: landed or not, its marks are still there.
+    let work = timeout_at(deadline + FINISH, worker.run(enough.notified()));
+    let (left_over, _) = tokio::join!(wait, work);
     bar.finish_and_clear();
-    let left_over = left_over.context("the hot tier").context(open::LATE)?;
+    let left_over = left_over.transpose().context("the hot tier").context(open::LATE)?;
     let counts = worker.counts();
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
-    let is_empty = left_over.is_empty();
+    let Some(left_over) = left_over else { return Ok(Exit::Signal) };
+    let exit = exit(&left_over, Instant::now() >= deadline);
     for (partition, peek) in left_over {
         writeln!(out, "{}", left(partition, peek))?;
     }
-    Ok(if is_empty { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit)
+}
+
+/// How it ends: late if marks are left, else with something found if rows are refused.
+fn exit(left_over: &[(Partition, PartitionPeek)], is_late: bool) -> Exit {
+    let marks = Backlog { partitions: left_over.to_vec(), ..Backlog::default() }.marks();
+    match left_over {
+        [] => Exit::Fine,
+        _ if is_late && marks > 0 => Exit::Late,
+        _ => Exit::Found,
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +98,16 @@ mod tests {
         let again = PartitionPeek { relive: true, ..peek.clone() };
         assert_eq!(left(Partition(3), peek), "left in partition 3: 3 unlanded, 4 refused");
         assert_eq!(left(Partition(3), again), "left in partition 3: 11 unlanded, 4 refused");
+    }
+
+    #[test]
+    fn refused_rows_are_found_and_marks_that_are_left_at_the_deadline_are_late() {
+        let refused = (Partition(3), PartitionPeek { errors: 1, ..PartitionPeek::default() });
+        let waits = (Partition(4), PartitionPeek { snapshot: 1, ..PartitionPeek::default() });
+        assert_eq!(exit(&[], true), Exit::Fine);
+        assert_eq!(exit(std::slice::from_ref(&refused), true), Exit::Found);
+        assert_eq!(exit(&[refused, waits.clone()], true), Exit::Late);
+        // Written after the start, in a partition where something is refused.
+        assert_eq!(exit(&[waits], false), Exit::Found);
     }
 }

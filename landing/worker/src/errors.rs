@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use storage_dirty::{ErrorEntry, HotStore};
 use storage_landing::TierError;
 use storage_model::{Owner, Partition};
 
 use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `errors`.
@@ -19,7 +20,15 @@ pub struct Args {
     /// Try to land all of them now, without waiting for their time; ends with 1 if something is still refused
     #[arg(long)]
     retry: bool,
+    /// Give up after this long; what was landed until then stays landed, and a tier that is away ends it at once
+    #[arg(long, default_value = "1min")]
+    deadline: Deadline,
 }
+
+/// What is to be done with refused rows.
+const ADVICE: &str = "\
+The values are still in Redis, and each is tried again by itself. To land them now, mend the database, then: landing-worker errors --retry
+To mend a value, import a line with one that the database takes; to give it up, import the one that the database has (docs/operations.md)";
 
 /// Entries that the hot tier is asked for at once.
 const PAGE: usize = 1_000;
@@ -35,12 +44,16 @@ fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
 /// Lists all error marks; with `--retry`, lands their owners first, lists what is still refused, and ends with 1 if something is.
 ///
 /// # Errors
-/// The hot tier can't be reached; for a retry, the database.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// The hot tier can't be reached; for a retry, the database; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, list(args)).await
+}
+
+async fn list(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let mut out = io::stdout();
     if args.retry {
-        let tiers = open::tiers_waiting(&settings).await?;
+        let tiers = open::tiers_at_once(&settings).await?;
         let owners: BTreeSet<Owner> =
             all(tiers.hot().as_ref()).await?.into_iter().filter_map(|entry| Some(entry.target?.0)).collect();
         let mut landed = 0_usize;
@@ -56,8 +69,11 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let entries = all(open::hot(&settings).await?.as_ref()).await?;
     entries.iter().try_for_each(|entry| print(entry, &mut out))?;
     writeln!(out, "{} error marks", entries.len())?;
+    if !entries.is_empty() {
+        writeln!(out, "{ADVICE}")?;
+    }
     // Without a retry the list is all that was asked for, however long it is.
-    Ok(if args.retry && !entries.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if args.retry && !entries.is_empty() { Exit::Found } else { Exit::Fine })
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

@@ -4,7 +4,6 @@ use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +13,8 @@ use storage_sdk::{Owner, Storage};
 
 use crate::cli::ConfigArgs;
 use crate::entity::Entity;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `export`.
@@ -24,6 +25,12 @@ pub struct Args {
     /// Write here instead of to stdout; what the file held stays until the export is whole
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Show what stored objects hold, as {"object": …, "schema_version": …} in place of base64; for reading, import refuses it
+    #[arg(long)]
+    decode: bool,
+    /// Give up after this long; a tier that is away ends it at once
+    #[arg(long, default_value = "1day")]
+    deadline: Deadline,
 }
 
 /// Owners that the hot tier is asked for at once.
@@ -31,9 +38,14 @@ const AT_ONCE: usize = 200;
 /// Cold ones of them that are read at the same time.
 const COLD_AT_ONCE: usize = 32;
 
-/// An owner as it is now, given what its hash answered. One that is cold stays cold: an export of all that there is would fill the hot
+/// An owner as it is now, given what its hash answered; none if it has no fields any more. One that is cold stays cold: an export of all that there is would fill the hot
 /// tier with what nobody plays.
-async fn entity(storage: &Storage, owner: &Owner, hot: Result<HotRead, HotError>) -> anyhow::Result<Entity> {
+async fn entity(
+    storage: &Storage,
+    owner: &Owner,
+    hot: Result<HotRead, HotError>,
+    decode: bool,
+) -> anyhow::Result<Option<Entity>> {
     let whole = |read: &HotRead| read.header.is_some_and(|header| header.complete && !header.suspect);
     let read = match hot {
         Ok(read) if whole(&read) => Ok(read),
@@ -41,16 +53,16 @@ async fn entity(storage: &Storage, owner: &Owner, hot: Result<HotRead, HotError>
     };
     if let Ok(read) = read {
         let live = read.cells.iter().filter_map(|(field, cell)| Some((field, cell.live()?)));
-        return Ok(Entity::new(owner, live));
+        return Ok(Entity::new(owner, live, decode));
     }
     // As a game server reads: it waits a little for a tier that is away, and says what is wrong.
     let bytes = storage.scope(owner.app(), owner.region())?.bytes();
     let record = bytes.owner(owner.logic_type(), owner.id())?.get_all().await?;
-    Ok(Entity::new(owner, record.iter()))
+    Ok(Entity::new(owner, record.iter(), decode))
 }
 
 /// Writes all owners; answers how many.
-async fn write(storage: &Storage, out: &mut dyn Write) -> anyhow::Result<u64> {
+async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
     let mut out = BufWriter::new(out);
     let mut pages = storage.owners().await?;
     let mut written = 0;
@@ -58,9 +70,10 @@ async fn write(storage: &Storage, out: &mut dyn Write) -> anyhow::Result<u64> {
         for owners in owners.chunks(AT_ONCE) {
             let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
             let hot = storage.tiers().hot().read(&reads).await;
-            let entities = owners.iter().zip(hot).map(|(owner, hot)| entity(storage, owner, hot));
+            let entities = owners.iter().zip(hot).map(|(owner, hot)| entity(storage, owner, hot, decode));
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
             while let Some(entity) = entities.try_next().await? {
+                let Some(entity) = entity else { continue };
                 serde_json::to_writer(&mut out, &entity)?;
                 out.write_all(b"\n")?;
                 written += 1;
@@ -72,11 +85,11 @@ async fn write(storage: &Storage, out: &mut dyn Write) -> anyhow::Result<u64> {
 }
 
 /// Writes all owners into a file, which has its name only when it is whole.
-async fn write_file(storage: &Storage, path: &Path) -> anyhow::Result<u64> {
+async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<u64> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe or a device, in whose place no file is wanted.
-        return write(storage, &mut File::create(path)?).await;
+        return write(storage, &mut File::create(path)?, decode).await;
     }
     // Behind a link, the file that is meant.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -88,7 +101,7 @@ async fn write_file(storage: &Storage, path: &Path) -> anyhow::Result<u64> {
     if let Some(old) = old {
         part.as_file().set_permissions(old.permissions())?;
     }
-    let written = write(storage, part.as_file_mut()).await?;
+    let written = write(storage, part.as_file_mut(), decode).await?;
     // ORDER: before the name, or a machine that loses power may leave a file that is empty instead of the old one.
     part.as_file().sync_all()?;
     part.persist(&path).map_err(|error| error.error)?;
@@ -98,15 +111,21 @@ async fn write_file(storage: &Storage, path: &Path) -> anyhow::Result<u64> {
 /// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past the hot tier.
 ///
 /// # Errors
-/// The storage can't be opened or read, or the output can't be written; a file that was there is then as it was.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// The storage can't be opened or read, or the output can't be written, or the deadline passed; a file that was there is then as it was.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, export(args)).await
+}
+
+async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::open(settings).await?;
     let written = match &args.output {
-        Some(path) => write_file(&storage, path).await.with_context(|| format!("the export to {}", path.display()))?,
-        None => write(&storage, &mut std::io::stdout()).await?,
+        Some(path) => {
+            write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?
+        }
+        None => write(&storage, &mut std::io::stdout(), args.decode).await?,
     };
     storage.close(Duration::from_secs(10)).await;
-    eprintln!("{written} owners");
-    Ok(ExitCode::SUCCESS)
+    let _ = writeln!(std::io::stderr(), "{written} owners");
+    Ok(Exit::Fine)
 }

@@ -8,10 +8,12 @@ use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, HotStore};
 use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
 use storage_model::{Ids as _, RandomIds, SystemClock};
+use storage_sdk::Storage;
 use storage_sql::{ColdKind, ColdStore};
 use tokio::time::Instant;
 
 use crate::cli::ConfigArgs;
+use crate::exit::{self, Exit};
 
 /// The settings: file and environment, or the environment alone.
 ///
@@ -58,11 +60,11 @@ pub async fn hot_in_part(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore
 
 /// The memory engine is alone in its process, so no other process can land or look at it.
 fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        settings.redis.url != storage_config::HotUrl::Memory,
-        "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server"
-    );
-    Ok(())
+    if settings.redis.url != storage_config::HotUrl::Memory {
+        return Ok(());
+    }
+    let message = "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server";
+    Err(exit::error(Exit::Settings, message))
 }
 
 /// The first and the longest wait for a tier that is away at the start.
@@ -70,7 +72,7 @@ const WAIT_MIN: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What is said of a tier that was away until a deadline.
-pub const LATE: &str = "waited until the deadline (--deadline or landing.drain_deadline)";
+pub const LATE: &str = "waited until the deadline (--deadline)";
 
 /// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are returned.
 ///
@@ -80,12 +82,34 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
     tiers(settings, None).await
 }
 
+/// Both tiers, if neither is away.
+///
+/// # Errors
+/// As [`tiers_waiting`]; a tier that is away.
+pub async fn tiers_at_once(settings: &Settings) -> anyhow::Result<Tiers> {
+    let hot = hot(settings).await?;
+    let cold = cold(settings).await?;
+    together(settings, hot, cold).await
+}
+
 /// As [`tiers_waiting`], until a deadline.
 ///
 /// # Errors
 /// As [`tiers_waiting`]; a tier that was away until the deadline, and why.
 pub async fn tiers_by(settings: &Settings, deadline: Instant) -> anyhow::Result<Tiers> {
     tiers(settings, Some(deadline)).await
+}
+
+/// A storage on both tiers; waits as [`tiers_by`]. In the embedded mode it opens at once or not at all.
+///
+/// # Errors
+/// As [`tiers_by`].
+pub async fn storage_by(settings: Settings, deadline: Instant) -> anyhow::Result<Storage> {
+    if settings.redis.url == storage_config::HotUrl::Memory {
+        return Ok(Storage::open(settings).await?);
+    }
+    let (hot, cold) = both(&settings, Some(deadline)).await?;
+    Ok(Storage::builder(settings).hot(hot).cold(cold).open().await?)
 }
 
 /// Opens a tier; waits, saying so, while it is away, until the deadline if there is one.
@@ -114,15 +138,26 @@ async fn waiting<T>(
     let Some(deadline) = deadline else { return opened.await };
     match tokio::time::timeout_at(deadline, opened).await {
         Ok(opened) => opened,
-        Err(_) => Err(away.unwrap_or_else(|| anyhow::anyhow!("the {tier} tier: no answer"))).context(LATE),
+        Err(_) => Err(away.unwrap_or_else(|| exit::error(Exit::Late, format!("the {tier} tier: no answer")))).context(LATE),
     }
 }
 
 async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<Tiers> {
+    let (hot, cold) = both(settings, deadline).await?;
+    // One of them may go away between the two.
+    let pair = async || together(settings, Arc::clone(&hot), Arc::clone(&cold)).await;
+    waiting("hot or cold", deadline, is_away, pair).await
+}
+
+async fn both(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<(Arc<dyn HotStore>, Arc<dyn ColdStore>)> {
     let hot = waiting("hot", deadline, is_hot_away, async || hot(settings).await).await?;
     let cold = waiting("cold", deadline, is_cold_away, async || cold(settings).await).await?;
+    Ok((hot, cold))
+}
+
+async fn together(settings: &Settings, hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>) -> anyhow::Result<Tiers> {
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
-    waiting("other", deadline, is_away, async || Ok(tiers.belong().await?)).await?;
+    tiers.belong().await?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
 }

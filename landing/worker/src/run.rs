@@ -1,8 +1,7 @@
 //! `run`: land until told to stop.
 
-use std::process::ExitCode;
-
 use crate::cli::ConfigArgs;
+use crate::exit::Exit;
 use crate::{open, signal};
 
 /// Arguments of `run`.
@@ -16,13 +15,13 @@ pub struct Args {
 ///
 /// # Errors
 /// Settings or tiers that waiting can't mend.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let stop = signal::stop();
+    let stop = signal::stop("stopping: finishing the batch; a second signal exits at once");
     tokio::pin!(stop);
     let tiers = tokio::select! {
         tiers = open::tiers_waiting(&settings) => tiers?,
-        () = &mut stop => return Ok(ExitCode::SUCCESS),
+        () = &mut stop => return Ok(Exit::Fine),
     };
     let cold = std::sync::Arc::clone(tiers.cold());
     let worker = open::worker(&settings, tiers);
@@ -31,5 +30,5 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let counts = worker.counts();
     tracing::info!(rows = counts.rows, marks = counts.marks, parked = counts.parked, "stopped");
     cold.close().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Fine)
 }

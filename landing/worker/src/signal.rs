@@ -2,17 +2,20 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ready at the first SIGTERM or SIGINT (Ctrl-C). A second one ends the process at once, which is safe at any moment.
-pub async fn stop() {
+use crate::exit::Exit;
+
+/// Ready at the first SIGTERM or SIGINT (Ctrl-C), and logs what follows. A second one ends the process at once, which is safe at any
+/// moment.
+pub async fn stop(follows: &str) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         tracing::error!("signals can't be watched; stop the process with SIGKILL, which is safe");
         return std::future::pending().await;
     };
     either(&mut terminate, &mut interrupt).await;
-    tracing::info!("stopping: finishing the batch; a second signal exits at once");
+    tracing::info!("{follows}");
     tokio::spawn(async move {
         either(&mut terminate, &mut interrupt).await;
-        std::process::exit(130);
+        std::process::exit(i32::from(Exit::Signal as u8));
     });
 }
 

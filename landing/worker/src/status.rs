@@ -1,7 +1,7 @@
 //! `status`: what waits to be landed, for how long, and who lands it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use serde::Serialize;
 use storage_dirty::HotError;
@@ -9,6 +9,8 @@ use storage_landing::{Backlog, Pressure};
 use storage_model::Partition;
 
 use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `status`.
@@ -19,6 +21,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Give up after this long
+    #[arg(long, default_value = "30s")]
+    deadline: Deadline,
 }
 
 /// What `status --json` prints.
@@ -80,24 +85,44 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
     Status { pressure_percent: pressure.percent, pressure: pressure.reason, total, partitions }
 }
 
+impl Line {
+    /// Whether something is to be seen in it.
+    fn is_busy(&self) -> bool {
+        self.away.is_some() || self.live + self.snapshot + self.errors + self.probation > 0
+    }
+
+    /// The age of what waits longest. Of what was refused none is known.
+    fn age(&self) -> String {
+        match self.oldest_unlanded_seconds {
+            Some(age) => format!("{age:.3} s"),
+            None if self.live + self.snapshot == 0 && self.errors > 0 => "only refused".to_owned(),
+            None => "-".to_owned(),
+        }
+    }
+}
+
 fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
-    let age = |line: &Line| line.oldest_unlanded_seconds.map_or("-".into(), |age| format!("{age:.3} s"));
     let heads = ["partition", "live", "snapshot", "errors", "probation", "oldest"];
     let [partition, live, snapshot, errors, probation, oldest] = heads;
     writeln!(out, "{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder")?;
-    let row = |out: &mut dyn Write, name: &str, line: &Line| {
-        let holder = line.holder.as_deref().unwrap_or("-");
+    let row = |out: &mut dyn Write, name: &str, line: &Line, holder: &str| {
         let Line { live, snapshot, errors, probation, .. } = line;
-        writeln!(out, "{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", age(line))
+        writeln!(out, "{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", line.age())
     };
-    for line in &status.partitions {
-        if let Some(why) = &line.away {
-            writeln!(out, "{:>9}  away: {why}", line.partition.unwrap_or_default())?;
-        } else if line.live + line.snapshot + line.errors + line.probation > 0 || line.holder.is_some() {
-            row(out, &line.partition.unwrap_or_default().to_string(), line)?;
+    for line in status.partitions.iter().filter(|line| line.is_busy()) {
+        let partition = line.partition.unwrap_or_default();
+        match &line.away {
+            Some(why) => writeln!(out, "{partition:>9}  away: {why}")?,
+            None => row(out, &partition.to_string(), line, line.holder.as_deref().unwrap_or("nobody"))?,
         }
     }
-    row(out, "total", &status.total)?;
+    row(out, "total", &status.total, "")?;
+    if let Some(idle) = idle(&status.partitions) {
+        writeln!(out, "{idle}")?;
+    }
+    if status.total.errors > 0 {
+        writeln!(out, "the database refused {} rows: landing-worker errors lists them", status.total.errors)?;
+    }
     match status.pressure_percent {
         0 => Ok(()),
         100 => writeln!(out, "writes are refused: {}", status.pressure),
@@ -105,11 +130,26 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
+/// How many partitions have nothing that waits, and who holds them.
+fn idle(partitions: &[Line]) -> Option<String> {
+    let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
+    for line in partitions.iter().filter(|line| !line.is_busy()) {
+        *holders.entry(line.holder.as_deref().unwrap_or("nobody")).or_default() += 1;
+    }
+    let count: u32 = holders.values().sum();
+    let held: Vec<String> = holders.iter().map(|(holder, count)| format!("{holder} ({count})")).collect();
+    (count > 0).then(|| format!("{count} partitions are idle, held by {}", held.join(", ")))
+}
+
 /// Prints what waits, as far as it can be reached; ends with 1 if some of it can't.
 ///
 /// # Errors
-/// Nothing of the hot tier can be reached.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// Nothing of the hot tier can be reached; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, show(args)).await
+}
+
+async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_in_part(&settings).await?;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
@@ -121,5 +161,41 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         print(&status, &mut out)?;
     }
-    Ok(if backlog.away.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if backlog.away.is_empty() { Exit::Fine } else { Exit::Found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(partition: u32, holder: Option<&str>) -> Line {
+        Line { partition: Some(partition), holder: holder.map(str::to_owned), ..Line::default() }
+    }
+
+    fn printed(partitions: Vec<Line>, total: Line) -> String {
+        let status = Status { pressure_percent: 0, pressure: String::new(), total, partitions };
+        let mut out = Vec::new();
+        print(&status, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn partitions_with_work_are_listed_and_the_others_are_counted_by_holder() {
+        let busy = Line { live: 2, oldest_unlanded_seconds: Some(1.5), ..line(1, Some("w1")) };
+        let away = Line { away: Some("no answer".into()), ..line(4, None) };
+        let all = vec![line(0, Some("w1")), busy, line(2, Some("w2")), line(3, Some("w1")), away, line(5, None)];
+        let table = printed(all, Line { live: 2, oldest_unlanded_seconds: Some(1.5), ..Line::default() });
+        let names: Vec<_> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["partition", "1", "4", "total", "4"], "{table}");
+        assert!(table.ends_with("4 partitions are idle, held by nobody (1), w1 (2), w2 (1)\n"), "{table}");
+    }
+
+    #[test]
+    fn what_was_refused_has_no_age_and_says_where_it_is_listed() {
+        let refused = Line { errors: 3, ..line(7, Some("w")) };
+        let table = printed(vec![refused], Line { errors: 3, ..Line::default() });
+        assert_eq!(table.matches("only refused").count(), 2, "{table}");
+        assert!(table.contains("refused 3 rows: landing-worker errors"), "{table}");
+        assert!(!table.contains("idle"), "{table}");
+    }
 }

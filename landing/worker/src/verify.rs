@@ -1,11 +1,12 @@
 //! `verify`: whether Redis and the database say the same of what has landed.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use storage_landing::Compared;
 
 use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::open;
 
 /// Arguments of `verify`.
@@ -16,6 +17,9 @@ pub struct Args {
     /// Compare one owner in so many, picked by a hash of its name: always the same ones
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     one_in: u32,
+    /// Give up after this long; a tier that is away ends it at once
+    #[arg(long, default_value = "1day")]
+    deadline: Deadline,
 }
 
 /// Owners that are listed, and compared, at once.
@@ -25,10 +29,14 @@ const PAGE: usize = 200;
 /// marks, not owners, so one that has landed and whose rows are all lost or removed is not found.
 ///
 /// # Errors
-/// A tier can't be reached.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// A tier can't be reached; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, compare(args)).await
+}
+
+async fn compare(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let tiers = open::tiers_waiting(&settings).await?;
+    let tiers = open::tiers_at_once(&settings).await?;
     let mut out = std::io::stdout();
     let mut total = Compared::default();
     let mut after = None;
@@ -51,5 +59,5 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
          owners without a live row in the database were not looked at",
         conflicts.len()
     )?;
-    Ok(if conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if conflicts.is_empty() { Exit::Fine } else { Exit::Found })
 }

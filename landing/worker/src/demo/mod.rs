@@ -24,12 +24,13 @@ pub mod worker;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 use storage_sdk::{Stats, Storage};
 
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
 use crate::progress;
 use game::{Look, Plan, Played};
 use rows::Database;
@@ -54,6 +55,9 @@ pub struct Args {
     /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which one is killed; 100 players or more
     #[arg(long)]
     servers: bool,
+    /// Give up after this long
+    #[arg(long, default_value = "2h")]
+    deadline: Deadline,
 }
 
 /// How long a storage may take to close after everything has landed.
@@ -62,8 +66,12 @@ const CLOSE: Duration = Duration::from_secs(10);
 /// Plays, compares and prints the table; fails on any difference.
 ///
 /// # Errors
-/// The storage or a server fails.
-pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// The storage or a server fails; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, play(args)).await
+}
+
+async fn play(args: Args) -> anyhow::Result<Exit> {
     let plan = Plan { players: args.players, seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()) };
     let time = Duration::from_secs(args.seconds);
     let bar = progress::phases(u64::try_from(time.as_millis())?);
@@ -75,7 +83,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
     bar.finish_and_clear();
     let table = ended?;
     write!(std::io::stdout(), "{table}")?;
-    Ok(if table.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if table.agrees() { Exit::Fine } else { Exit::Found })
 }
 
 /// Shows on a bar how the play goes.

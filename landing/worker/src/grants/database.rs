@@ -1,0 +1,56 @@
+//! Statements for MySQL and MariaDB.
+
+use super::PASSWORD;
+
+/// The longest name of a user that MySQL takes.
+const USER_CHARS_MAX: usize = 32;
+const READER: &str = "_reader";
+
+/// The statements that make a database, the user of game servers and workers, and one that only reads.
+pub(super) fn statements(user: &str, database: &str) -> String {
+    let start: String = user.chars().take(USER_CHARS_MAX - READER.len()).collect();
+    let (reader, user) = (text(&format!("{start}{READER}")), text(user));
+    let (made, granted) = (name(database), name(&pattern(database)));
+    format!(
+        "\
+-- In the database, as an administrator. '%' is any host; name those of your servers instead.
+CREATE DATABASE IF NOT EXISTS {made};
+-- For game servers and workers. CREATE makes and upgrades the tables; DELETE only clears away a migration that was cut.
+CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}';
+GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON {granted}.* TO {user}@'%';
+-- For commands that only read (status, errors, verify, export), also on a replica of the database.
+CREATE USER IF NOT EXISTS {reader}@'%' IDENTIFIED BY '{PASSWORD}';
+GRANT SELECT ON {granted}.* TO {reader}@'%';
+"
+    )
+}
+
+/// A name between backquotes.
+fn name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// A database's name as a grant takes it, where `_` and `%` stand for other characters.
+fn pattern(database: &str) -> String {
+    database.replace('_', "\\_").replace('%', "\\%")
+}
+
+/// Text between quotes.
+fn text(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_and_a_grant_is_for_one_database() {
+        let said = statements("o'neil", "my_game`s");
+        assert!(said.contains("CREATE DATABASE IF NOT EXISTS `my_game``s`;"), "{said}");
+        assert!(said.contains("ON `my\\_game``s`.* TO 'o''neil'@'%';"), "{said}");
+        assert!(said.contains("GRANT SELECT ON `my\\_game``s`.* TO 'o''neil_reader'@'%';"), "{said}");
+        let long = statements(&"u".repeat(32), "game");
+        assert!(long.contains(&format!("'{}_reader'", "u".repeat(25))), "{long}");
+    }
+}

@@ -1,0 +1,52 @@
+//! `grants`: the rights that the users of the database and of Redis need, as statements to paste.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`database`] | statements for MySQL and MariaDB |
+//! | [`redis`] | lines for Redis and its Sentinels |
+
+mod database;
+mod redis;
+
+use std::io::Write as _;
+
+use storage_config::{ColdUrl, Settings};
+
+use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::open;
+
+/// Arguments of `grants`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// The user that statements name where the settings name none.
+const USER: &str = "game";
+/// What stands where a password belongs.
+const PASSWORD: &str = "PASSWORD";
+
+/// All statements for these settings, with what they are for. They hold no password.
+#[must_use]
+pub fn statements(settings: &Settings) -> String {
+    let database = match &settings.sql.url {
+        ColdUrl::Mysql { database, .. } => database::statements(settings.sql.login().user.as_deref().unwrap_or(USER), database),
+        ColdUrl::SqliteFile(path) => {
+            format!("-- The database is the file {}: who runs the program writes it, and its folder.\n", path.display())
+        }
+        ColdUrl::SqliteMemory => "-- The database lives in the memory of the program and needs no rights.\n".to_owned(),
+    };
+    format!("{database}\n{}", redis::lines(&settings.redis))
+}
+
+/// Prints the statements. Asks no server.
+///
+/// # Errors
+/// The settings are wrong, or the output can't be written.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let settings = open::settings(&args.config)?;
+    std::io::stdout().write_all(statements(&settings).as_bytes())?;
+    Ok(Exit::Fine)
+}

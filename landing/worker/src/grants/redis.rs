@@ -1,0 +1,100 @@
+//! Lines for Redis and its Sentinels, as `redis-cli` takes them.
+
+use storage_config::{HotUrl, RedisSettings};
+
+use super::{PASSWORD, USER};
+
+/// Commands with what needs them. Those of scripts are among them: Redis asks for the right to each command that a script calls.
+const COMMANDS: [(&str, &str); 9] = [
+    ("to know the server, and its scripts", "info time script|load evalsha eval"),
+    ("the values of owners", "hget hmget hgetall hset hsetnx hdel hexists"),
+    ("what is known of owners, leases, locks", "get set mset exists"),
+    ("what may leave", "pexpire persist del unlink"),
+    ("marks that wait to be landed", "hlen hscan rename"),
+    ("who lands", "zadd zrange zrangebyscore zrem zremrangebyscore"),
+    ("writes without a script (redis.direct_writes)", "client|id watch unwatch multi exec"),
+    ("writes that wait for replicas or the disk", "wait config|get"),
+    ("what the driver says of itself", "client|setinfo client|setname select ping"),
+];
+/// What Redis 7.0 does not know, and refuses to grant.
+const OF_7_2: &str = "waitaof";
+/// What a cluster asks for besides.
+const OF_CLUSTER: &str = "cluster|slots asking";
+/// What a Sentinel is asked.
+const OF_SENTINELS: &str = "sentinel|get-master-addr-by-name";
+
+/// The rights of the one user whom game servers and workers have.
+pub(super) fn lines(redis: &RedisSettings) -> String {
+    if redis.url == HotUrl::Memory {
+        return "-- The hot tier lives in the memory of the program and needs no rights.\n".to_owned();
+    }
+    let user = redis.login().user.unwrap_or_else(|| USER.to_owned());
+    let keys = quoted(&format!("~{}-*", pattern(&redis.prefix)));
+    let mut commands: Vec<&str> = COMMANDS.iter().flat_map(|(_, names)| names.split(' ')).collect();
+    let mut out = "\
+-- In Redis, by redis-cli, on each server; then ACL SAVE or CONFIG REWRITE. For game servers and workers. No channels.
+"
+    .to_owned();
+    for (why, names) in COMMANDS {
+        out += &format!("-- {why}: {names}\n");
+    }
+    if matches!(redis.url, HotUrl::Cluster { .. }) {
+        commands.extend(OF_CLUSTER.split(' '));
+        out += &format!("-- a cluster: {OF_CLUSTER}\n");
+    }
+    let rights: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
+    out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(&user), rights.join(" "));
+    out += &format!("-- Redis 7.2 or later, and Valkey: writes that wait for the disk.\nACL SETUSER {} +{OF_7_2}\n", quoted(&user));
+    if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
+        && let Some(user) = &sentinel_login.user
+    {
+        out += &format!("-- On each Sentinel.\nACL SETUSER {} reset on >{PASSWORD} +{OF_SENTINELS}\n", quoted(user));
+    }
+    out
+}
+
+/// A prefix as a pattern of keys that stands for it alone; a blank, which no pattern may hold, for any character.
+fn pattern(prefix: &str) -> String {
+    let escaped = |c: char| match c {
+        '*' | '?' | '[' | ']' | '\\' => format!("\\{c}"),
+        c if c.is_whitespace() => "?".to_owned(),
+        c => c.to_string(),
+    };
+    prefix.chars().map(escaped).collect()
+}
+
+/// An argument as `redis-cli` and a server's inline commands take it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "~_-:./*".contains(c);
+    if argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("\"{}\"", argument.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_config::Settings;
+
+    use super::*;
+
+    fn of(url: &str, prefix: &str) -> String {
+        let text = format!("[redis]\nurl = {url:?}\nprefix = {prefix:?}\n[sql]\nurl = \"sqlite:x.db\"\n");
+        lines(&Settings::from_toml(&text, "test").unwrap().redis)
+    }
+
+    #[test]
+    fn a_prefix_is_a_pattern_for_itself_alone_and_no_password_is_shown() {
+        assert!(of("redis://h:1/0", "slug").contains("ACL SETUSER game reset on >PASSWORD ~slug-* +info"));
+        let odd = of("redis://us%22er:s3cret@h:1/0", "a*b [c]\\\"d");
+        assert!(odd.contains(r#"ACL SETUSER "us\"er" reset on >PASSWORD "~a\\*b?\\[c\\]\\\\\"d-*" +info"#), "{odd}");
+        assert!(!odd.contains("s3cret"), "{odd}");
+    }
+
+    #[test]
+    fn clusters_and_sentinels_need_more() {
+        assert!(of("redis-cluster://h:1", "slug").contains("+cluster|slots +asking"));
+        let sentinels = of("redis-sentinel://h:1/main/0?sentinel-user=guard&sentinel-pass=s3cret", "slug");
+        assert!(sentinels.contains("ACL SETUSER guard reset on >PASSWORD +sentinel|get-master-addr-by-name"), "{sentinels}");
+    }
+}

@@ -1,0 +1,182 @@
+//! An import from its first line to its last.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::pin::Pin;
+
+use futures::StreamExt as _;
+use futures::future::LocalBoxFuture;
+use futures::stream::FuturesUnordered;
+use indicatif::ProgressBar;
+use storage_sdk::{Error, Owner};
+use tokio::io::AsyncBufRead;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::exit::{self, Exit};
+
+use super::file::{LINE_BYTES_MAX, Line, Lines, foreign_encoding};
+use super::line;
+use super::order::{Job, Order};
+use super::total::Total;
+use super::write::{Ended, Writer};
+
+/// Why no further line is read.
+#[derive(Debug)]
+pub(super) enum End {
+    OfFile,
+    Signal,
+    Deadline,
+    /// The file can't be read on.
+    Unreadable(std::io::Error),
+    /// The file is in another encoding.
+    Foreign(anyhow::Error),
+    /// An operator has to act first.
+    Hopeless(Error),
+}
+
+/// What an import has read, and what has become of it.
+#[derive(Debug)]
+pub(super) struct Course<R> {
+    /// The file's name.
+    pub(super) name: String,
+    pub(super) lines: Lines<R>,
+    /// The line to begin with.
+    pub(super) first: u64,
+    pub(super) order: Order,
+    pub(super) writer: Writer,
+    pub(super) total: Total,
+    pub(super) bar: ProgressBar,
+}
+
+/// A line that is being written.
+type Writing<'a> = LocalBoxFuture<'a, Written>;
+
+struct Written {
+    number: u64,
+    owner: Owner,
+    bytes: u64,
+    ended: Ended,
+}
+
+fn begin(writer: &Writer, job: Job) -> Writing<'_> {
+    let Job { number, entry, bytes } = job;
+    Box::pin(async move {
+        let owner = entry.owner.clone();
+        Written { number, owner, bytes, ended: writer.write(entry).await }
+    })
+}
+
+impl<R: AsyncBufRead + Unpin> Course<R> {
+    /// Reads and writes until the end of the file, the deadline or a signal; then what is under way is finished. `hurry` tells writes
+    /// not to wait any longer.
+    pub(super) async fn run(
+        &mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        until: Instant,
+        hurry: &watch::Sender<bool>,
+    ) -> End {
+        let Self { name, lines, first, order, writer, total, bar } = self;
+        let mut told = Told { name, total, bar };
+        let mut writing = FuturesUnordered::new();
+        let mut end = None;
+        while end.is_none() || !writing.is_empty() {
+            let ends = tokio::select! {
+                biased;
+                () = stop.as_mut(), if !is_early(end.as_ref()) => Some(End::Signal),
+                () = sleep_until(until), if !is_early(end.as_ref()) => Some(End::Deadline),
+                Some(written) = writing.next() => told.written(order, written, |job| writing.push(begin(writer, job))),
+                read = lines.next(), if end.is_none() && order.has_room() => match read {
+                    Ok(Some((number, line, bytes))) => match told.read(number, *first, line, bytes, writer) {
+                        Ok(job) => {
+                            writing.extend(job.and_then(|job| order.add(job)).map(|job| begin(writer, job)));
+                            None
+                        }
+                        Err(error) => Some(End::Foreign(error)),
+                    },
+                    Ok(None) => Some(End::OfFile),
+                    Err(error) => Some(End::Unreadable(error)),
+                },
+            };
+            if let Some(ends) = ends {
+                if is_early(Some(&ends)) {
+                    hurry.send_replace(true);
+                }
+                end = Some(ends);
+            }
+        }
+        end.unwrap_or(End::OfFile)
+    }
+}
+
+/// Whether the import ends before the file does, whatever else comes.
+fn is_early(end: Option<&End>) -> bool {
+    matches!(end, Some(End::Signal | End::Deadline | End::Foreign(_) | End::Hopeless(_)))
+}
+
+/// Counts what becomes of lines, and says it of bad ones.
+struct Told<'a> {
+    name: &'a str,
+    total: &'a mut Total,
+    bar: &'a ProgressBar,
+}
+
+impl Told<'_> {
+    /// Takes a line that was read; answers it if it is to be written.
+    fn read(&mut self, number: u64, first: u64, line: Line, bytes: u64, writer: &Writer) -> anyhow::Result<Option<Job>> {
+        if number == 1
+            && let Line::Whole(text) = &line
+            && let Some(encoding) = foreign_encoding(text)
+        {
+            let message = format!("{} is in {encoding}, as its byte order mark says; convert it to UTF-8", self.name);
+            return Err(exit::error(Exit::Usage, message));
+        }
+        let entry = match line {
+            _ if number < first => Ok(None),
+            Line::Whole(text) => line::read(&text, &writer.limits),
+            Line::TooLong => Err(format!(
+                "the line is longer than {LINE_BYTES_MAX} bytes; divide its fields among several lines of the same owner"
+            )),
+        };
+        match entry {
+            Ok(Some(entry)) => return Ok(Some(Job { number, entry, bytes })),
+            Ok(None) => {}
+            Err(why) => self.bad(number, &why),
+        }
+        self.done(number, bytes);
+        Ok(None)
+    }
+
+    /// Takes a line that was written or given up, and begins its owner's next one.
+    fn written(&mut self, order: &mut Order, written: Written, begin: impl FnOnce(Job)) -> Option<End> {
+        let Written { number, owner, bytes, ended } = written;
+        match ended {
+            Ended::Written(fields) => {
+                self.total.written += 1;
+                self.total.fields += fields as u64;
+            }
+            Ended::Bad(why) => self.bad(number, &why),
+            Ended::Waiting | Ended::Hopeless(_) => {
+                self.total.waiting += 1 + order.given_up(&owner, bytes).len() as u64;
+                return if let Ended::Hopeless(error) = ended { Some(End::Hopeless(error)) } else { None };
+            }
+        }
+        self.done(number, bytes);
+        if let Some(next) = order.ended(&owner, bytes) {
+            begin(next);
+        }
+        None
+    }
+
+    fn bad(&mut self, number: u64, why: &str) {
+        self.total.bad += 1;
+        let say = || writeln!(std::io::stderr(), "{}:{number}: {why}", self.name);
+        // Nobody may read it; the count says it all the same.
+        let _ = self.bar.suspend(say);
+    }
+
+    fn done(&mut self, number: u64, bytes: u64) {
+        self.total.done(number);
+        self.bar.inc(bytes);
+    }
+}

@@ -1,0 +1,175 @@
+//! `import`: write owners, given as JSON lines, through the SDK.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`file`] | the lines of a file |
+//! | [`line`], [`json`] | a line: an owner and its fields, or why it is bad |
+//! | [`order`] | which lines may be written at the same time |
+//! | [`write`](mod@write) | one line's writes, repeated until their outcome is known |
+//! | [`course`] | the import from its first line to its last |
+//! | [`total`] | what became of the lines |
+
+mod course;
+mod file;
+mod json;
+mod line;
+mod order;
+mod total;
+mod write;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::ProgressBar;
+use storage_config::Settings;
+use storage_sdk::CloseReport;
+use tokio::fs::File;
+use tokio::io::BufReader;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
+use crate::{open, progress, signal};
+
+use course::{Course, End};
+use file::{LINE_BYTES_MAX, Lines};
+use order::Order;
+use total::Total;
+use write::Writer;
+
+/// Arguments of `import`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// JSON lines: {"app","region","logic_type","owner_id","fields":{name: text, a number, or {"base64": …}}}
+    file: PathBuf,
+    /// Lines under way at the same time; those of one owner follow each other
+    #[arg(long, default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: u32,
+    /// Begin with this line, to go on where an import ended
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
+    from_line: u64,
+    /// Give up after this long, and say up to which line all is written
+    #[arg(long, default_value = "1day")]
+    deadline: Deadline,
+}
+
+/// Bytes of the file that are read at once.
+const READ: usize = 256 << 10;
+/// What landing is given in the embedded mode at least, also when the time is up: what does not land is lost with the process.
+const CLOSE_MIN: Duration = Duration::from_secs(5);
+
+/// Writes all lines, many at once; those of one owner in their order. Waits while a tier is away or refuses writes, until the deadline or
+/// a signal; then it finishes what is under way and says where to go on. A bad line is named by its number, and the others go on. Ends
+/// with 1 if there was one, or if something is not in the database although nobody is left to land it.
+///
+/// # Errors
+/// The file can't be read, the storage can't be opened, or nothing can be written before an operator has acted. What was read before is
+/// written.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    let settings = open::settings(&args.config)?;
+    let until = args.deadline.from_now();
+    limit::end_after(until);
+    let stop = signal::stop("stopping: finishing the lines under way; a second signal exits at once");
+    tokio::pin!(stop);
+    let begun = tokio::select! {
+        biased;
+        () = &mut stop => return Ok(Exit::Signal),
+        begun = begin(&args, &settings, until) => begun?,
+    };
+    let Begun { mut course, hurry, bar } = begun;
+    let end = course.run(stop, until, &hurry).await;
+    bar.finish_and_clear();
+    let left = settings.landing.drain_deadline.min(until.saturating_duration_since(Instant::now())).max(CLOSE_MIN);
+    let report = course.writer.storage.close(left).await;
+    conclude(&args, &course.total, end, &report)
+}
+
+struct Begun {
+    course: Course<BufReader<File>>,
+    hurry: watch::Sender<bool>,
+    bar: ProgressBar,
+}
+
+async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<Begun> {
+    let named = || args.file.display().to_string();
+    // A pipe opens when somebody writes into it.
+    let opened = timeout_at(until, File::open(&args.file)).await.map_err(|_| args.deadline.passed());
+    let file = opened?.with_context(named)?;
+    let length = file.metadata().await.with_context(named)?.len();
+    let storage = open::storage_by(settings.clone(), until).await?;
+    let (hurry, hurried) = watch::channel(false);
+    let bar = progress::bar(length, "bytes");
+    let writer = Writer {
+        storage,
+        limits: settings.limits,
+        call: settings.hot.operation_deadline,
+        until,
+        hurry: hurried,
+        said: Mutex::default(),
+    };
+    let course = Course {
+        name: named(),
+        lines: Lines::new(BufReader::with_capacity(READ, file), LINE_BYTES_MAX),
+        first: args.from_line,
+        order: Order::new(usize::try_from(args.at_once)?),
+        writer,
+        total: Total::new(args.from_line),
+        bar: bar.clone(),
+    };
+    Ok(Begun { course, hurry, bar })
+}
+
+/// Says what became of the lines.
+fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyhow::Result<Exit> {
+    writeln!(std::io::stdout(), "{total}")?;
+    if let Some(left) = left(report) {
+        let _ = writeln!(std::io::stderr(), "error: {left}");
+    } else if !matches!(end, End::OfFile) {
+        writeln!(std::io::stdout(), "{}", total.so_far())?;
+    }
+    match end {
+        End::Signal => Ok(Exit::Signal),
+        End::Deadline => Err(args.deadline.passed()),
+        End::Unreadable(error) => Err(error).with_context(|| args.file.display().to_string()),
+        End::Hopeless(error) => Err(error.into()),
+        End::Foreign(error) => Err(error),
+        End::OfFile if report.unlanded > 0 => Ok(Exit::Late),
+        End::OfFile if total.bad > 0 || left(report).is_some() => Ok(Exit::Found),
+        End::OfFile => Ok(Exit::Fine),
+    }
+}
+
+/// What closing left that may not be in the database; none if nothing is.
+fn left(report: &CloseReport) -> Option<String> {
+    let CloseReport { under_way, unlanded, errors, .. } = report;
+    (under_way + unlanded + errors > 0).then(|| {
+        format!(
+            "{under_way} writes were still under way, {unlanded} marks were not landed, {errors} were refused by the database; \
+             they are lost with this process, so import the file again"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_closing_left_is_counted() {
+        let mut report = CloseReport::default();
+        assert_eq!(left(&report), None);
+        let counts: [fn(&mut CloseReport) -> &mut u64; 3] = [|r| &mut r.under_way, |r| &mut r.unlanded, |r| &mut r.errors];
+        for count in counts {
+            *count(&mut report) = 7;
+            assert!(left(&report).is_some_and(|left| left.contains('7')), "{report:?}");
+            *count(&mut report) = 0;
+        }
+    }
+}

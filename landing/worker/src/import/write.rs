@@ -1,0 +1,172 @@
+//! Writes one line's owner: in as many calls as the limits ask for, each until its outcome is known.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use storage_model::Limits;
+use storage_sdk::{ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Retry, Storage};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::line::Entry;
+
+/// What became of a line.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// All of it is written: so many fields.
+    Written(usize),
+    /// It is not known to be written, since there is no time left.
+    Waiting,
+    /// It will never be written: why.
+    Bad(String),
+    /// No line will be written before an operator has done something.
+    Hopeless(Error),
+}
+
+/// What all writes of an import share.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) storage: Storage,
+    pub(super) limits: Limits,
+    /// The longest time of one call.
+    pub(super) call: Duration,
+    /// When the import ends.
+    pub(super) until: Instant,
+    /// Whether what has to wait is to be given up.
+    pub(super) hurry: watch::Receiver<bool>,
+    /// When it was last said that the import waits.
+    pub(super) said: Mutex<Option<Instant>>,
+}
+
+/// Why a call was not carried out.
+enum Stop {
+    NoTime,
+    Failed(Error),
+}
+
+/// The shortest wait before a call is made again.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How often it is said that the import waits.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+impl Writer {
+    /// Writes a line. Its calls follow each other, so that a line which is given up is written from its start on.
+    pub(super) async fn write(&self, entry: Entry) -> Ended {
+        let Entry { owner: name, fields } = entry;
+        let scope = match self.storage.scope(name.app(), name.region()) {
+            Ok(scope) => scope,
+            Err(error) => return Ended::Bad(error.to_string()),
+        };
+        let owner = match scope.bytes().owner(name.logic_type(), name.id()) {
+            Ok(owner) => owner,
+            Err(error) => return Ended::Bad(error.to_string()),
+        };
+        let (count, mut written) = (fields.len(), 0);
+        for call in calls(fields, &self.limits) {
+            match self.call(&owner, &call).await {
+                Ok(()) => written += call.len(),
+                Err(Stop::NoTime) => return Ended::Waiting,
+                Err(Stop::Failed(error)) if is_hopeless(error.kind()) => return Ended::Hopeless(error),
+                Err(Stop::Failed(error)) if written > 0 => {
+                    return Ended::Bad(format!("{error}; {written} of its {count} fields are written"));
+                }
+                Err(Stop::Failed(error)) => return Ended::Bad(error.to_string()),
+            }
+        }
+        Ended::Written(count)
+    }
+
+    /// Makes one call until its outcome is known, or no time is left. While it is unknown, it is repeated under the same id.
+    async fn call(&self, owner: &ByteOwner, call: &[(Field, Bytes)]) -> Result<(), Stop> {
+        let mut sent: Option<OpId> = None;
+        loop {
+            let left = self.until.saturating_duration_since(Instant::now()).min(self.call);
+            if left.is_zero() {
+                return Err(Stop::NoTime);
+            }
+            let write = owner.update(call.iter().map(|(field, value)| (field.as_str(), value.clone()))).deadline(left);
+            let id = sent.unwrap_or_else(|| self.storage.next_id());
+            let write = if sent.is_some() { write.with_id(id) } else { write.with_new_id(id) };
+            let Err(error) = write.await else { return Ok(()) };
+            let wait = match error.retry() {
+                _ if is_hopeless(error.kind()) || error.outcome() == Outcome::Applied => return Err(Stop::Failed(error)),
+                Retry::Never => return Err(Stop::Failed(error)),
+                Retry::SameId => {
+                    sent = Some(id);
+                    PAUSE
+                }
+                // The id is forgotten. Setting the same values once more is what the file says.
+                Retry::Reread => {
+                    sent = None;
+                    PAUSE
+                }
+                Retry::After(wait) => wait.max(PAUSE),
+            };
+            self.say(&error);
+            self.wait(wait).await?;
+        }
+    }
+
+    async fn wait(&self, wait: Duration) -> Result<(), Stop> {
+        let mut hurry = self.hurry.clone();
+        let left = self.until.saturating_duration_since(Instant::now());
+        tokio::select! {
+            biased;
+            _ = hurry.wait_for(|hurry| *hurry) => Err(Stop::NoTime),
+            () = sleep(wait.min(left)) => Ok(()),
+        }
+    }
+
+    /// Says now and then why the import waits.
+    fn say(&self, error: &Error) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
+            *said = Some(Instant::now());
+            tracing::warn!("the import waits: {error}");
+        }
+    }
+}
+
+/// Whether no line can be written until an operator has mended something, so that waiting does not help.
+fn is_hopeless(kind: Kind) -> bool {
+    matches!(kind, Kind::Denied | Kind::UnsafeEviction | Kind::Closed)
+}
+
+/// The fields of one owner, divided into what one call may hold, in their order.
+fn calls(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)>> {
+    let mut calls: Vec<Vec<(Field, Bytes)>> = Vec::new();
+    let mut bytes = 0_usize;
+    for (name, value) in fields {
+        let with = bytes.saturating_add(value.len());
+        match calls.last_mut().filter(|call| call.len() < limits.fields_max && with <= limits.call_bytes_max) {
+            Some(call) => {
+                bytes = with;
+                call.push((name, value));
+            }
+            None => {
+                bytes = value.len();
+                calls.push(vec![(name, value)]);
+            }
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_divided_by_both_limits_of_a_call() {
+        let sizes = |bytes: &[usize], fields_max, call_bytes_max| -> Vec<Vec<usize>> {
+            let limits = Limits { value_bytes_max: 8, fields_max, call_bytes_max };
+            let field = |(at, bytes): (usize, &usize)| (Field::new(&at.to_string()).unwrap(), vec![0; *bytes].into());
+            let fields = bytes.iter().enumerate().map(field);
+            calls(fields.collect(), &limits).iter().map(|call| call.iter().map(|(_, value)| value.len()).collect()).collect()
+        };
+        assert_eq!(sizes(&[1, 1, 1, 1, 1], 2, 10), [vec![1, 1], vec![1, 1], vec![1]]);
+        assert_eq!(sizes(&[4, 4, 2, 1, 0], 9, 10), [vec![4, 4, 2], vec![1, 0]]);
+        assert_eq!(sizes(&[1, 11, 1], 9, 10), [vec![1], vec![11], vec![1]]);
+        assert!(sizes(&[], 9, 10).is_empty());
+    }
+}
