@@ -363,11 +363,13 @@ impl ByteOwner {
     /// # Cancel safety
     /// Dropped, the owner may or may not have landed. Nothing is lost.
     pub async fn flush(&self, within: Duration) -> Result<Flushed> {
-        let flushed = match timeout(within, self.core.tiers.flush(&self.owner)).await {
-            Ok(flushed) => flushed.map_err(Error::from),
-            Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+        let flush = async {
+            match timeout(within, self.core.tiers.flush(&self.owner)).await {
+                Ok(flushed) => flushed.map_err(Error::from),
+                Err(_) => Err(Error::new(Kind::Timeout, format!("not in the database within {within:?}; it lands later"))),
+            }
         };
-        flushed.map_err(|error| error.of(&self.owner))
+        self.core.while_open(flush).await.map_err(|error| error.of(&self.owner))
     }
 
     /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the
@@ -379,8 +381,11 @@ impl ByteOwner {
     /// # Cancel safety
     /// Dropped, it may or may not have happened.
     pub async fn evict(&self) -> Result<Evicted> {
-        let evicted = self.core.tiers.hot().evict(std::slice::from_ref(&self.owner)).await.pop();
-        evicted.unwrap_or(Ok(Evicted::Gone)).map_err(|error| Error::from(error).of(&self.owner))
+        let evict = async {
+            let evicted = self.core.tiers.hot().evict(std::slice::from_ref(&self.owner)).await.pop();
+            evicted.unwrap_or(Ok(Evicted::Gone)).map_err(Error::from)
+        };
+        self.core.while_open(evict).await.map_err(|error| error.of(&self.owner))
     }
 
     /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].

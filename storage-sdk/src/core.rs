@@ -237,7 +237,7 @@ impl Core {
         let (owner, durability) = (write.mutation.owner.clone(), write.mutation.durability);
         let (applied, epoch) = match first {
             Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
-            first => Box::pin(self.finish(write, first)).await.map_err(|error| error.of(&owner))?,
+            first => Box::pin(self.finish(write, first)).await.map_err(|error| self.told(error).of(&owner))?,
         };
         let safety = self.secure(&owner, &applied, epoch, durability).await?;
         Ok(Ack { applied, safety })
