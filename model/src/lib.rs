@@ -12,6 +12,7 @@
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
+//! | [`unreachable`] | why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;
@@ -24,6 +25,7 @@ pub mod mutation;
 pub mod name;
 pub mod outcome;
 pub mod sabotage;
+pub mod unreachable;
 pub mod version;
 
 pub use bytes::Bytes;
@@ -36,4 +38,5 @@ pub use limits::{LimitError, Limits};
 pub use mutation::{Applied, Change, Condition, Known, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
+pub use unreachable::{is_failed_handshake, is_unknown_host};
 pub use version::{Epoch, Timestamp, Version};

@@ -33,6 +33,8 @@ pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 pub(crate) struct Core {
     pub(crate) tiers: Tiers,
     pub(crate) limits: Limits,
+    /// `limits.value_bytes_max` of the settings; more than the limit above if the database takes less.
+    value_bytes_configured: usize,
     pub(crate) ids: Arc<dyn Ids>,
     /// Until when a write is repeated, unless it says otherwise.
     pub(crate) deadline: Duration,
@@ -95,6 +97,7 @@ impl Core {
         Ok(Self {
             tiers,
             limits,
+            value_bytes_configured: settings.limits.value_bytes_max,
             ids,
             deadline: settings.hot.operation_deadline,
             durability: settings.durability.clone().into(),
@@ -222,7 +225,8 @@ impl Core {
 
     /// A mutation that can be sent, in the epoch that is known.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
-        let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
+        let fits = self.limits.check(&mutation).map_err(|error| error.named_by(self.value_bytes_configured));
+        let possible = fits.map_err(Error::from).and_then(|()| check(mutation.durability));
         possible.map_err(|error| error.of(&mutation.owner))?;
         let epoch = self.tiers.epoch(self.partition_of(&mutation));
         Ok(mutation.sent_in(epoch))
