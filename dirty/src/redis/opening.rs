@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deadpool_redis::PoolError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Pipeline, Value};
 use storage_model::sabotage::broken;
@@ -104,6 +103,7 @@ impl Node {
             load.cmd("SCRIPT").arg("LOAD").arg(script.source());
         }
         self.ask_first(&mut line, &load).await?;
+        self.note_reached();
         Ok(line)
     }
 
@@ -122,22 +122,6 @@ impl Node {
         let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
         let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
         values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
-    }
-
-    fn unopened(&self, error: PoolError) -> Failure {
-        match error {
-            PoolError::Backend(error) => self.unsent(Failure::from(error)),
-            other => Failure::NoConnection(format!("{}: {other}", self.name)),
-        }
-    }
-
-    /// What a failure means before anything of a call was sent.
-    pub(super) fn unsent(&self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Lost(text) => Failure::NoConnection(format!("{}: {text}", self.name)),
-            Failure::TimedOut => Failure::NoConnection(format!("{} did not answer in time", self.name)),
-            other => other,
-        }
     }
 }
 
