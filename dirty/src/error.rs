@@ -25,9 +25,10 @@ pub enum HotKind {
     LockLost,
     /// The epoch moved; collect anew.
     EpochMoved,
-    /// Wrong user, password or rights.
+    /// What an operator has to mend: a wrong user, password, right or certificate. A right that is missing in the middle of a script leaves
+    /// the outcome unknown.
     Denied,
-    /// Settings that can't work: an unknown scheme, an unreadable certificate, too old a server.
+    /// Settings that can't work: an unknown scheme or host, an unreadable certificate, too old a server.
     Settings,
     /// The server answered something that this program does not understand, or a key has another type.
     Corrupt,

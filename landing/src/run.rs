@@ -143,6 +143,8 @@ impl LandingWorker {
         let wait_ms = wait.as_millis();
         if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
             tracing::info!(%error, "a partition changed hands");
+        } else if error.is_for_operator() {
+            tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this; what waits is kept");
         } else {
             tracing::warn!(%error, failures, wait_ms, "landing waits and tries again; nothing is lost");
         }

@@ -13,6 +13,7 @@
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`pairing`] | [`Token`], [`Paired`]: which hot tier and which database belong together |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
+//! | [`unreachable`] | why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;
@@ -26,6 +27,7 @@ pub mod name;
 pub mod outcome;
 pub mod pairing;
 pub mod sabotage;
+pub mod unreachable;
 pub mod version;
 
 pub use bytes::Bytes;
@@ -39,4 +41,5 @@ pub use mutation::{Applied, Change, Condition, Known, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};
+pub use unreachable::{is_failed_handshake, is_unknown_host};
 pub use version::{Epoch, Timestamp, Version};

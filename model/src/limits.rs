@@ -34,6 +34,19 @@ pub enum LimitError {
         /// The most bytes.
         limit: usize,
     },
+    /// A value is larger than the database takes, which is less than the settings allow.
+    #[error(
+        "field {field:?} has a value of {bytes} bytes; the database takes {limit}, half of what one statement may have \
+         (max_allowed_packet of MySQL), so split the value or raise that on the server"
+    )]
+    ValueOfDatabase {
+        /// The field.
+        field: String,
+        /// Its value's bytes.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
     /// The call names too many fields.
     #[error("the call names {fields} fields; limits.fields_max is {limit}, so split the call")]
     Fields {
@@ -53,6 +66,17 @@ pub enum LimitError {
     /// The call names no field.
     #[error("the call names no field; name at least one")]
     NoFields,
+}
+
+impl LimitError {
+    /// With the name of who sets the limit of a value: the database, if it takes less than the settings allow.
+    #[must_use]
+    pub fn named_by(self, configured: usize) -> Self {
+        match self {
+            Self::Value { field, bytes, limit } if limit < configured => Self::ValueOfDatabase { field, bytes, limit },
+            other => other,
+        }
+    }
 }
 
 impl Limits {

@@ -20,6 +20,8 @@ pub(crate) enum Class {
     Resolve,
     /// Only the operator can put it right. Nothing is given up.
     Operator,
+    /// The settings name what is not there. Said of a database that was never reached; later it is an outage.
+    Settings,
     /// What was sent is at fault, and will be at fault again.
     Refused,
     /// A row that was read holds what no version of this program writes. The connection is good.
@@ -90,7 +92,7 @@ const MYSQL: &[(Class, &[u32])] = &[
         Operator,
         &[
             1005, 1030, 1033, 1194, 1195, 1812, 1813, 1932, // the table's files
-            1021, 1026, 1114, // the disk is full, or cannot be written
+            3, 20, 1021, 1026, 1114, // the disk is full, or cannot be written
             1015, 1016, 1034, // a file cannot be locked, opened or read
             1044, 1045, 1049, 1142, 1143, 1227, // rights, database
             1054, 1064, 1136, 1146, 1364, // the table differs from what the statements expect

@@ -24,6 +24,8 @@ const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
 /// A database of one engine.
 pub(crate) struct Cold<E: Engine> {
     engine: Arc<E>,
+    /// Where it is, for errors.
+    place: String,
     shared: Arc<Shared>,
     writers: Arc<Pool<E>>,
     /// The same as `writers` where all connections do both.
@@ -31,7 +33,6 @@ pub(crate) struct Cold<E: Engine> {
     /// Set by whoever finds that the schema fits, read before any work: a database may be away when the store is opened. Several
     /// callers may check at once, since callers that queue for one check would wait for each other's time limits.
     fits: AtomicBool,
-    address: String,
     /// Whether the schema is created in an empty database by whatever call comes first.
     creates: bool,
     read_only: bool,
@@ -55,12 +56,12 @@ impl<E: Engine> Cold<E> {
             Share::OneWriter { readers } => (pool(1), pool(readers)),
         };
         Self {
+            place: engine.place(),
             engine,
             shared,
             writers,
             readers,
             fits: AtomicBool::new(false),
-            address: options.address(),
             creates: options.creates && !options.read_only,
             read_only: options.read_only,
         }
@@ -113,19 +114,34 @@ impl<E: Engine> Cold<E> {
             Ok(exec) => work(exec).await,
             Err(fault) => Err(fault),
         };
-        done.map_err(|fault| fault.into_cold(operation))
+        done.map_err(|fault| self.told(fault, operation))
+    }
+
+    /// What a caller is told of a fault.
+    pub(crate) fn told(&self, fault: Fault, operation: &'static str) -> ColdError {
+        fault.into_cold(operation).at(&self.place)
+    }
+
+    fn told_of_land(&self, unlanded: Unlanded) -> Unlanded {
+        match unlanded {
+            Unlanded::Known(LandError::Cold(error)) => Unlanded::Known(LandError::Cold(error.at(&self.place))),
+            other => other,
+        }
     }
 
     async fn land_once(&self, batch: &Batch) -> Result<(), Unlanded> {
         let mut lease = self.checked(Role::Write, "land").await.map_err(LandError::Cold)?;
-        let exec = lease.exec().map_err(Fault::into_land)?;
-        land::land(exec, batch).await
+        let landed = match lease.exec() {
+            Ok(exec) => land::land(exec, batch).await,
+            Err(fault) => Err(Unlanded::Known(fault.into_land())),
+        };
+        landed.map_err(|unlanded| self.told_of_land(unlanded))
     }
 
     /// A connection for this role to a database whose schema fits.
     async fn checked(&self, role: Role, operation: &'static str) -> Result<Lease<E>, ColdError> {
         self.fits().await?;
-        self.lease(role).await.map_err(|fault| fault.into_cold(operation))
+        self.lease(role).await.map_err(|fault| self.told(fault, operation))
     }
 }
 
@@ -173,7 +189,7 @@ impl<E: Engine> ColdStore for Cold<E> {
             // Rows are blamed only while another is taken, over a connection of its own.
             let taken = self.work(Role::Write, "land", async |exec| canary::check(exec).await).await;
             if taken.is_err() {
-                return Err(cut.into_land());
+                return Err(self.told(cut, "land").into());
             }
             if cuts == land::cuts_max(batch) {
                 return Err(cut.each_time(cuts).of_rows());
@@ -220,9 +236,9 @@ impl<E: Engine> ColdStore for Cold<E> {
 
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
         if !self.fits.load(Ordering::Acquire) && schema::state(self).await? == SchemaState::Empty {
-            return Ok(ColdPairing { address: self.address.clone(), ..ColdPairing::default() });
+            return Ok(ColdPairing { address: self.place.clone(), ..ColdPairing::default() });
         }
-        self.work(Role::Read, "pairing", async |exec| pairing::read(exec, &self.address).await).await
+        self.work(Role::Read, "pairing", async |exec| pairing::read(exec, &self.place).await).await
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {

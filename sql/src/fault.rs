@@ -2,6 +2,7 @@
 
 use storage_model::sabotage::broken;
 
+use crate::advice::advice;
 use crate::classify::{Class, Dialect, class};
 use crate::{ColdError, ColdKind, LandError, RowFault};
 
@@ -23,7 +24,33 @@ impl Fault {
             tracing::warn!(code, message, "unknown database error number; treated as an unwell database, unless it is one row's");
             if broken("H38-refused") { Class::Refused } else { Class::Unknown }
         });
-        Self { class, code, message: one_line(message) }
+        let message = match advice(dialect, code) {
+            Some(advice) => format!("{}; {advice}", one_line(message)),
+            None => one_line(message),
+        };
+        Self { class: lasting(dialect, code, &message).unwrap_or(class), code, message }
+    }
+
+    /// Settings that name what is not there.
+    pub(crate) fn settings(message: impl AsRef<str>) -> Self {
+        Self { class: Class::Settings, code: 0, message: one_line(message.as_ref()) }
+    }
+
+    /// An attempt to connect that failed for no reason of the server's own words. What passes by itself stays an outage.
+    pub(crate) fn unopened(message: &str) -> Self {
+        if storage_model::is_unknown_host(message) {
+            return Self::settings(format!("no name server knows the host: {message}; correct it in sql.url"));
+        }
+        if storage_model::is_failed_handshake(message) {
+            return Self::operator(format!("TLS: {message}; see sql.tls and sql.ca_file"));
+        }
+        Self::lost(message)
+    }
+
+    /// As it counts for a database that was reached before: the settings are right, so what they name is away.
+    pub(crate) fn of_known_place(self) -> Self {
+        let class = if self.class == Class::Settings { Class::Reconnect } else { self.class };
+        Self { class, ..self }
     }
 
     /// A connection that broke, or could not be made, without an answer from the database.
@@ -41,9 +68,10 @@ impl Fault {
         Self { class: Class::Unreadable, code: 0, message: one_line(message.as_ref()) }
     }
 
-    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written, and never a row's fault.
+    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written, and never a row's fault. A full disk
+    /// stays one: waiting does not mend it.
     pub(crate) fn of_commit(self) -> Self {
-        let class = if self.class == Class::Resolve { Class::Resolve } else { Class::Reconnect };
+        let class = if matches!(self.class, Class::Resolve | Class::Operator) { self.class } else { Class::Reconnect };
         Self { class, message: format!("the commit failed: {}", self.message), ..self }
     }
 
@@ -58,6 +86,7 @@ impl Fault {
         let kind = match self.class {
             Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
             Class::Unreadable => ColdKind::Unreadable,
+            Class::Settings => ColdKind::Settings,
             // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };
@@ -97,6 +126,17 @@ impl ColdError {
     pub(crate) fn settings(message: String) -> Self {
         Self { kind: ColdKind::Settings, operation: "open", message }
     }
+
+    /// With the database's address, which every error names that goes out.
+    pub(crate) fn at(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
+    }
+}
+
+/// The class of a number of which the words tell that it lasts, whatever the table says of it.
+fn lasting(dialect: Dialect, code: u32, message: &str) -> Option<Class> {
+    // No statement may be prepared at all, and not: too many are.
+    (dialect == Dialect::MySql && code == 1461 && message.contains("current value: 0")).then_some(Class::Operator)
 }
 
 fn one_line(message: &str) -> String {
@@ -150,6 +190,32 @@ mod tests {
             [true, true, true, false, false, false]
         );
         assert!(Fault::lost("no reply within 10s").is_cut());
+    }
+
+    #[test]
+    fn a_full_disk_is_for_an_operator_at_the_commit_too() {
+        let full = [(Dialect::MySql, 1021), (Dialect::MySql, 1114), (Dialect::MySql, 3), (Dialect::Sqlite, 13), (Dialect::Sqlite, 778)];
+        for (dialect, code) in full {
+            let error = Fault::answered(dialect, code, "full").of_commit().into_cold("raise");
+            assert_eq!(error.kind, ColdKind::Operator, "{error}");
+            assert!(error.message.contains("disk"), "{error}");
+        }
+        assert_eq!(of_mysql(1290).of_commit().class, Class::Resolve);
+    }
+
+    #[test]
+    fn what_lasts_is_told_from_an_outage_when_a_connection_can_not_be_made() {
+        let kind = |fault: Fault| fault.into_cold("load").kind;
+        let (unknown, resolver) = ("lookup: Name or service not known", "lookup: Temporary failure in name resolution");
+        assert_eq!(kind(Fault::unopened(unknown)), ColdKind::Settings);
+        assert_eq!(kind(Fault::unopened(unknown).of_known_place()), ColdKind::Unwell);
+        assert_eq!(kind(Fault::unopened("invalid peer certificate: UnknownIssuer").of_known_place()), ColdKind::Operator);
+        for passes in [resolver, "Connection refused", "Connection reset by peer", "unexpected end of file", "timed out"] {
+            assert_eq!(kind(Fault::unopened(passes)), ColdKind::Unwell, "{passes}");
+        }
+        let prepared = |words: &str| kind(Fault::answered(Dialect::MySql, 1461, words));
+        assert_eq!(prepared("more than max_prepared_stmt_count statements (current value: 0)"), ColdKind::Operator);
+        assert_eq!(prepared("more than max_prepared_stmt_count statements (current value: 16382)"), ColdKind::Unwell);
     }
 
     #[test]

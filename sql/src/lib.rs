@@ -17,7 +17,8 @@
 //! | `mysql`, `sqlite` | the two engines: connecting, and speaking with the driver |
 //! | `conformance` (feature) | the suite that every engine passes |
 
-pub mod batch;
+pub mod advice;
+mod batch;
 pub mod error;
 pub mod open;
 pub mod options;

@@ -73,13 +73,6 @@ impl ColdOptions {
         }
     }
 
-    /// Where the database is, without a login.
-    pub(crate) fn address(&self) -> String {
-        let url = self.url.split_once('?').map_or(&*self.url, |(before, _)| before);
-        let (_, place) = url.split_once(':').unwrap_or(("", url));
-        place.rsplit_once('@').map_or(place, |(_, place)| place).trim_start_matches('/').to_owned()
-    }
-
     /// How long a statement waits for a lock that another transaction holds.
     pub(crate) fn lock_wait(&self) -> Duration {
         (self.statement_timeout / 2).clamp(Duration::from_secs(1), Duration::from_secs(5))

@@ -85,7 +85,9 @@ impl<E: Engine> Pool<E> {
         }
         let generation = self.generation.load(Ordering::Acquire);
         let opened = tokio::time::timeout(self.connect_timeout, self.engine.connect()).await;
-        let session = opened.unwrap_or_else(|_| Err(Fault::lost(format!("not connected within {:?}", self.connect_timeout))))?;
+        let opened = opened.unwrap_or_else(|_| Err(Fault::lost(format!("not connected within {:?}", self.connect_timeout))));
+        let known = self.packet_bytes_max().is_some();
+        let session = opened.map_err(|fault| if known { fault.of_known_place() } else { fault })?;
         self.packet_bytes_max.store(session.server().packet_bytes_max, Ordering::Relaxed);
         Ok(self.lent(Exec::new(session, Arc::clone(&self.shared)), generation, permit))
     }

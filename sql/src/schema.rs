@@ -37,7 +37,7 @@ pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Co
         SchemaState::Newer => Err(unfit(SchemaState::Newer)),
         SchemaState::Empty | SchemaState::Older => {
             let work = async { cold.lease(Role::Write).await?.exec()?.migrate(&migrations(cold)).await };
-            let applied = work.await.map_err(|fault: Fault| fault.into_cold("migrate"));
+            let applied = work.await.map_err(|fault: Fault| cold.told(fault, "migrate"));
             // Another process may have done it meanwhile, in which case ours failed for a good reason.
             if applied.is_err() && state(cold).await? == SchemaState::Current { Ok(before) } else { applied.map(|()| before) }
         }
@@ -80,7 +80,7 @@ async fn applied<E: Engine>(cold: &Cold<E>) -> Result<Vec<u64>, ColdError> {
         }
         exec.fetch(Statement::Migrations, 1, &[], number).await
     };
-    work.await.map_err(|fault: Fault| fault.into_cold("schema"))
+    work.await.map_err(|fault: Fault| cold.told(fault, "schema"))
 }
 
 fn compare(applied: &[u64], known: &[u64]) -> SchemaState {

@@ -47,6 +47,9 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
     /// A connection.
     type Session: Session;
 
+    /// Where the database is, for errors: never with a password.
+    fn place(&self) -> String;
+
     /// Opens one and sets it up.
     fn connect(&self) -> impl Future<Output = Result<Self::Session, Fault>> + Send;
 

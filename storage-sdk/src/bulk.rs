@@ -80,7 +80,11 @@ impl Bulk {
 
     async fn send(self) -> Vec<Result<Ack>> {
         let Self { core, writes, durability } = self;
-        let left = match core.brake.admit(core.deadline, false).await {
+        let admitted = match core.check_open() {
+            Ok(()) => core.brake.admit(core.deadline, false).await,
+            Err(closed) => Err(closed),
+        };
+        let left = match admitted {
             Ok(left) => left,
             Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
         };

@@ -363,11 +363,13 @@ impl ByteOwner {
     /// Dropped, the owner may or may not have landed. Nothing is lost.
     pub async fn flush(&self, within: Duration) -> Result<Flushed> {
         let (tiers, owner) = (self.core.tiers.clone(), self.owner.clone());
-        let flushed = match self.core.within(within, async move { tiers.flush(&owner).await }).await {
-            Ok(flushed) => flushed.map_err(Error::from),
-            Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
+        let flush = async {
+            match self.core.within(within, async move { tiers.flush(&owner).await }).await {
+                Ok(flushed) => flushed.map_err(Error::from),
+                Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
+            }
         };
-        flushed.map_err(|error| error.of(&self.owner))
+        self.core.while_open(flush).await.map_err(|error| error.of(&self.owner))
     }
 
     /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the
@@ -379,8 +381,11 @@ impl ByteOwner {
     /// # Cancel safety
     /// Dropped, it may or may not have happened.
     pub async fn evict(&self) -> Result<Evicted> {
-        let evicted = self.core.tiers.hot().evict(std::slice::from_ref(&self.owner)).await.pop();
-        evicted.unwrap_or(Ok(Evicted::Gone)).map_err(|error| Error::from(error).of(&self.owner))
+        let evict = async {
+            let evicted = self.core.tiers.hot().evict(std::slice::from_ref(&self.owner)).await.pop();
+            evicted.unwrap_or(Ok(Evicted::Gone)).map_err(Error::from)
+        };
+        self.core.while_open(evict).await.map_err(|error| error.of(&self.owner))
     }
 
     /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].

@@ -19,10 +19,17 @@
 //! [`CodecError::SchemaTooNew`] instead of losing a part of it.
 //!
 //! # What it cannot hold
-//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions.
-//! - `Some(None)` and `Some(())` come back as `None`: MessagePack has one nil.
+//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions, and so are more than four times as many `Some`s and newtypes
+//!   around one value. Both are counted while the value is encoded, so that no value is too deep for the thread's stack. One thing can't
+//!   be counted: serde copies an enum's tuple or struct variant below `flatten` or `tag` before the codec sees it. Keep lists of the type
+//!   itself out of such a variant.
+//! - `Some` of a value that is written as nil comes back as `None`, since MessagePack has one nil: `Some(None)`, `Some(())`, and
+//!   `Some(serde_json::Value::Null)`.
+//! - Below `#[serde(untagged)]`, the first variant that accepts the value is read: one that holds an `f32` takes each `f64` and rounds it,
+//!   1e300 to infinity. Write the wider type first.
 //! - Below `#[serde(flatten)]`, `#[serde(untagged)]` and `#[serde(tag = …)]`, serde reads neither byte vectors nor 128-bit
-//!   integers back. `skip_serializing_if` without `default` writes what it cannot read. [`encode_checked`] refuses both.
+//!   integers back. An empty byte vector is read, so the refusal begins with the first byte. `skip_serializing_if` without `default` writes
+//!   what it cannot read. [`encode_checked`] refuses all of these.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -40,6 +47,7 @@
 //! # Ok::<(), codec::CodecError>(())
 //! ```
 
+mod bounded;
 mod error;
 mod header;
 mod nesting;
@@ -49,11 +57,11 @@ mod tests;
 use std::any::type_name;
 use std::fmt::Display;
 
-use rmp_serde::config::BytesMode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use storage_model::Bytes;
 
+use bounded::Unwritten;
 pub use error::CodecError;
 pub use nesting::DEPTH_MAX;
 
@@ -66,11 +74,16 @@ pub use nesting::DEPTH_MAX;
 /// The type's `Serialize` refuses, or the value is nested deeper than [`DEPTH_MAX`].
 pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
     let mut object = header::begin(schema_version);
-    if write(value, &mut object, BytesMode::ForceIterables).is_err() {
+    let mut written = bounded::write(value, &mut object, true);
+    if let Err(Unwritten::Refused(_)) = written {
         // A sequence whose first item is a u8 and whose later ones are not (an untagged enum's) is no byte vector.
         object.truncate(header::LEN);
-        write(value, &mut object, BytesMode::Normal).map_err(|error| encode_error::<T>(&error))?;
+        written = bounded::write(value, &mut object, false);
     }
+    written.map_err(|unwritten| match unwritten {
+        Unwritten::TooDeep => CodecError::TooDeep { limit: DEPTH_MAX },
+        Unwritten::Refused(error) => encode_error::<T>(&error),
+    })?;
     let payload = object.get(header::LEN..).unwrap_or_default();
     match nesting::measure(payload) {
         Ok(bytes) if bytes == payload.len() => Ok(header::seal(object).into()),
@@ -120,10 +133,6 @@ pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result
         Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
         Err(nesting::Fault::Malformed) => Err(refused(&"the payload is not one whole MessagePack value")),
     }
-}
-
-fn write<T: Serialize + ?Sized>(value: &T, object: &mut Vec<u8>, bytes: BytesMode) -> Result<(), rmp_serde::encode::Error> {
-    value.serialize(&mut rmp_serde::Serializer::new(object).with_struct_map().with_bytes(bytes))
 }
 
 #[cold]

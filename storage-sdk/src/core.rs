@@ -34,6 +34,8 @@ pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 pub(crate) struct Core {
     pub(crate) tiers: Tiers,
     pub(crate) limits: Limits,
+    /// `limits.value_bytes_max` of the settings; more than the limit above if the database takes less.
+    value_bytes_configured: usize,
     pub(crate) ids: Arc<dyn Ids>,
     /// Until when a write is repeated, unless it says otherwise.
     pub(crate) deadline: Duration,
@@ -113,6 +115,7 @@ impl Core {
         Ok(Self {
             tiers,
             limits,
+            value_bytes_configured: settings.limits.value_bytes_max,
             ids,
             deadline: settings.hot.operation_deadline,
             durability: settings.durability.clone().into(),
@@ -245,7 +248,8 @@ impl Core {
             let outcome = if mutation.known == Known::Sent { Outcome::Unknown } else { Outcome::NotApplied };
             return Err(Error::new(Kind::Unpaired, why.to_string()).with_outcome(outcome).of(&mutation.owner));
         }
-        let possible = self.limits.check(&mutation).map_err(Error::from).and_then(|()| check(mutation.durability));
+        let fits = self.limits.check(&mutation).map_err(|error| error.named_by(self.value_bytes_configured));
+        let possible = fits.map_err(Error::from).and_then(|()| check(mutation.durability));
         possible.map_err(|error| error.of(&mutation.owner))?;
         let epoch = self.tiers.epoch(self.partition_of(&mutation));
         Ok(mutation.sent_in(epoch))
@@ -260,7 +264,7 @@ impl Core {
         let (owner, durability) = (write.mutation.owner.clone(), write.mutation.durability);
         let (applied, epoch) = match first {
             Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
-            first => Box::pin(self.finish(write, first)).await.map_err(|error| error.of(&owner))?,
+            first => Box::pin(self.finish(write, first)).await.map_err(|error| self.told(error).of(&owner))?,
         };
         let safety = self.secure(&owner, &applied, epoch, durability).await?;
         Ok(Ack { applied, safety })

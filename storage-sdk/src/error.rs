@@ -54,7 +54,7 @@ pub enum Kind {
     Unpaired,
     /// Others changed the same owner each time it was tried.
     Contended,
-    /// The storage was closed.
+    /// The storage was closed, before the call or while it was under way. Every further call ends like this, at once.
     Closed,
 }
 
@@ -132,6 +132,15 @@ impl Error {
         let message =
             "the hot tier came back older than it was and can't tell whether the write was applied; read before deciding";
         Self::new(Kind::HotUnavailable, message)
+    }
+
+    /// That the storage was closed while the call was under way. What is known of its outcome stays.
+    pub(crate) fn closed(self) -> Self {
+        if self.kind == Kind::Closed || self.outcome == Outcome::Applied {
+            return self;
+        }
+        let message = format!("the storage was closed while the call was under way: {}", self.message);
+        Self { kind: Kind::Closed, retry: Retry::Never, message, ..self }
     }
 
     /// To be decided anew by what a read finds.

@@ -50,6 +50,10 @@ pub struct OwnerPages {
 
 impl OwnerPages {
     pub(crate) async fn open(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
+        core.while_open(Self::begin(core, only)).await
+    }
+
+    async fn begin(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
         let wanted = |owner: &Owner| {
             only.as_ref().is_none_or(|(scope, logic_type)| owner.scope() == *scope && owner.logic_type() == logic_type)
         };
@@ -72,11 +76,16 @@ impl OwnerPages {
     /// The next owners, in key order: of those in the database at most 1,000, with the unlanded ones among them; none at the end.
     ///
     /// # Errors
-    /// A tier is away. The same call may be repeated.
+    /// A tier is away: the same call may be repeated. `Closed`: the storage was closed since the list was begun.
     ///
     /// # Cancel safety
     /// Nothing is skipped.
     pub async fn next(&mut self) -> Result<Option<Vec<Owner>>> {
+        let core = Arc::clone(&self.core);
+        core.while_open(self.page()).await
+    }
+
+    async fn page(&mut self) -> Result<Option<Vec<Owner>>> {
         while !self.ended {
             let cold = self.core.tiers.cold();
             let rows = match &self.only {

@@ -112,7 +112,7 @@ fn chosen(read: &HotRead, asked: Option<&[Field]>) -> HotRead {
 impl Core {
     /// Reads owners, all of their fields (`None`) or some, the same of each, in one round trip if they are hot. Cold ones are loaded.
     pub(crate) async fn read_many(&self, owners: &[Owner], fields: Option<&[Field]>) -> Vec<Result<Record>> {
-        if let Err(error) = self.check_fields(fields) {
+        if let Err(error) = self.check_open().and_then(|()| self.check_fields(fields)) {
             return owners.iter().map(|owner| Err(error.clone().of(owner))).collect();
         }
         let read_of = |owner: &Owner| Read {
@@ -131,7 +131,7 @@ impl Core {
 
     /// Reads one owner.
     pub(crate) async fn read(&self, owner: &Owner, fields: Option<Vec<Field>>) -> Result<Record> {
-        self.check_fields(fields.as_deref()).map_err(|error| error.of(owner))?;
+        self.check_open().and_then(|()| self.check_fields(fields.as_deref())).map_err(|error| error.of(owner))?;
         let read = Read { owner: owner.clone(), fields: fields.map_or(Fields::All, Fields::Live) };
         let hot = self.read_hot(&read).await;
         let fields = if let Fields::Live(fields) = &read.fields { Some(&**fields) } else { None };
@@ -153,7 +153,7 @@ impl Core {
             Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(Record::from),
             Err(error) => Err(error),
         }
-        .map_err(|error| error.of(owner))
+        .map_err(|error| self.told(error).of(owner))
     }
 
     /// Reads a hash; prepares its partition if need be, and repeats a read whose answer was lost, until the deadline.
@@ -226,9 +226,12 @@ impl Core {
 
     /// The names of an owner's live fields and its version, hot-loaded if cold.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
-        let read = Read { owner: owner.clone(), fields: Fields::Names };
-        let hot = self.read_hot(&read).await?;
-        let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
-        Ok(Record::from(read))
+        self.while_open(async {
+            let read = Read { owner: owner.clone(), fields: Fields::Names };
+            let hot = self.read_hot(&read).await?;
+            let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
+            Ok(Record::from(read))
+        })
+        .await
     }
 }

@@ -167,7 +167,7 @@ impl Storage {
     /// Only reads.
     pub async fn stats(&self) -> Result<Stats> {
         use std::sync::atomic::Ordering::Relaxed;
-        let backlog = Backlog::read(self.core.tiers.hot().as_ref()).await?;
+        let backlog = self.core.while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) }).await?;
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
         let loads = self.core.tiers.load_counts();
         Ok(Stats {
@@ -187,11 +187,11 @@ impl Storage {
         })
     }
 
-    /// Refuses further writes, waits for those under way, lands everything in embedded mode, and says what is left. Returns after
+    /// Refuses further calls, waits for the writes under way, lands everything in embedded mode, and says what is left. Returns after
     /// `deadline` at the latest, or a second more if a tier hangs. All clones are closed with it.
     ///
     /// # Cancel safety
-    /// Dropped, the storage is closed to writes; call it again for the rest.
+    /// Dropped, the storage refuses calls; call it again for the rest.
     pub async fn close(&self, deadline: Duration) -> CloseReport {
         self.core.refuse_writes();
         let storage = self.clone();

@@ -162,6 +162,11 @@ impl<T> Write<T> {
         let Self { core, owner, changes, deadline, known, .. } = self;
         let possible = changes.as_ref().map_err(Clone::clone).and_then(|_| check_deadline(*deadline));
         possible.map_err(|error| error.of(owner))?;
+        if core.check_open().is_err() {
+            // It is refused when it is about to be sent, with what is known of an earlier call. A brake that nobody looks after any more
+            // must not come before that.
+            return Ok(*deadline);
+        }
         core.brake.admit(*deadline, *known == Known::Sent).await.map_err(|error| error.of(owner))
     }
 

@@ -4,6 +4,7 @@ mod backpressure;
 mod bad_input;
 mod bench;
 mod claims;
+mod closed;
 mod cluster;
 mod cold;
 mod crash;

@@ -58,18 +58,23 @@ end
 
 -- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
 -- could still change what was written since.
-local function remember(reply)
+local window_fields = {}
+-- Before anything else is written, as in update.lua.
+local function make_room()
   local leaps = tonumber(seen[3]) or 0
   -- As in update.lua: whether ids of an earlier window are old, or stay since they may be of just now (H11).
   local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[6 - round % 2], ':w') or '')
   local is_new = seen_round and seen_round ~= round
   if is_new and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
-    call('HSET', ids, ':w', digits(round), ':j', digits(leaps + 1))
+    window_fields = { ':w', digits(round), ':j', digits(leaps + 1) }
   elseif seen_round ~= round then
     if seen_round then call('UNLINK', ids) end
-    call('HSET', ids, ':w', digits(round))
+    window_fields = { ':w', digits(round) }
   end
-  call('HSET', ids, ARGV[1], reply)
+end
+local function remember(reply)
+  window_fields[#window_fields + 1], window_fields[#window_fields + 2] = ARGV[1], reply
+  call('HSET', ids, unpack(window_fields))
   return reply
 end
 
@@ -207,6 +212,7 @@ local function reply_of(at)
   table.insert(counters, 1, digits(at))
   return table.concat(counters, ' ')
 end
+make_room()
 if changed_count == 0 then return remember(reply_of(base)) end
 local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
@@ -220,6 +226,7 @@ if r.unverified then
   out.put(':u', table.concat({ r.epoch, ' ', digits(u.base), u.names }))
 end
 
+if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 end_grant(hash, KEYS[1], out)
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))
@@ -243,5 +250,4 @@ elseif marks == 0 then
   out.put(':b', digits(hash.version))
 end
 out.write(KEYS[1])
-if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 return remember(reply)

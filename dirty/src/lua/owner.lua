@@ -90,8 +90,8 @@ local function changes()
       pairs_list[#pairs_list + 1] = ':t'
       pairs_list[#pairs_list + 1] = '1'
     end
+    each_chunk('HDEL', key, names) -- first: a right that is missing for it leaves all as it was
     each_chunk('HSET', key, pairs_list)
-    each_chunk('HDEL', key, names)
   end
   return self
 end

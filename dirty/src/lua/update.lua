@@ -199,6 +199,16 @@ if writer then
 end
 if applied == 0 then return replies end
 
+-- ORDER: commands that are called here alone go while nothing is written. A user who lacks the right for one of them changes nothing
+-- then, and data are followed only by commands that have passed before.
+local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0
+local window_begins = seen_round ~= round
+-- Ids of the window before last are old if somebody wrote in the one between. Else nobody wrote for a while, or the clock leapt and
+-- they are of just now: they stay, but not for ever, and many not for long (H11).
+local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[4 - round % 2], ':w') or '')
+local ids_stay = window_begins and seen_round and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000)
+if window_begins and seen_round and not ids_stay then call('UNLINK', ids) end
+
 for n = 1, #told, 2 do
   if call('EXISTS', told[n]) == 1 then call('HSET', told[n], told[n + 1], '1') end
 end
@@ -240,6 +250,11 @@ for n = 1, applied do
   -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
   local count = math.max(before + (new and 1 or 0), 1)
   local head = v .. flags
+  if tombstones then
+    local names = {}
+    for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
+    call('HDEL', hash, unpack(names))
+  end
   -- Whom it is granted to goes in the same command, since each command costs more than what it does; where nobody is, what is set anyway.
   local name, value = ':v', head
   if taken[plan[p + 1]] then name, value = ':o', taken[plan[p + 1]] end
@@ -248,31 +263,22 @@ for n = 1, applied do
   elseif before > 0 then
     call('HSET', hash, ':v', head, name, value, ':n', format('%.0f', count), unpack(list, from, to))
   elseif plan[p + 8] then
-    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
     call('PERSIST', hash)
+    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
   else
     call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
-  end
-  if tombstones then
-    local names = {}
-    for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
-    call('HDEL', hash, unpack(names))
   end
   if owner then owner.outstanding = count end
 end
 
 for n = 1, #ended, 2 do call('HSET', ended[n], ':o', ended[n + 1]) end
 
-local seen_round, leaps = seen[1] and tonumber(seen[1]), tonumber(seen[2]) or 0
--- Ids of the window before last are old if somebody wrote in the one between. Else nobody wrote for a while, or the clock leapt and
--- they are of just now: they stay, but not for ever, and many not for long (H11).
-local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[4 - round % 2], ':w') or '')
-if seen_round == round then
+-- Ids come last: an id without its data would have its repeat dropped.
+if not window_begins then
   call('HSET', ids, unpack(remembered))
-elseif seen_round and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
+elseif ids_stay then
   call('HSET', ids, ':w', format('%.0f', round), ':j', format('%.0f', leaps + 1), unpack(remembered))
 else
-  if seen_round then call('UNLINK', ids) end
   call('HSET', ids, ':w', format('%.0f', round), unpack(remembered))
 end
 return replies

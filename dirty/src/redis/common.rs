@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
+use storage_model::Partition;
 
 use super::RedisOptions;
 use super::error::Failure;
+use super::space::Space;
 use super::transport::{Dial, Gate};
 
 /// What all nodes of one engine share.
@@ -19,6 +21,8 @@ pub(crate) struct Common {
     pub(crate) wait_timeout: Duration,
     /// Whether a connection may become a writer's.
     pub(crate) direct_writes: bool,
+    /// A key that is named as all keys are, for questions about rights.
+    pub(crate) some_key: String,
     gate: Option<Arc<dyn Gate>>,
     /// What opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
@@ -35,6 +39,7 @@ impl Common {
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,
             direct_writes: options.direct_writes.is_some(),
+            some_key: Space::new(&options.prefix, 1).keys.part(Partition(0)),
             gate: options.gate.clone(),
             dial: options.dial.clone(),
             incarnations: Mutex::new(HashMap::new()),

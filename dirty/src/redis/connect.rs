@@ -5,7 +5,7 @@
 //! version, policy and incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -18,9 +18,10 @@ use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
 use super::lane::{Introduced, Lane, Passage, Ready};
+use super::rights::Rights;
 use super::server::ServerInfo;
 use super::transport::{Answer, Command, Under};
-use super::{address, reply};
+use super::{address, reply, script};
 
 /// Connections of writes that wait, beside those that all calls share.
 const WAITING: usize = 2;
@@ -48,6 +49,9 @@ pub(crate) struct Node {
     pub(super) equipped: AtomicU64,
     /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
+    pub(super) rights: Rights,
+    /// Whether a connection was ever opened, so that the settings are right.
+    reached: AtomicBool,
 }
 
 impl Node {
@@ -74,6 +78,8 @@ impl Node {
             timeouts: AtomicU32::new(0),
             equipped: AtomicU64::new(0),
             unsafe_policy: Mutex::new(None),
+            rights: Rights::default(),
+            reached: AtomicBool::new(false),
         }))
     }
 
@@ -115,9 +121,17 @@ impl Node {
         self.lanes.get(at)?.introduced(serial)
     }
 
-    /// Whether the server may not be trusted with unlanded data.
+    /// Whether the server may not be trusted with unlanded data, or refuses what a write needs.
     pub(super) fn distrusts(&self) -> bool {
-        locked(&self.unsafe_policy).is_some()
+        locked(&self.unsafe_policy).is_some() || self.rights.lacks().is_some()
+    }
+
+    pub(super) fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_reached(&self) {
+        self.reached.store(true, Ordering::Relaxed);
     }
 
     /// Sends commands that belong together over a connection, under these names; the answers are as they came, errors among them.
@@ -184,27 +198,35 @@ impl Node {
         self.timeouts.load(Ordering::Relaxed) >= 2
     }
 
-    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data.
+    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data, or lets the user not run what
+    /// the scripts call.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
-        self.info().await?;
+        let (_, rights) = self.ask(&[&script::rights(&self.common.some_key)]).await?;
+        self.rights.learn(&self.name, rights.into_iter().next().unwrap_or_default())?;
         locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
     }
 
     /// What the server says of itself now.
     pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
+        Ok(self.ask(&[]).await?.0)
+    }
+
+    /// What the server says of itself now, and its answers to more commands.
+    async fn ask(&self, more: &[&Command]) -> Result<(ServerInfo, Vec<Value>), Failure> {
         let (ready, _passage) = self.ready(1).await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
-        let exchanged = self.exchange(ready.connection, &[&command], false).await;
+        let exchanged = self.exchange(ready.connection, &[&[&command], more].concat(), false).await;
         self.learn(began, exchanged.as_deref());
-        let value = exchanged?.pop().unwrap_or_default();
+        let mut answers = exchanged?.into_iter();
+        let value = answers.next().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
         if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
             self.retire(began);
         }
         let info = info?;
         self.judge(&info);
-        Ok(info)
+        Ok((info, answers.collect()))
     }
 
     /// Why a command must not be sent on this connection.
@@ -216,7 +238,7 @@ impl Node {
         if !command.needs_policy {
             return None;
         }
-        locked(&self.unsafe_policy).clone().map(Failure::Policy)
+        locked(&self.unsafe_policy).clone().map(Failure::Policy).or_else(|| self.rights.lacks())
     }
 
     async fn exchange(
@@ -243,13 +265,12 @@ impl Node {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);
-                let codes = values
-                    .iter()
-                    .filter_map(|value| if let Value::ServerError(error) = value { Some(error.code()) } else { None });
                 let mut broken = false;
-                for code in codes.filter(|code| changes_role(code)) {
-                    broken = true;
-                    if code == "NOSCRIPT" {
+                for value in values {
+                    let Value::ServerError(error) = value else { continue };
+                    self.rights.hear(&self.name, error);
+                    broken |= changes_role(error.code());
+                    if error.code() == "NOSCRIPT" {
                         self.equipped.store(0, Ordering::Relaxed);
                     }
                 }

@@ -3,6 +3,7 @@
 use redis::{ErrorKind, RedisError, ServerError};
 use storage_model::{Outcome, Partition};
 
+use super::rights::Forbidden;
 use crate::{HotError, HotKind};
 
 /// Why a command has no answer to build on.
@@ -15,6 +16,10 @@ pub(crate) enum Failure {
         /// The rest of it.
         text: String,
     },
+    /// The user has no right that one of our scripts needs.
+    Forbidden(Forbidden),
+    /// The server was reached, and only an operator can mend what it says. Nothing was sent.
+    Operator(String),
     /// There is no connection, so nothing was sent.
     NoConnection(String),
     /// The connection broke after the command may have been sent.
@@ -41,6 +46,12 @@ impl Failure {
         Self::Server { code: code.to_owned(), text: text.to_owned() }
     }
 
+    /// What the server answered in place of a result, without the place in a script that it names.
+    fn answered(code: &str, text: &str) -> Self {
+        let forbidden = Forbidden::of(text).map(Self::Forbidden);
+        forbidden.unwrap_or_else(|| Self::server(code, text.split(" script: ").next().unwrap_or_default()))
+    }
+
     /// A refusal that a script gives for one of several writes: a code, and what is wrong.
     pub(crate) fn of_script(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
@@ -52,7 +63,9 @@ impl Failure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Server { code, text } => format!("{code} {text}"),
-            Self::NoConnection(text)
+            Self::Forbidden(forbidden) => forbidden.text.clone(),
+            Self::Operator(text)
+            | Self::NoConnection(text)
             | Self::Lost(text)
             | Self::Policy(text)
             | Self::Durability(text)
@@ -85,7 +98,7 @@ impl Failure {
 
 impl From<&ServerError> for Failure {
     fn from(error: &ServerError) -> Self {
-        Self::server(error.code(), error.details().unwrap_or_default())
+        Self::answered(error.code(), error.details().unwrap_or_default())
     }
 }
 
@@ -101,7 +114,7 @@ impl From<RedisError> for Failure {
             ErrorKind::Io => Self::Lost(error.to_string()),
             ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Self::Lost(format!("unreadable answer: {error}")),
             _ => match error.code() {
-                Some(code) => Self::server(code, error.detail().unwrap_or_default()),
+                Some(code) => Self::answered(code, error.detail().unwrap_or_default()),
                 None => Self::Lost(error.to_string()),
             },
         }
@@ -114,6 +127,10 @@ pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool,
     let message = failure.text();
     let (kind, outcome) = match failure {
         Failure::Server { code, .. } => meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost)),
+        // A command that is denied in the middle of a script leaves what was written before it.
+        Failure::Forbidden(forbidden) if forbidden.changed_nothing() => (HotKind::Denied, Outcome::NotApplied),
+        Failure::Forbidden(_) => (HotKind::Denied, lost),
+        Failure::Operator(_) => (HotKind::Denied, Outcome::NotApplied),
         Failure::NoConnection(_) => (HotKind::Unavailable, Outcome::NotApplied),
         Failure::Lost(_) | Failure::TimedOut => (HotKind::Interrupted, lost),
         Failure::Policy(_) => (HotKind::Policy, Outcome::NotApplied),
@@ -176,6 +193,21 @@ mod tests {
                 assert_eq!(of(code, true), (kind.clone(), Outcome::NotApplied), "{code}");
             }
         }
+    }
+
+    #[test]
+    fn a_right_that_is_missing_in_a_script_is_denied_and_says_honestly_what_was_written() {
+        let of = |command: &str, writes| {
+            let text = format!("ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1.");
+            let error = hot_error(Failure::answered("ERR", &text), "mutate", writes, None);
+            assert!(!error.message.contains("f00") && error.message.contains(&command.to_uppercase()), "{error}");
+            (error.kind, error.outcome)
+        };
+        assert_eq!(of("hset", true), (HotKind::Denied, Outcome::NotApplied));
+        assert_eq!(of("persist", true), (HotKind::Denied, Outcome::Unknown));
+        assert_eq!(of("persist", false), (HotKind::Denied, Outcome::NotApplied));
+        let wrong = Failure::answered("WRONGTYPE", "Operation against a key script: f00, on @user_script:1.");
+        assert_eq!(wrong.text(), "WRONGTYPE Operation against a key");
     }
 
     #[test]

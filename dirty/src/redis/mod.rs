@@ -10,7 +10,8 @@
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
-//! | `reply`, `error` | answers and failures |
+//! | `reply`, `error`, `unreached` | answers and failures |
+//! | `rights` | what the user may not run |
 //! | `turns`, `told` | writes that go together, and the answer to each |
 //! | `writer`, `grant`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
@@ -41,6 +42,7 @@ mod partition;
 mod probation;
 mod read;
 mod reply;
+mod rights;
 mod round;
 mod router;
 #[cfg(any(test, feature = "sabotage"))]
@@ -55,6 +57,7 @@ mod topology;
 mod transaction;
 mod transport;
 mod turns;
+mod unreached;
 mod write;
 mod writer;
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use deadpool_redis::PoolError;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Pipeline, Value};
 use storage_model::sabotage::broken;
@@ -116,6 +115,7 @@ impl Node {
             self.ask_first(&mut line, &load).await?;
             self.equipped.store(line.ready.incarnation, Ordering::Relaxed);
         }
+        self.note_reached();
         Ok(line)
     }
 
@@ -142,11 +142,11 @@ impl Node {
         let mut answers = answers.map_err(|error| self.unsent(Failure::from(error)))?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
         if logs_in && let Value::ServerError(_) = next() {
-            return Err(Failure::server("WRONGPASS", "the server refused user or password"));
+            return Err(self.unsent(Failure::server("WRONGPASS", "the server refused user or password")));
         }
         if selects && let Value::ServerError(error) = next() {
             let text = error.details().unwrap_or_default();
-            return Err(Failure::server("ERR", &format!("the server refused to switch the database: {text}")));
+            return Err(self.unsent(Failure::server("ERR", &format!("the server refused to switch database: {text}"))));
         }
         drop(next());
         let info = next().extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
@@ -169,18 +169,6 @@ impl Node {
         let answers = line.ready.connection.req_packed_commands(pipeline, 0, pipeline.len()).await;
         let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
         values.into_iter().map(|value| value.extract_error().map_err(|error| self.unsent(Failure::from(error)))).collect()
-    }
-
-    fn unopened(&self, error: PoolError) -> Failure {
-        match error {
-            PoolError::Backend(error) => self.unsent(Failure::from(error)),
-            other => Failure::NoConnection(format!("{}: {other}", self.name)),
-        }
-    }
-
-    /// What a failure means before anything of a call was sent.
-    pub(super) fn unsent(&self, failure: Failure) -> Failure {
-        failure.before_sending(&self.name)
     }
 }
 

@@ -10,7 +10,7 @@ const BREAKS: &[Break] = &[
     ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
     ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))", "local added = 0"),
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
-    ("R1-apart", "update", "local seen_round, leaps", "call('HSET', KEYS[1], unpack(marks))\nlocal seen_round, leaps"),
+    ("R1-apart", "update", "if not window_begins then", "call('HSET', KEYS[1], unpack(marks))\nif not window_begins then"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
     ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),

@@ -110,6 +110,7 @@ scripts! {
     prove [PRELUDE, OWNER];
     names [PRELUDE];
     evict [PRELUDE];
+    rights [];
     part_state [PRELUDE];
     adopt [PRELUDE];
     trust [PRELUDE];
@@ -305,6 +306,13 @@ pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
 pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
     SCRIPTS.evict.write(space.slot(partition), SCRIPTS.evict.call(&[space.keys.data(partition, owner)]))
+}
+
+/// `rights.lua`. On any node: no slot is asked for, since nothing is read that matters.
+pub(crate) fn rights(some_key: &str) -> Command {
+    let mut cmd = SCRIPTS.rights.call(&[]);
+    cmd.arg(some_key);
+    SCRIPTS.rights.read(0, cmd)
 }
 
 /// `part_state.lua`.

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use storage_dirty::{HotError, HotStore};
+use storage_dirty::{HotError, HotKind, HotStore};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Ids, Owner, Partition, RandomIds};
-use storage_sql::{ColdError, ColdStore, RowFault};
+use storage_sql::{ColdError, ColdKind, ColdStore, RowFault};
 
 use crate::Home;
 
@@ -95,6 +95,18 @@ pub enum TierError {
         /// What the panic said.
         words: String,
     },
+}
+
+impl TierError {
+    /// Whether waiting mends nothing: a tier refuses what only an operator can put right, such as a password, a right or a full disk.
+    #[must_use]
+    pub fn is_for_operator(&self) -> bool {
+        match self {
+            Self::Hot(error) => matches!(error.kind, HotKind::Denied | HotKind::Settings),
+            Self::Cold(error) => matches!(error.kind, ColdKind::Operator | ColdKind::Settings | ColdKind::Schema),
+            _ => false,
+        }
+    }
 }
 
 impl Tiers {

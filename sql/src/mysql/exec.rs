@@ -88,6 +88,14 @@ impl Record for MySqlRow {
     }
 }
 
+/// What a failed attempt to connect means.
+pub(super) fn unopened(error: Error) -> Fault {
+    match error {
+        Error::Io(error) => Fault::unopened(&error.to_string()),
+        error => fault(error),
+    }
+}
+
 /// The one place that reads the driver's errors.
 pub(super) fn fault(error: Error) -> Fault {
     match error {
@@ -96,7 +104,7 @@ pub(super) fn fault(error: Error) -> Fault {
             Fault::answered(Dialect::MySql, u32::from(number), answer.message())
         }
         Error::Configuration(error) => Fault::operator(error.to_string()),
-        Error::Tls(error) => Fault::operator(format!("TLS: {error}")),
+        Error::Tls(error) => Fault::operator(format!("TLS: {error}; see sql.tls and sql.ca_file")),
         error => Fault::lost(error.to_string()),
     }
 }

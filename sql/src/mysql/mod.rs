@@ -77,16 +77,23 @@ fn ssl_mode(tls: Tls) -> MySqlSslMode {
 /// Shows where, not as whom.
 impl fmt::Debug for MySql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (host, port) = (self.options.get_host(), self.options.get_port());
-        write!(f, "MySql({host}:{port}/{})", self.options.get_database().unwrap_or_default())
+        write!(f, "MySql({})", self.place())
     }
 }
 
 impl Engine for MySql {
     type Session = MySqlSession;
 
+    fn place(&self) -> String {
+        let database = self.options.get_database().unwrap_or_default();
+        match self.options.get_socket() {
+            Some(socket) => format!("{}/{database}", socket.display()),
+            None => format!("{}:{}/{database}", self.options.get_host(), self.options.get_port()),
+        }
+    }
+
     async fn connect(&self) -> Result<MySqlSession, Fault> {
-        let mut connection = self.options.connect().await.map_err(exec::fault)?;
+        let mut connection = self.options.connect().await.map_err(exec::unopened)?;
         let server = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
         if self.read_only {
             setup::forbid_writes(&mut connection).await?;

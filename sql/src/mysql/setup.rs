@@ -24,7 +24,7 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
         return Err(Fault::operator(format!("max_allowed_packet is {packet} bytes; set it to {PACKET_BYTES_MIN} or more")));
     }
     set(connection, &settings(&version, lock_wait, limit)).await?;
-    set(connection, "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
+    set(connection, "SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE").await?;
     let galera = sqlx::raw_sql("SHOW VARIABLES LIKE 'wsrep_sync_wait'").fetch_optional(&mut *connection).await.map_err(fault)?;
     if galera.is_some() {
         // A read on another node must not be older than what was committed before it began.
@@ -36,7 +36,8 @@ pub(super) async fn prepare(connection: &mut MySqlConnection, lock_wait: Duratio
     server::read(connection, &version, packet_bytes_max).await
 }
 
-/// The session variables, by the server's kind. Without a strict mode the server cuts what is too long, silently.
+/// The session variables, by the server's kind. Without a strict mode the server cuts what is too long, silently. A server may be set to
+/// begin another transaction after each commit, or to close the connection, which would look like an unknown outcome.
 fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     let idle = limit;
     let limit = if version.contains("MariaDB") {
@@ -50,7 +51,7 @@ fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     // A client that vanished inside a transaction holds its locks until the server gives it up, by default after eight hours (H44).
     let idle = idle.as_secs().max(IDLE_MIN);
     format!(
-        "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, innodb_lock_wait_timeout = {lock_wait}, \
+        "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, completion_type = 0, innodb_lock_wait_timeout = {lock_wait}, \
          wait_timeout = {idle}, {limit}"
     )
 }

@@ -5,6 +5,7 @@ mod schema;
 mod setup;
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
@@ -33,19 +34,46 @@ impl Sqlite {
         let readers = (!in_memory).then(|| options.connections.saturating_sub(1).max(1));
         Ok(Self { options: connect, readers, anchor: OnceCell::new(), lock_wait: options.lock_wait() })
     }
+
+    /// A file that can't be opened since the settings name the wrong place is told from one that can't be opened now.
+    fn unopened(&self, fault: Fault) -> Fault {
+        const CANNOT_OPEN: u32 = 14;
+        let file = self.options.get_filename();
+        if self.readers.is_none() || fault.code & 0xff != CANNOT_OPEN {
+            return fault;
+        }
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            return Fault::settings(format!("the folder {} does not exist: make it, or correct sql.url", folder.display()));
+        }
+        if file.is_dir() {
+            return Fault::settings("it is a folder, and not a file: correct sql.url");
+        }
+        let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+        let opened = std::fs::OpenOptions::new().read(true).write(true).open(file);
+        if opened.is_err_and(denied) {
+            return Fault::settings("this user may not read and write the file: change its rights, or correct sql.url");
+        }
+        fault
+    }
 }
 
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sqlite({})", self.options.get_filename().display())
+        write!(f, "Sqlite({})", self.place())
     }
 }
 
 impl Engine for Sqlite {
     type Session = SqliteSession;
 
+    fn place(&self) -> String {
+        self.options.get_filename().display().to_string()
+    }
+
     async fn connect(&self) -> Result<SqliteSession, Fault> {
-        let open = || async { self.options.connect().await.map_err(exec::fault) };
+        let unopened = |error| self.unopened(exec::fault(error));
+        let open = || async { self.options.connect().await.map_err(unopened) };
         if self.readers.is_none() {
             self.anchor.get_or_try_init(open).await?;
         }

@@ -12,9 +12,3 @@ async fn impossible_urls_are_settings_errors_that_show_no_password() {
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }
-
-#[tokio::test]
-async fn a_file_that_cannot_be_opened_is_the_operators_matter() {
-    let error = open(&ColdOptions::new("sqlite:/nonexistent/folder/cold.db")).await.unwrap_err();
-    assert_eq!(error.kind, ColdKind::Operator, "{error}");
-}

@@ -101,14 +101,24 @@ pub enum CodecError {
         reason: String,
     },
     /// The type cannot read what it wrote.
-    #[error(
-        "{type_name} cannot read what it writes: {reason}; a field with skip_serializing_if needs #[serde(default)], \
-         and a byte vector below flatten, untagged or tag a type that reads bytes"
-    )]
+    #[error("{type_name} cannot read what it writes: {reason}; {}", advice(reason))]
     Unreadable {
         /// The type.
         type_name: &'static str,
         /// What its reading said.
         reason: String,
     },
+}
+
+/// The way out that fits what a type's reading said.
+fn advice(reason: &str) -> &'static str {
+    if reason.starts_with("missing field") {
+        "a field with skip_serializing_if needs #[serde(default)]"
+    } else if reason.contains("byte array") || reason.contains("128 is not supported") {
+        "below flatten, untagged or tag, serde reads no byte vector and no 128-bit integer: give the field a type that reads bytes"
+    } else if reason.contains("did not match any variant of untagged enum") {
+        "below untagged, serde tries each variant and reads neither byte vectors nor 128-bit integers"
+    } else {
+        "change the type so that its Deserialize accepts all that its Serialize writes"
+    }
 }

@@ -1,5 +1,6 @@
 //! Old formats and types that change.
 
+mod deep;
 mod hostile;
 mod refusals;
 

@@ -1,6 +1,7 @@
 //! The writes under way, for closing.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -83,10 +84,27 @@ impl Core {
     pub(super) fn flight(&self) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
         let flight = Flight { flights: &self.flights, dropped: None };
-        if self.flights.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(Kind::Closed, "the storage was closed"));
-        }
+        self.check_open()?;
         Ok(flight)
+    }
+
+    /// Refuses a call of a closed storage. A write asks for its flight, which asks here.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.flights.closed.load(Ordering::SeqCst) {
+            return Err(Error::new(Kind::Closed, "the storage was closed; open it anew, or end the work that still uses it"));
+        }
+        Ok(())
+    }
+
+    /// What a call that failed is told: once the storage is closed, that, whatever broke under it. A loop that obeys `retry` then ends.
+    pub(crate) fn told(&self, error: Error) -> Error {
+        if self.check_open().is_ok() { error } else { error.closed() }
+    }
+
+    /// Does what is no write, unless the storage is closed before or meanwhile.
+    pub(crate) async fn while_open<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.check_open()?;
+        work.await.map_err(|error| self.told(error))
     }
 
     /// The last word on a write that is not repeated any more; `unknown` if it may have been applied, in a hot tier of this generation.
@@ -106,12 +124,12 @@ impl Core {
         list.iter().find(|unknown| unknown.id == repeat.id).map(|unknown| unknown.generation)
     }
 
-    /// Refuses further writes.
+    /// Refuses further calls.
     pub(crate) fn refuse_writes(&self) {
         self.flights.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Refuses further writes and waits for those under way, until `deadline`; answers how many are left, and which ended unknown.
+    /// Refuses further calls and waits for the writes under way, until `deadline`; answers how many are left, and which ended unknown.
     pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, OpId)>) {
         self.refuse_writes();
         loop {

@@ -118,6 +118,8 @@ fn a_type_that_cannot_read_what_it_writes_is_refused_when_checked() {
     }
     let error = encode_checked(&Skips { bag: vec![] }, 1).unwrap_err();
     assert!(matches!(&error, CodecError::Unreadable { reason, .. } if reason == "missing field `bag`"), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("needs #[serde(default)]") && !message.contains("byte vector"), "{message}");
 }
 
 #[test]
@@ -144,10 +146,45 @@ fn bytes_and_large_integers_that_serde_cannot_read_below_its_containers_are_refu
     fn refused<T: Serialize + serde::de::DeserializeOwned>(value: &T) -> bool {
         matches!(encode_checked(value, 1), Err(CodecError::Unreadable { .. }))
     }
+    fn told<T: Serialize + serde::de::DeserializeOwned>(value: &T) -> String {
+        encode_checked(value, 1).unwrap_err().to_string()
+    }
     let bytes = || Inner { value: vec![1_u8, 2] };
     assert!(refused(&Flat { inner: bytes() }) && refused(&Flat { inner: Inner { value: 1_u128 } }));
     assert!(refused(&Tagged::Bag(bytes())) && refused(&Untagged::Bag(bytes())));
     assert!(!refused(&Flat { inner: Inner { value: vec![1_u32] } }));
+    assert!(!refused(&Tagged::Bag(Inner { value: vec![] })), "an empty byte vector is written as an empty list");
+    for message in [told(&Tagged::Bag(bytes())), told(&Untagged::Bag(bytes())), told(&Flat { inner: Inner { value: 1_u128 } })] {
+        assert!(message.contains("byte vector") && message.contains("128-bit integer"), "{message}");
+    }
+}
+
+#[test]
+fn the_advice_names_byte_vectors_only_where_they_are_at_fault() {
+    #[derive(Serialize)]
+    struct Two {
+        level: u8,
+        #[serde(rename = "level")]
+        again: u8,
+    }
+    #[derive(Deserialize)]
+    struct One {
+        #[expect(dead_code, reason = "only its name matters")]
+        level: u8,
+    }
+    struct Twice;
+    impl Serialize for Twice {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            Two { level: 1, again: 2 }.serialize(serializer)
+        }
+    }
+    impl<'de> Deserialize<'de> for Twice {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            One::deserialize(deserializer).map(|_| Self)
+        }
+    }
+    let message = encode_checked(&Twice, 1).unwrap_err().to_string();
+    assert!(message.contains("duplicate field `level`; change the type") && !message.contains("byte vector"), "{message}");
 }
 
 #[test]
