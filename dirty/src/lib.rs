@@ -42,7 +42,7 @@ pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, 
 pub use mark::Mark;
 pub use memory::{MemorySettings, MemoryStore};
 pub use memory_use::MemoryUse;
-pub use open::open;
+pub use open::{open, open_for_reading};
 pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};

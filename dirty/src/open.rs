@@ -17,6 +17,21 @@ use crate::{HotError, HotStore, MemorySettings, MemoryStore};
 /// # Cancel safety
 /// Dropped, nothing is open.
 pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn HotStore>, HotError> {
+    open_as(settings, clock, false).await
+}
+
+/// As [`open()`], for reading only: nothing is ever written, and whoever tries is refused.
+///
+/// # Errors
+/// As [`open()`].
+///
+/// # Cancel safety
+/// As [`open()`].
+pub async fn open_for_reading(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn HotStore>, HotError> {
+    open_as(settings, clock, true).await
+}
+
+async fn open_as(settings: &Settings, clock: Arc<dyn Clock>, read_only: bool) -> Result<Arc<dyn HotStore>, HotError> {
     let RedisSettings { partitions, .. } = settings.redis;
     let Some(url) = url(&settings.redis) else {
         let memory = MemorySettings {
@@ -53,6 +68,7 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
         clean_ttl: settings.hot.clean_ttl,
         absent_ttl: settings.hot.absent_ttl,
         direct_writes: defaults.direct_writes.filter(|_| redis.direct_writes),
+        read_only,
         ..defaults
     };
     // Boxed, so that the compilers of callers need not look into the driver's futures.

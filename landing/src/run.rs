@@ -120,6 +120,7 @@ impl LandingWorker {
             let begun = Instant::now();
             let pause = match caught(&self.worker.metrics.panics, self.worker.pass()).await {
                 Ok(()) => {
+                    self.worker.tiers.note_landing(Ok(()));
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");
                     }
@@ -128,6 +129,7 @@ impl LandingWorker {
                     rest(begun.elapsed(), options.interval)
                 }
                 Err(error) => {
+                    self.worker.tiers.note_landing(Err(&error));
                     failures = failures.saturating_add(1);
                     let wait = backoff.wait();
                     self.report(&error, failures, wait);

@@ -59,6 +59,9 @@ impl Background {
     pub(crate) fn start(upkeep: &Upkeep, worker: Option<LandingWorker>) -> Self {
         let (stop, stopped) = watch::channel(false);
         let background = Self { stop, tasks: Mutex::default(), worker, restarts: Arc::default() };
+        if upkeep.tiers.is_read_only() {
+            return background;
+        }
         let part = |name| Part {
             name,
             brake: Arc::clone(&upkeep.brake),

@@ -41,12 +41,13 @@ pub struct StorageBuilder {
     hot: Option<Arc<dyn HotStore>>,
     cold: Option<Arc<dyn ColdStore>>,
     lands: Option<bool>,
+    read_only: bool,
     own_runtime: bool,
 }
 
 impl StorageBuilder {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None, own_runtime: true }
+        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None, read_only: false, own_runtime: true }
     }
 
     /// Where the memory engine takes its time from. Default: the machine's clock.
@@ -87,6 +88,14 @@ impl StorageBuilder {
         self
     }
 
+    /// Opens the storage for reading only: nothing is written to either tier, no table is made, and writes are refused. Cold owners are read
+    /// past the hot tier and stay cold. A read-only login to the database, or a replica of it, is enough; so is a hot tier that must not
+    /// be written, whose hashes are then compared with their rows.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
     /// What the writes of a logic type wait for, unless they say otherwise; in place of what the settings say of it.
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
         self.settings.durability.logic_types.insert(logic_type.to_owned(), durability);
@@ -101,19 +110,20 @@ impl StorageBuilder {
     /// # Cancel safety
     /// Dropped, nothing is open.
     pub async fn open(self) -> Result<Storage> {
-        let Self { settings, clock, ids, hot, cold, lands, own_runtime } = self;
+        let Self { settings, clock, ids, hot, cold, lands, read_only, own_runtime } = self;
         settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
         let home = if own_runtime { Home::own().map_err(threadless)? } else { Home::of_caller() };
         // Boxed, so that callers' compilers need not look into the drivers' futures.
         let hot = match hot {
             Some(hot) => hot,
+            None if read_only => storage_dirty::open_for_reading(&settings, clock).boxed().await?,
             None => storage_dirty::open(&settings, clock).boxed().await?,
         };
         let cold = match cold {
             Some(cold) => cold,
             None => {
                 // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
-                let options = ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) };
+                let options = ColdOptions { creates: false, read_only, ..ColdOptions::from(&settings.sql) };
                 let opened = home.run(async move { storage_sql::open(&options).await }).boxed().await;
                 opened.map_err(|ended| Error::new(Kind::Closed, ended.to_string()))??
             }
@@ -122,13 +132,14 @@ impl StorageBuilder {
             .at(home)
             .serve_unverified(settings.redis.unverified == Unverified::Serve)
             .on_probation(settings.landing.probation)
-            .with_ids(Arc::clone(&ids));
-        tiers.hot().check().await?;
-        tiers.belong().await?;
-        tiers.warn_if_forgetful().await;
+            .with_ids(Arc::clone(&ids))
+            .alone(settings.redis.url == HotUrl::Memory);
+        let tiers = if read_only { tiers.for_reading() } else { tiers };
+        compare(&tiers).await?;
         let limits: Limits = settings.limits;
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
-        let worker = lands.unwrap_or(settings.redis.url == HotUrl::Memory).then(|| {
+        let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
+        let worker = lands.then(|| {
             let options = LandingOptions::from(&settings.landing);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
@@ -138,4 +149,18 @@ impl StorageBuilder {
 
 fn threadless(error: std::io::Error) -> Error {
     Error::new(Kind::Denied, format!("the system allows no thread for the storage's background tasks: {error}"))
+}
+
+/// Looks whether the tiers may be used, together. A full disk keeps nobody from reading: writes are refused until it has room.
+async fn compare(tiers: &Tiers) -> Result<()> {
+    if tiers.is_read_only() {
+        return Ok(tiers.compare_pairing().await?);
+    }
+    tiers.hot().check().await?;
+    match tiers.belong().await {
+        Err(error) if error.takes_no_writes() && tiers.cold().pairing().await.is_ok_and(|pairing| pairing.hot.is_some()) => {}
+        belong => belong?,
+    }
+    tiers.warn_if_forgetful().await;
+    Ok(())
 }

@@ -242,11 +242,14 @@ impl Core {
         results.into_iter().map(|result| result.unwrap_or_else(no_answer)).collect()
     }
 
-    /// A mutation that can be sent, in the epoch that is known. None is while the tiers do not belong together: nothing would land it.
+    /// A mutation that can be sent, in the epoch that is known. None can while nothing would land it.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
-        if let Some(why) = self.tiers.mismatch() {
+        if self.tiers.is_read_only() {
+            return Err(Error::new(Kind::Invalid, "the storage is open for reading only").of(&mutation.owner));
+        }
+        if let Some(why) = self.tiers.refusal() {
             let outcome = if mutation.known == Known::Sent { Outcome::Unknown } else { Outcome::NotApplied };
-            return Err(Error::new(Kind::Unpaired, why.to_string()).with_outcome(outcome).of(&mutation.owner));
+            return Err(Error::from(why).with_outcome(outcome).of(&mutation.owner));
         }
         let fits = self.limits.check(&mutation).map_err(|error| error.named_by(self.value_bytes_configured));
         let possible = fits.map_err(Error::from).and_then(|()| check(mutation.durability));

@@ -171,7 +171,11 @@ impl Core {
                 Ok(read) => return Ok(read),
                 Err(error) if Instant::now() + pause >= until => return Err(error.into()),
                 Err(error) => match error.kind {
-                    HotKind::Unprepared(partition) => Box::pin(self.tiers.prepare_or_trust(partition)).await?,
+                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_or_trust(partition)).await {
+                        // The database can still be read.
+                        Err(error) if error.takes_no_writes() => return Ok(HotRead::default()),
+                        prepared => prepared?,
+                    },
                     HotKind::Interrupted | HotKind::Unavailable => {
                         sleep(pause).await;
                         pause = (pause * 2).min(REPEAT_MAX);
@@ -183,9 +187,20 @@ impl Core {
         }
     }
 
-    /// Hot-loads an owner that the hash did not answer for; of one that has too many rows only the fields asked for.
+    /// Reads an owner that the hash did not answer for. Where nothing can or may be written, it is read past the hot tier.
     async fn read_cold(&self, owner: &Owner, fields: Option<&[Field]>, hot: &HotRead) -> Result<HotRead> {
         self.misses.fetch_add(1, Ordering::Relaxed);
+        if !self.tiers.is_read_only() {
+            match self.load_cold(owner, fields, hot).await {
+                Err(error) if error.kind() == Kind::Denied => tracing::debug!(%error, "an owner is read past the hot tier"),
+                loaded => return loaded,
+            }
+        }
+        Ok(chosen(&self.tiers.glance(owner).await?, fields))
+    }
+
+    /// Hot-loads an owner; of one that has too many rows only the fields asked for.
+    async fn load_cold(&self, owner: &Owner, fields: Option<&[Field]>, hot: &HotRead) -> Result<HotRead> {
         if is_suspect(hot) {
             self.tiers.heal(owner).await?;
         }

@@ -235,6 +235,9 @@ impl Node {
             Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
             _ => {}
         }
+        if command.writes && self.common.read_only {
+            return Some(Failure::Settings("the hot tier is open for reading only; nothing was written".to_owned()));
+        }
         if !command.needs_policy {
             return None;
         }

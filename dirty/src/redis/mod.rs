@@ -103,7 +103,8 @@ impl RedisStore {
     /// at when they can.
     ///
     /// # Errors
-    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
+    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Unavailable`,
+    /// `Interrupted`, `Denied`: it can't be reached or used.
     ///
     /// # Cancel safety
     /// A cancelled opening leaves nothing behind.
@@ -112,7 +113,7 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let lease = options.direct_writes.filter(|_| !matches!(addresses, Addresses::Cluster(_)));
+        let lease = options.direct_writes.filter(|_| !matches!(addresses, Addresses::Cluster(_)) && !options.read_only);
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
         let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
         let writers = if lease.is_some() { options.connections.max(1) } else { 0 };

@@ -51,6 +51,9 @@ pub struct RedisOptions {
     /// that may be over sooner has a small script go before it. None: every write is a script, as it is in a cluster in any case.
     /// Default: 4 s.
     pub direct_writes: Option<Duration>,
+    /// Whether nothing is ever written: commands that would are refused before they are sent, and hashes of a partition that was not taken
+    /// over from another server are read as suspect. Default: false.
+    pub read_only: bool,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
     /// What opens connections, for tests. Default: none, the network does.
@@ -79,6 +82,7 @@ impl RedisOptions {
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             direct_writes: Some(Duration::from_secs(4)),
+            read_only: false,
             gate: None,
             dial: None,
         }

@@ -2,9 +2,11 @@
 
 mod epoch;
 mod flush;
+mod glance;
 mod load;
 mod mismatch;
 mod pairing;
+mod refusal;
 mod suspect;
 mod unverified;
 mod verify;
@@ -37,6 +39,8 @@ pub struct Tiers {
     loader: load::Loader,
     /// Where loads and preparations run, and all calls of the cold tier.
     home: Home,
+    /// Whether nothing is written to either tier.
+    read_only: bool,
     /// Whether a replaced hot tier is served while the database is away.
     serve_unverified: bool,
     /// How long landed marks stay on probation at least; zero if they don't.
@@ -47,8 +51,10 @@ pub struct Tiers {
     noted: Arc<[Noted]>,
     /// Where tokens of take-overs come from.
     ids: Arc<dyn Ids>,
-    /// Whether the tiers belong together, as this process found it last.
-    belonging: Arc<pairing::Belonging>,
+    /// Whether the hot tier ends with this process.
+    alone: bool,
+    /// Why writes are refused, as this process found it last.
+    refusals: Arc<refusal::Refusals>,
 }
 
 /// What this process last heard of a partition's record.
@@ -120,12 +126,14 @@ impl Tiers {
             cold,
             loader,
             home: Home::of_caller(),
+            read_only: false,
             serve_unverified: false,
             probation: Duration::ZERO,
             trusted: Arc::default(),
             noted,
             ids: Arc::new(RandomIds),
-            belonging: Arc::default(),
+            alone: false,
+            refusals: Arc::default(),
         }
     }
 
@@ -141,6 +149,26 @@ impl Tiers {
     #[must_use]
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Has owners read past everything that writes; see [`Tiers::glance`]. Default: they are loaded into the hot tier.
+    #[must_use]
+    pub fn for_reading(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Says that the hot tier ends with this process: then writes are refused while the database takes no rows. Default: it does not.
+    #[must_use]
+    pub fn alone(mut self, alone: bool) -> Self {
+        self.alone = alone;
+        self
+    }
+
+    /// Whether nothing is written to either tier.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// Where the identity of a new database comes from. Default: the thread's random generator.

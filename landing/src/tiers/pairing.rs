@@ -4,9 +4,6 @@
 //! it, if its server is still that one. A program that is cut between the two leaves a blank hot tier that the database expects, and
 //! the next program finishes. A hot tier with another token is refused. `tests/protocol` searches all interleavings.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use storage_dirty::{HotPaired, HotPairing};
 use storage_model::sabotage::broken;
 use storage_model::{Ids, LAYOUT, Paired, Token};
@@ -109,29 +106,8 @@ pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &
     }
 }
 
-/// What was found when the tiers were compared last.
-#[derive(Debug, Default)]
-pub(super) struct Belonging {
-    /// Read by every write; set by whoever compares.
-    refused: AtomicBool,
-    why: Mutex<Option<Box<Mismatch>>>,
-}
-
-impl Belonging {
-    fn set(&self, found: Option<Box<Mismatch>>) {
-        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*why, &found) {
-            (old, Some(new)) if old.as_ref() != Some(new) => tracing::error!(why = %new, "the tiers do not belong together"),
-            (Some(_), None) => tracing::info!("the tiers belong together again"),
-            _ => {}
-        }
-        self.refused.store(found.is_some(), Ordering::Release);
-        *why = found;
-    }
-}
-
 impl Tiers {
-    /// Compares the tiers, and lets a blank hot tier take over. Remembers what it finds; see [`Tiers::mismatch`].
+    /// Compares the tiers, and lets a blank hot tier take over. Remembers what it finds; see [`Tiers::refusal`].
     ///
     /// # Errors
     /// `Unpaired`: they do not belong together, and nothing was written. A tier is away, or refuses to be written.
@@ -146,19 +122,28 @@ impl Tiers {
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
                 Ok(step) => step,
                 Err(mismatch) => {
-                    self.belonging.set(Some(mismatch.clone()));
-                    return Err(TierError::Unpaired(mismatch));
+                    let error = TierError::Unpaired(mismatch);
+                    self.refusals.pairing(Some(error.clone()));
+                    return Err(error);
                 }
             };
             match step {
                 PairingStep::Paired => {
-                    self.belonging.set(None);
+                    self.refusals.pairing(None);
                     return Ok(());
                 }
                 PairingStep::Join(paired) => {
                     self.hot.pair(&hot, &paired).await?;
                 }
-                PairingStep::TakeOver => self.take_over(&hot, &cold).await?,
+                PairingStep::TakeOver => {
+                    let taken = self.take_over(&hot, &cold).await;
+                    if let Err(error) = &taken
+                        && error.takes_no_writes()
+                    {
+                        self.refusals.pairing(Some(error.clone()));
+                    }
+                    taken?;
+                }
             }
         }
         Err(TierError::Contended { what: "compare the tiers".into(), tries: ROUNDS_MAX })
@@ -175,15 +160,6 @@ impl Tiers {
         let cold = self.cold.pairing().await?;
         let hot = self.hot.pairing().await?;
         judge(self.hot.partition_count(), &hot, &cold).map(drop).map_err(TierError::Unpaired)
-    }
-
-    /// Why the tiers were found not to belong together when they were compared last; none if they were.
-    #[must_use]
-    pub fn mismatch(&self) -> Option<Box<Mismatch>> {
-        if !self.belonging.refused.load(Ordering::Acquire) || broken("H76-unrefused") {
-            return None;
-        }
-        self.belonging.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
