@@ -49,7 +49,10 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     }
     let rights: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
     out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(&user), rights.join(" "));
-    out += &format!("-- Redis 7.2 or later, and Valkey: writes that wait for the disk, and what the driver says of itself.\nACL SETUSER {} {OF_7_2}\n", quoted(&user));
+    out += &format!(
+        "-- Redis 7.2 or later, and Valkey: writes that wait for the disk, and what the driver says of itself.\nACL SETUSER {} {OF_7_2}\n",
+        quoted(&user)
+    );
     if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
         && let Some(user) = &sentinel_login.user
     {
