@@ -29,13 +29,17 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     if redis.url == HotUrl::Memory {
         return "-- The hot tier lives in the memory of the program and needs no rights.\n".to_owned();
     }
-    let user = redis.login().user.unwrap_or_else(|| USER.to_owned());
+    let named = redis.login().user;
+    let user = named.as_deref().unwrap_or(USER);
     let keys = quoted(&format!("~{}-*", pattern(&redis.prefix)));
     let mut commands: Vec<&str> = COMMANDS.iter().flat_map(|(_, names)| names.split(' ')).collect();
     let mut out = "\
--- In Redis, by redis-cli, on each server; then ACL SAVE or CONFIG REWRITE. For game servers and workers. No channels.
+-- In Redis, on each server, by redis-cli: the lines that begin with ACL, then ACL SAVE or CONFIG REWRITE. For game servers and workers.
 "
     .to_owned();
+    if named.is_none() {
+        out += &format!("-- The settings name no user; with this one, set redis.user = \"{USER}\".\n");
+    }
     for (why, names) in COMMANDS {
         out += &format!("-- {why}: {names}\n");
     }
@@ -48,15 +52,15 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
         out += &format!("-- a cluster: {OF_CLUSTER}\n");
     }
     let rights: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
-    out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(&user), rights.join(" "));
+    out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(user), rights.join(" "));
     out += &format!(
         "-- Redis 7.2 or later, and Valkey: writes that wait for the disk, and what the driver says of itself.\nACL SETUSER {} {OF_7_2}\n",
-        quoted(&user)
+        quoted(user)
     );
     if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
-        && let Some(user) = &sentinel_login.user
+        && let Some(guard) = &sentinel_login.user
     {
-        out += &format!("-- On each Sentinel.\nACL SETUSER {} reset on >{PASSWORD} +{OF_SENTINELS}\n", quoted(user));
+        out += &format!("-- On each Sentinel.\nACL SETUSER {} reset on >{PASSWORD} +{OF_SENTINELS}\n", quoted(guard));
     }
     out
 }
