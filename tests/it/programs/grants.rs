@@ -28,7 +28,7 @@ async fn paste(redis: &RedisServer, line: &str) -> Result<String> {
     stream.write_all(format!("{line}\r\n").as_bytes()).await?;
     let mut answer = [0; 512];
     let length = stream.read(&mut answer).await?;
-    Ok(text(&answer[..length]))
+    Ok(text(answer.get(..length).unwrap_or_default()))
 }
 
 /// Everything that game servers and workers do.
