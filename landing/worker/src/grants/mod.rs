@@ -50,3 +50,17 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     std::io::stdout().write_all(statements(&settings).as_bytes())?;
     Ok(Exit::Fine)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+
+    #[test]
+    fn the_operators_document_shows_the_statements_that_are_printed() {
+        let text = "[redis]\nurl = \"redis://127.0.0.1:6379/0\"\n[sql]\nurl = \"mysql://game@127.0.0.1:3306/game\"\n";
+        let said = statements(&Settings::from_toml(text, "test").unwrap());
+        assert!(OPERATIONS.contains(&said), "docs/operations.md has to hold:\n{said}");
+    }
+}

@@ -5,19 +5,20 @@ use storage_config::{HotUrl, RedisSettings};
 use super::{PASSWORD, USER};
 
 /// Commands with what needs them. Those of scripts are among them: Redis asks for the right to each command that a script calls.
-const COMMANDS: [(&str, &str); 9] = [
+const COMMANDS: [(&str, &str); 8] = [
     ("to know the server, and its scripts", "info time script|load evalsha eval"),
     ("the values of owners", "hget hmget hgetall hset hsetnx hdel hexists"),
     ("what is known of owners, leases, locks", "get set mset exists"),
     ("what may leave", "pexpire persist del unlink"),
     ("marks that wait to be landed", "hlen hscan rename"),
     ("who lands", "zadd zrange zrangebyscore zrem zremrangebyscore"),
-    ("writes without a script (redis.direct_writes)", "client|id watch unwatch multi exec"),
+    ("writes without a script (redis.direct_writes)", "client|id watch multi exec"),
     ("writes that wait for replicas or the disk", "wait config|get"),
-    ("what the driver says of itself", "client|setinfo client|setname select ping"),
 ];
 /// What Redis 7.0 does not know, and refuses to grant.
-const OF_7_2: &str = "waitaof";
+const OF_7_2: &str = "+waitaof +client|setinfo";
+/// What a number of a database asks for besides.
+const OF_DATABASES: &str = "select";
 /// What a cluster asks for besides.
 const OF_CLUSTER: &str = "cluster|slots asking";
 /// What a Sentinel is asked.
@@ -28,27 +29,38 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     if redis.url == HotUrl::Memory {
         return "-- The hot tier lives in the memory of the program and needs no rights.\n".to_owned();
     }
-    let user = redis.login().user.unwrap_or_else(|| USER.to_owned());
+    let named = redis.login().user;
+    let user = named.as_deref().unwrap_or(USER);
     let keys = quoted(&format!("~{}-*", pattern(&redis.prefix)));
     let mut commands: Vec<&str> = COMMANDS.iter().flat_map(|(_, names)| names.split(' ')).collect();
     let mut out = "\
--- In Redis, by redis-cli, on each server; then ACL SAVE or CONFIG REWRITE. For game servers and workers. No channels.
+-- In Redis, on each server, by redis-cli: the lines that begin with ACL, then ACL SAVE or CONFIG REWRITE. For game servers and workers.
 "
     .to_owned();
+    if named.is_none() {
+        out += &format!("-- The settings name no user; with this one, set redis.user = \"{USER}\".\n");
+    }
     for (why, names) in COMMANDS {
         out += &format!("-- {why}: {names}\n");
+    }
+    if redis.database_number() != 0 {
+        commands.push(OF_DATABASES);
+        out += &format!("-- the database {}: {OF_DATABASES}\n", redis.database_number());
     }
     if matches!(redis.url, HotUrl::Cluster { .. }) {
         commands.extend(OF_CLUSTER.split(' '));
         out += &format!("-- a cluster: {OF_CLUSTER}\n");
     }
     let rights: Vec<String> = commands.iter().map(|command| format!("+{command}")).collect();
-    out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(&user), rights.join(" "));
-    out += &format!("-- Redis 7.2 or later, and Valkey: writes that wait for the disk.\nACL SETUSER {} +{OF_7_2}\n", quoted(&user));
+    out += &format!("ACL SETUSER {} reset on >{PASSWORD} {keys} {}\n", quoted(user), rights.join(" "));
+    out += &format!(
+        "-- Redis 7.2 or later, and Valkey: writes that wait for the disk, and what the driver says of itself.\nACL SETUSER {} {OF_7_2}\n",
+        quoted(user)
+    );
     if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
-        && let Some(user) = &sentinel_login.user
+        && let Some(guard) = &sentinel_login.user
     {
-        out += &format!("-- On each Sentinel.\nACL SETUSER {} reset on >{PASSWORD} +{OF_SENTINELS}\n", quoted(user));
+        out += &format!("-- On each Sentinel.\nACL SETUSER {} reset on >{PASSWORD} +{OF_SENTINELS}\n", quoted(guard));
     }
     out
 }
@@ -92,8 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn clusters_and_sentinels_need_more() {
+    fn clusters_sentinels_and_databases_need_more() {
         assert!(of("redis-cluster://h:1", "slug").contains("+cluster|slots +asking"));
+        assert!(of("redis://h:1/3", "slug").contains("+select"));
         let sentinels = of("redis-sentinel://h:1/main/0?sentinel-user=guard&sentinel-pass=s3cret", "slug");
         assert!(sentinels.contains("ACL SETUSER guard reset on >PASSWORD +sentinel|get-master-addr-by-name"), "{sentinels}");
     }

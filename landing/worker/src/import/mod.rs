@@ -84,10 +84,18 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         begun = begin(&args, &settings, until) => begun?,
     };
     let Begun { mut course, hurry, bar } = begun;
-    let end = course.run(stop, until, &hurry).await;
+    let mut end = course.run(stop.as_mut(), until, &hurry).await;
     bar.finish_and_clear();
     let left = settings.landing.drain_deadline.min(until.saturating_duration_since(Instant::now())).max(CLOSE_MIN);
-    let report = course.writer.storage.close(left).await;
+    let storage = &course.writer.storage;
+    let report = tokio::select! {
+        biased;
+        () = stop, if !matches!(end, End::Signal) => {
+            end = End::Signal;
+            storage.close(CLOSE_MIN).await
+        }
+        report = storage.close(left) => report,
+    };
     conclude(&args, &course.total, end, &report)
 }
 
