@@ -14,6 +14,10 @@ use crate::owners::OwnerPages;
 use crate::{Result, World};
 
 /// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to clone; a process needs one.
+///
+/// It may be used from any tokio runtime, also once the one that opened it has ended, and from several at a time: what it does by itself, and
+/// all that it asks of the database, runs on a thread of its own, which ends with the last handle (a storage, a world, an owner). A
+/// connection to Redis ends with the runtime that it was opened in; the next call opens another.
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(crate) core: Arc<Core>,
@@ -77,6 +81,9 @@ pub struct CloseReport {
 impl Storage {
     /// Opens both tiers as the settings say, checks that they belong together, and creates the schema in an empty database.
     ///
+    /// Where tokio's clock is paused, as by `#[tokio::test(start_paused = true)]`, a storage on a Redis can't be used: the limits of time on
+    /// its answers pass at once. [`Storage::embedded`] can.
+    ///
     /// # Errors
     /// A tier can't be reached or refuses the login; the settings are impossible; the partition count differs from the stored
     /// one; the hot tier may evict unlanded data; the schema is newer than this program, or older.
@@ -89,7 +96,12 @@ impl Storage {
 
     /// Opens the embedded mode: the hot tier in this process's memory, the cold tier in a SQLite file, landing in a task.
     ///
-    /// What has landed survives anything; what has not landed is lost when the process dies. [`Storage::close`] lands everything.
+    /// What has landed survives anything; what has not landed is lost when the process dies, or when the last handle is dropped without a
+    /// [`Storage::close`], which lands everything.
+    ///
+    /// Tests of game logic may pause tokio's clock: the storage's own limits of time, landing and close go by the wall clock all the same. A
+    /// paused clock leaps to the next timer whenever every task of its runtime waits. So a `tokio::time::timeout` of the caller's own
+    /// around a call that has to wait for the file passes at once; reads and writes of hot owners do not wait.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

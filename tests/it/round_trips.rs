@@ -4,7 +4,7 @@ use anyhow::Result;
 use storage_dirty::redis::RedisOptions;
 use storage_dirty::{HotStore as _, RedisStore};
 use storage_model::Partition;
-use storage_tests::{Proxy, Stack, World, stack};
+use storage_tests::{Proxy, Stack, World, stack, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> Result<()> {
@@ -20,22 +20,29 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     let ann = stack.player("ann");
     ann.get_all().await?;
     ann.update([("gold", "1"), ("bag", "sword")]).await?;
-    let ack = ann.update([("gold", "2")]).await?;
+    ann.update([("gold", "2")]).await?;
     ann.get_all().await?;
 
-    let (rounds, bytes) = (hot.rounds(), cold.bytes());
-    let mut expected = rounds;
+    let bytes = cold.bytes();
+    // What the storage asks by itself now and then is counted, too, so that each is tried until nothing comes in between.
     macro_rules! one {
         ($what:literal, $operation:expr) => {
-            let _ = $operation.await?;
-            expected += 1;
-            assert_eq!(hot.rounds(), expected, $what);
+            one!($what, (), _none, $operation)
+        };
+        ($what:literal, $before:expr, $seen:ident, $operation:expr) => {
+            let costs_one = async || {
+                let $seen = $before;
+                let rounds = hot.rounds();
+                let _ = $operation.await?;
+                Ok(hot.rounds() == rounds + 1)
+            };
+            until($what, costs_one).await?;
         };
     }
     one!("get", ann.get(["gold", "none"]));
     one!("get_all", ann.get_all());
     one!("exists", ann.exists());
-    one!("update_if", ann.update([("gold", "3")]).if_version(ack.version()));
+    one!("update_if", ann.version().await?, seen, ann.update([("gold", "3")]).if_version(seen));
     one!("update", ann.update([("gold", "4"), ("new", "5")]));
     one!("incr", ann.incr("gold", 1));
     one!("incr_many", ann.incr_many([("gold", 1), ("level", 1)]));

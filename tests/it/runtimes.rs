@@ -133,3 +133,40 @@ fn a_runtime_that_ends_in_the_middle_of_its_calls_fails_none_of_another() -> Res
     ensure!(count > 0, "nothing was called meanwhile");
     Ok(())
 }
+
+/// One that is left without being dropped drives nothing: neither its connections nor its tasks.
+#[test]
+fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
+    let runtime = Runtime::new()?;
+    let mut world = runtime.block_on(World::fresh())?;
+    let redis = &mut world.settings.redis;
+    let short = Duration::from_millis(200);
+    (redis.connect_timeout, redis.response_timeout, redis.wait_timeout) = (short, short, short);
+    let stands_still = Builder::new_current_thread().enable_all().build()?;
+    let storage = stands_still.block_on(Storage::open(world.settings))?;
+    let ann = player(&storage, "ann")?;
+    stands_still.block_on(async {
+        // Together, so that they are carried, and the carrier has not seen that nothing waits any more.
+        let all = (0..20).map(|_| async { ann.incr("gold", 1).await });
+        futures::future::try_join_all(all).await
+    })?;
+    let begun = ann.clone();
+    stands_still.spawn(async move { begun.get_all().await });
+    runtime.block_on(async {
+        let goes_on = async {
+            for count in 21..=40 {
+                assert_eq!(ann.incr("gold", 1).await?.value(), count);
+                ensure!(player(&storage, &format!("cold{count}"))?.get_all().await?.is_empty());
+                assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(count.to_string().as_bytes()));
+            }
+            let all = (0..20).map(|_| async { ann.incr("gold", 1).await });
+            futures::future::try_join_all(all).await?;
+            ann.flush(LONG).await?;
+            anyhow::Ok(())
+        };
+        stack::bounded("another runtime goes on", goes_on).await?;
+        assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"60"[..]));
+        assert_eq!(storage.close(LONG).await.under_way, 0);
+        anyhow::Ok(())
+    })
+}

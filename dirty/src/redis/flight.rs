@@ -6,9 +6,11 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 // Not `watch`, which wakes those who wait in random order: then no schedule could be played again.
 use tokio::sync::broadcast;
+use tokio::time::timeout;
 
 use super::common::locked;
 
@@ -49,13 +51,18 @@ impl<T> Drop for Answer<T> {
 }
 
 impl<T: Clone + Send + 'static> Flight<T> {
-    /// What the work under way finds, or that which `begin` begins now. None if it panics or its runtime ends.
-    pub(super) async fn join<W>(&self, begin: impl FnOnce() -> W) -> Option<T>
+    /// What the work under way finds, or that which `begin` begins now. None if it panics, its runtime ends, or it takes longer than the
+    /// limit: then its runtime stands still, as one does that is left without being dropped, and whoever comes next begins anew.
+    pub(super) async fn join<W>(&self, limit: Duration, begin: impl FnOnce() -> W) -> Option<T>
     where
         W: Future<Output = T> + Send + 'static,
     {
         let mut found = self.under_way(begin);
-        found.recv().await.ok()
+        if let Ok(found) = timeout(limit, found.recv()).await {
+            return found.ok();
+        }
+        drop(locked(&self.0).take());
+        None
     }
 
     fn under_way<W>(&self, begin: impl FnOnce() -> W) -> broadcast::Receiver<T>
@@ -87,6 +94,8 @@ mod tests {
 
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(30);
+
     #[tokio::test]
     async fn work_is_done_once_for_all_who_ask_meanwhile_and_anew_for_who_asks_later() {
         let (flight, done, may_end) = (Flight::default(), Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
@@ -97,22 +106,35 @@ mod tests {
                 done.fetch_add(1, Ordering::Relaxed)
             }
         };
-        let mut first = Box::pin(flight.join(work));
+        let mut first = Box::pin(flight.join(LONG, work));
         assert!(first.as_mut().now_or_never().is_none());
-        let second = flight.join(work);
+        let second = flight.join(LONG, work);
         may_end.add_permits(1);
         // The first is not polled meanwhile.
         assert_eq!(second.await, Some(0));
         assert_eq!(first.await, Some(0));
         may_end.add_permits(1);
-        assert_eq!(flight.join(work).await, Some(1));
+        assert_eq!(flight.join(LONG, work).await, Some(1));
     }
 
     #[tokio::test]
     async fn work_that_panics_is_begun_anew() {
         let flight = Flight::default();
         let panics = || async { "on purpose".parse::<u32>().unwrap() };
-        assert_eq!(join(flight.join(panics), flight.join(panics)).await, (None, None));
-        assert_eq!(flight.join(|| async { 2 }).await, Some(2));
+        assert_eq!(join(flight.join(LONG, panics), flight.join(LONG, panics)).await, (None, None));
+        assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
+    }
+
+    #[test]
+    fn work_in_a_runtime_that_stands_still_is_begun_anew_in_another() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (stands_still, goes_on) = (runtime(), runtime());
+        let flight = Flight::default();
+        // It is begun, and then its runtime is not driven any more.
+        stands_still.block_on(async { assert!(flight.join(LONG, std::future::pending::<u32>).now_or_never().is_none()) });
+        goes_on.block_on(async {
+            assert_eq!(flight.join(Duration::from_millis(1), || async { 1 }).await, None);
+            assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
+        });
     }
 }

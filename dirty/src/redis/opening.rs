@@ -44,7 +44,7 @@ impl Node {
             let ready = timeout(node.common.patience(), node.known_or_opened(&opened)).await;
             ready.unwrap_or_else(|_| Err(Failure::NoConnection(format!("{} did not answer in time", node.name))))
         };
-        Box::pin(lane.opening.join(open)).await.unwrap_or_else(|| Err(ended()))
+        Box::pin(lane.opening.join(self.common.patience() * 2, open)).await.unwrap_or_else(|| Err(ended()))
     }
 
     /// Asks over all open connections who they lead to. If one leads to another server than it did, all are given up.

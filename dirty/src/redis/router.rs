@@ -220,7 +220,7 @@ impl Router {
             Ok(())
         };
         let ended = || Err(Failure::NoConnection("the search for the nodes ended".to_owned()));
-        self.refreshing.join(look).await.unwrap_or_else(ended)
+        self.refreshing.join(self.common.patience() * 2, look).await.unwrap_or_else(ended)
     }
 
     /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by itself when it no longer is; a

@@ -6,6 +6,7 @@
 //! cost of a write falls as the load rises.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use storage_model::{Change, Mutation, Partition};
@@ -174,7 +175,29 @@ impl RedisStore {
             // Boxed, so that the future of all who only wait is small.
             Box::pin(self.send_batch(batch)).await;
         }
-        told(answered).await
+        self.carried(&[queue], told(answered)).await
+    }
+
+    /// Waits for what carriers bring. Where they take longer than any call does, other carriers go on with what waits: the runtime of one
+    /// may stand still, as one does that is left without being dropped. It does no harm if it does not: turns only save work.
+    pub(super) async fn carried<T>(&self, queues: &[Queue], told: impl Future<Output = T>) -> T {
+        let mut told = std::pin::pin!(told);
+        loop {
+            if let Ok(told) = timeout(self.router.common.patience(), told.as_mut()).await {
+                return told;
+            }
+            queues.iter().for_each(|queue| self.carry_on(*queue));
+        }
+    }
+
+    fn carry_on(&self, queue: Queue) {
+        let Some(turn) = self.turns.of(queue) else { return };
+        let mut state = locked(&turn.state);
+        if !state.waiting.is_empty() {
+            state.carried = true;
+            drop(state);
+            tokio::spawn(Carrier { store: self.clone(), queue, ended: false }.carry());
+        }
     }
 
     /// Sends batches together and hands out their answers.

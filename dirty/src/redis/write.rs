@@ -92,12 +92,13 @@ impl RedisStore {
                 by_queue.entry(self.queue_of(*partition, mutation)).or_default().push(waiting);
             }
         }
+        let queues: Vec<Queue> = by_queue.keys().copied().collect();
         let batches: Vec<_> = by_queue.into_iter().filter_map(|(queue, writes)| self.take_turn(queue, writes)).collect();
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
         // Each is answered, at the latest when its reply is dropped.
-        let answers = told.await.unwrap_or_default();
+        let answers = self.carried(&queues, told).await.unwrap_or_default();
         indices.iter().copied().zip(answers).collect()
     }
 
