@@ -26,6 +26,7 @@ mod probation;
 mod programs;
 mod properties;
 mod redis_lost;
+mod rescue;
 mod rights;
 mod round_trips;
 mod rules;

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
-use crate::{demo, drain, errors, export, grants, import, migrate, run, status, verify};
+use crate::{adopt, demo, drain, errors, export, grants, import, migrate, run, status, verify};
 
 /// Lands what game servers wrote into Redis in a database, and looks after it.
 ///
@@ -56,6 +56,12 @@ enum Command {
     /// Print all owners as JSON lines in key order, hot or cold; what is cold stays cold
     #[command(after_help = exit::TABLE)]
     Export(export::Args),
+    /// Pair this Redis and this database on purpose: an older Redis, or a restored database
+    ///
+    /// Each of the two knows which one it belongs to, and any other is refused. From then on the one that was the current one before is
+    /// refused. Nothing is deleted: cached data is compared with its rows before it is used, and unlanded data lands.
+    #[command(after_help = exit::TABLE)]
+    Adopt(adopt::Args),
     /// Print the rights that the users of the database and of Redis need, as statements to paste; asks no server
     #[command(after_help = exit::TABLE)]
     Grants(grants::Args),
@@ -101,6 +107,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),
         Command::Export(args) => Box::pin(export::run(args)),
+        Command::Adopt(args) => Box::pin(adopt::run(args)),
         Command::Grants(args) => Box::pin(std::future::ready(grants::run(&args))),
         Command::Demo(args) => Box::pin(demo::run(args)),
     };

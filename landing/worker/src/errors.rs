@@ -66,14 +66,20 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
         }
         writeln!(out, "tried {} owners again, {landed} of them landed whole", owners.len())?;
     }
-    let entries = all(open::hot(&settings).await?.as_ref()).await?;
+    let hot = open::hot_for_reading(&settings).await?;
+    let belongs = open::belongs(&settings, &hot).await?;
+    let entries = all(hot.as_ref()).await?;
     entries.iter().try_for_each(|entry| print(entry, &mut out))?;
     writeln!(out, "{} error marks", entries.len())?;
     if !entries.is_empty() {
         writeln!(out, "{ADVICE}")?;
     }
     // Without a retry the list is all that was asked for, however long it is.
-    Ok(if args.retry && !entries.is_empty() { Exit::Found } else { Exit::Fine })
+    Ok(match (belongs, args.retry && !entries.is_empty()) {
+        (false, _) => Exit::Refused,
+        (true, true) => Exit::Found,
+        (true, false) => Exit::Fine,
+    })
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

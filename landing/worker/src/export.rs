@@ -49,7 +49,7 @@ async fn entity(
     let whole = |read: &HotRead| read.header.is_some_and(|header| header.complete && !header.suspect);
     let read = match hot {
         Ok(read) if whole(&read) => Ok(read),
-        _ => storage.tiers().load_large(owner).await,
+        _ => storage.tiers().glance(owner).await,
     };
     if let Ok(read) = read {
         let live = read.cells.iter().filter_map(|(field, cell)| Some((field, cell.live()?)));
@@ -118,7 +118,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 
 async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let storage = Storage::open(settings).await?;
+    let storage = Storage::builder(settings).read_only().open().await?;
     let written = match &args.output {
         Some(path) => {
             write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?

@@ -9,11 +9,13 @@
 //! | [`errors`] | `errors`: list what the database refused, and try it again |
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], and [`decoded`] for what objects hold) |
+//! | [`adopt`] | `adopt`: pair two tiers on purpose |
 //! | [`demo`] | `demo`: the whole system at work, checked three ways |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
 //! | [`cli`], [`open`], [`progress`], [`signal`] | what the subcommands share |
 //! | [`exit`], [`limit`] | how a command ends, and when at the latest |
 
+pub mod adopt;
 pub mod cli;
 pub mod decoded;
 pub mod demo;

@@ -48,14 +48,63 @@ fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
     }
 }
 
-/// The hot tier, open, though not all of its servers may answer; for looking only.
+/// The hot tier, open for reading, though not all of its servers may answer. Nothing is written to it.
 ///
 /// # Errors
 /// None of it can be reached, or it must not be used.
-pub async fn hot_in_part(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
+pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
-    let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    let hot = storage_dirty::open_for_reading(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    if let Err(error) = hot.check().await {
+        tracing::warn!(%error, "game servers refuse writes; reading goes on");
+    }
     Ok(hot)
+}
+
+/// Both tiers, open for reading; they belong together. Nothing is written to either.
+///
+/// # Errors
+/// A tier is away, or they do not belong together.
+pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
+    let hot = hot_for_reading(settings).await?;
+    let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
+    let cold = storage_sql::open(&options).await.context("the cold tier")?;
+    let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
+    tiers.compare_pairing().await?;
+    Ok(tiers)
+}
+
+/// Whether a hot tier that is only looked at belongs to the database of the settings; says so if not, or if nobody can tell.
+///
+/// # Errors
+/// The settings name an impossible database.
+pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> anyhow::Result<bool> {
+    let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
+    let compared = async {
+        let cold = storage_sql::open(&options).await?;
+        Tiers::new(Arc::clone(hot), cold, 1).for_reading().compare_pairing().await
+    };
+    match compared.await {
+        Ok(()) => Ok(true),
+        Err(TierError::Unpaired(why)) => {
+            tracing::error!("{why}");
+            Ok(false)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "whether Redis belongs to the database can't be told");
+            Ok(true)
+        }
+    }
+}
+
+/// Both tiers, whether or not they belong together.
+///
+/// # Errors
+/// A tier is away.
+pub async fn tiers_apart(settings: &Settings) -> anyhow::Result<Tiers> {
+    let hot = hot(settings).await?;
+    let cold = cold(settings).await?;
+    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation))
 }
 
 /// The memory engine is alone in its process, so no other process can land or look at it.

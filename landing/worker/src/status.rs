@@ -151,7 +151,8 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 
 async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let hot = open::hot_in_part(&settings).await?;
+    let hot = open::hot_for_reading(&settings).await?;
+    let belongs = open::belongs(&settings, &hot).await?;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
     let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
     let status = status(&backlog, pressure);
@@ -161,7 +162,11 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     } else {
         print(&status, &mut out)?;
     }
-    Ok(if backlog.away.is_empty() { Exit::Fine } else { Exit::Found })
+    Ok(match (belongs, backlog.away.is_empty()) {
+        (false, _) => Exit::Refused,
+        (true, true) => Exit::Fine,
+        (true, false) => Exit::Found,
+    })
 }
 
 #[cfg(test)]

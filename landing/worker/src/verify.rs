@@ -36,7 +36,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 
 async fn compare(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let tiers = open::tiers_at_once(&settings).await?;
+    let tiers = open::tiers_for_reading(&settings).await?;
     let mut out = std::io::stdout();
     let mut total = Compared::default();
     let mut after = None;

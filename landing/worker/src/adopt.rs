@@ -1,0 +1,64 @@
+//! `adopt`: pair the hot tier and the database of the settings on purpose.
+
+use std::io::Write as _;
+
+use storage_landing::{Backlog, TierError, Tiers};
+
+use crate::cli::ConfigArgs;
+use crate::exit::Exit;
+use crate::limit::{self, Deadline};
+use crate::open;
+
+/// Arguments of `adopt`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Say what would be paired, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Give up after this long; a tier that is away ends it at once
+    #[arg(long, default_value = "1min")]
+    deadline: Deadline,
+}
+
+/// Pairs the tiers, whatever they belonged to: an older Redis, or a restored database. Does nothing if they belong together.
+///
+/// # Errors
+/// A tier is away, or has another number of partitions or another layout; the deadline passed.
+pub async fn run(args: Args) -> anyhow::Result<Exit> {
+    limit::within(args.deadline, adopt(args)).await
+}
+
+async fn adopt(args: Args) -> anyhow::Result<Exit> {
+    let settings = open::settings(&args.config)?;
+    let tiers = open::tiers_apart(&settings).await?;
+    let mut out = std::io::stdout();
+    match tiers.compare_pairing().await {
+        Ok(()) => {
+            tiers.belong().await?;
+            writeln!(out, "the tiers belong together; nothing is to be adopted")?;
+            return Ok(Exit::Fine);
+        }
+        Err(TierError::Unpaired(why)) => writeln!(out, "found: {why}")?,
+        Err(error) => return Err(error.into()),
+    }
+    let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
+    writeln!(out, "the hot tier holds {} unlanded marks and {} refused rows", waiting.marks(), waiting.errors())?;
+    if args.dry_run {
+        writeln!(out, "nothing was changed (--dry-run)")?;
+        return Ok(Exit::Found);
+    }
+    pair(&tiers, &mut out).await
+}
+
+async fn pair(tiers: &Tiers, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
+    tiers.adopt().await?;
+    let (hot, cold) = (tiers.hot().pairing().await?, tiers.cold().pairing().await?);
+    writeln!(
+        out,
+        "adopted: the hot tier at {} (redis.prefix = {:?}) is the one of the database at {} from now on; any other one is refused",
+        hot.address, hot.prefix, cold.address
+    )?;
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,279 @@
+//! Rescue is always possible: what is in danger can be landed, counted and exported; and what only looks writes nothing (H77, H78).
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use anyhow::Result;
+use storage_sdk::{Kind, Settings, Storage};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer, Reply};
+use storage_sql::ColdOptions;
+use storage_tests::no_room::NoRoom;
+use storage_tests::{Stack, World, rows, stack, until};
+use tokio::process::Command;
+
+/// Commands that only look.
+const READING: [&str; 4] = ["status", "errors", "verify", "export"];
+
+struct Config {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn config(text: &str) -> Result<Config> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("storage.toml");
+    std::fs::write(&path, text)?;
+    Ok(Config { _folder: folder, path })
+}
+
+async fn program(config: &Path, command: &str) -> Result<Output> {
+    Ok(Command::new(env!("CARGO_BIN_EXE_worker")).arg(command).arg("--config").arg(config).output().await?)
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+async fn own_redis() -> Result<RedisServer> {
+    Ok(RedisServer::start(RedisOptions::default()).await?)
+}
+
+/// All keys of a Redis with what they hold.
+async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, Reply)>> {
+    let Reply::Array(keys) = redis.call(&["KEYS", "*"]).await? else { anyhow::bail!("no list of keys") };
+    let mut held = Vec::new();
+    for key in keys {
+        let Reply::Bytes(key) = key else { anyhow::bail!("a key is no text") };
+        let value = redis.call(&[b"DUMP".as_slice(), &key]).await?;
+        held.push((key, value));
+    }
+    held.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(held)
+}
+
+async fn sql(database: &str, statement: &str) -> Result<Vec<String>> {
+    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(database).await?;
+    Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(statement.to_owned())).fetch_all(&mut connection).await?)
+}
+
+const RECORDS: &str = "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_landed() -> Result<()> {
+    let redis = own_redis().await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let config = config(&world.text)?;
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
+    for command in READING {
+        let looked = program(&config.path, command).await?;
+        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+        assert!(said(&looked).contains("allkeys-lru"), "{command} does not warn: {}", said(&looked));
+    }
+    assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
+    until("the game server refuses writes", async || {
+        let written = stack.player("ann").update([("gold", "2")]).await;
+        Ok(written.is_err_and(|error| error.kind() == Kind::UnsafeEviction))
+    })
+    .await?;
+    assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
+    let drained = program(&config.path, "drain").await?;
+    assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
+    assert_eq!(rows(&stack.database).await?.len(), 1);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_can_not_save_is_looked_at_and_exported() -> Result<()> {
+    let redis = own_redis().await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let config = config(&world.text)?;
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    redis.call(&["CONFIG", "SET", "save", "3600 1"]).await?;
+    // Its working folder is gone, so no file can be written there.
+    std::fs::remove_dir_all(redis.folder())?;
+    redis.call(&["BGSAVE"]).await?;
+    until("Redis refuses writes", async || Ok(redis.call(&["SET", "x", "1"]).await.is_err())).await?;
+    let error = stack.player("ann").update([("gold", "2")]).await.unwrap_err();
+    assert!(error.to_string().contains("MISCONF"), "{error}");
+    assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
+    for command in READING {
+        let looked = program(&config.path, command).await?;
+        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+    }
+    assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> {
+    let redis = own_redis().await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let config = config(&world.text)?;
+    let database = world.database.clone();
+    // Nothing is there yet: no table is made, and no key.
+    for command in ["status", "errors"] {
+        let looked = program(&config.path, command).await?;
+        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+    }
+    for command in ["verify", "export"] {
+        let looked = program(&config.path, command).await?;
+        assert_eq!(looked.status.code(), Some(6), "{command}: {}", said(&looked));
+        assert!(said(&looked).contains("holds no tables of this storage"), "{command}: {}", said(&looked));
+    }
+    assert_eq!(everything(&redis).await?, []);
+    assert_eq!(sql(&database, "SHOW TABLES").await?, [""; 0]);
+
+    let stack = Stack::with(world).await?;
+    stack.player("landed").update([("gold", "1")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    stack.player("hot").update([("gold", "2")]).await?;
+    stack.storage.close(Duration::from_secs(5)).await;
+    let records = sql(&database, RECORDS).await?;
+    // As it is; and as another server process, which nobody has taken over, with the same data; and wiped.
+    for state in ["as it is", "restarted with its data", "wiped"] {
+        match state {
+            "restarted with its data" => {
+                redis.call(&["SAVE"]).await?;
+                redis.kill()?;
+                redis.restart().await?;
+            }
+            "wiped" => drop(redis.call(&["FLUSHALL"]).await?),
+            _ => {}
+        }
+        let before = everything(&redis).await?;
+        for command in READING {
+            let looked = program(&config.path, command).await?;
+            assert_eq!(looked.status.code(), Some(0), "{state}, {command}: {}", said(&looked));
+            assert_eq!(everything(&redis).await?, before, "{state}: {command} wrote into Redis");
+            assert_eq!(sql(&database, RECORDS).await?, records, "{state}: {command} wrote into the database");
+        }
+        let exported = said(&program(&config.path, "export").await?);
+        assert!(exported.contains("\"owner_id\":\"landed\""), "{state}: {exported}");
+        assert_eq!(exported.contains("\"owner_id\":\"hot\""), state != "wiped", "{state}: {exported}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_server() -> Result<()> {
+    let server = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let world = World::on(stack::redis().await?.url().as_str(), &server).await?;
+    let (text, database) = (world.text.clone(), world.database.clone());
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    let name = database.rsplit('/').next().unwrap_or_default();
+    server.sql(&format!("CREATE USER looker@'%' IDENTIFIED BY 'l'; GRANT SELECT ON {name}.* TO looker@'%'")).await?;
+    server.sql("SET GLOBAL read_only = 1").await?;
+    let place = database.rsplit('@').next().unwrap_or_default();
+    let config = config(&text.replace(&database, &format!("mysql://looker:l@{place}")))?;
+    for command in READING {
+        let looked = program(&config.path, command).await?;
+        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+    }
+    assert!(said(&program(&config.path, "export").await?).contains("\"owner_id\":\"ann\""));
+    let storage = Storage::builder(Settings::load(&config.path)?).read_only().open().await?;
+    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
+    let refused = ann.update([("gold", "2")]).await.unwrap_err();
+    assert!(refused.kind() == Kind::Invalid && refused.to_string().contains("for reading only"), "{refused}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() -> Result<()> {
+    let world = World::fresh().await?;
+    let stack = Stack::with(world.clone()).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    let other = World::fresh().await?;
+    let wrong = config(&world.text.replace(&world.database, &other.database))?;
+    for command in ["status", "errors", "verify", "export", "run", "drain", "import"] {
+        let mut started = Command::new(env!("CARGO_BIN_EXE_worker"));
+        started.arg(command).arg("--config").arg(&wrong.path);
+        if command == "import" {
+            started.arg(&wrong.path);
+        }
+        let refused = started.output().await?;
+        assert_eq!(refused.status.code(), Some(6), "{command}: {}", said(&refused));
+        assert!(said(&refused).contains("belongs to database") && said(&refused).contains("adopt"), "{}", said(&refused));
+    }
+    assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
+    let dry = Command::new(env!("CARGO_BIN_EXE_worker")).args(["adopt", "--dry-run", "--config"]).arg(&wrong.path).output().await?;
+    assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
+    assert!(said(&dry).contains("1 unlanded marks") && said(&dry).contains("nothing was changed"), "{}", said(&dry));
+    assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
+
+    let adopted = program(&wrong.path, "adopt").await?;
+    assert_eq!(adopted.status.code(), Some(0), "{}", said(&adopted));
+    let drained = program(&wrong.path, "drain").await?;
+    assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
+    assert_eq!((rows(&other.database).await?.len(), rows(&stack.database).await?.len()), (1, 0));
+    let again = program(&wrong.path, "adopt").await?;
+    assert!(again.status.success() && said(&again).contains("nothing is to be adopted"), "{}", said(&again));
+    Ok(())
+}
+
+/// An embedded storage whose disk may be filled.
+async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
+    let settings = Settings::embedded(path);
+    let cold = storage_sql::open(&ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) }).await?;
+    Ok((NoRoom::new(cold), settings))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_until_there_is_room() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("game.db");
+    let storage = Storage::embedded(&path).await?;
+    storage.scope("game", "eu")?.bytes().owner("player", "ann")?.update([("gold", "1")]).await?;
+    assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
+
+    let (cold, settings) = embedded(&path).await?;
+    cold.fill(true);
+    let storage = Storage::builder(settings).cold(cold.clone()).open().await?;
+    let bytes = storage.scope("game", "eu")?.bytes();
+    let ann = bytes.owner("player", "ann")?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "one field");
+    assert_eq!(ann.get_all().await?.iter().count(), 1, "the whole owner");
+    assert!(bytes.owner("player", "nobody")?.get_all().await?.is_empty());
+    let refused = ann.update([("gold", "2")]).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Denied);
+    assert!(refused.to_string().contains("disk is full"), "{refused}");
+    cold.fill(false);
+    until("writes go on", async || Ok(ann.update([("gold", "3")]).await.is_ok())).await?;
+
+    // It fills up while the storage runs: what can't land is not acknowledged for long.
+    cold.fill(true);
+    until("writes are refused", async || {
+        Ok(ann.incr("kills", 1).await.is_err_and(|error| error.kind() == Kind::Denied))
+    })
+    .await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"3"[..]), "reads go on");
+    cold.fill(false);
+    until("writes go on again", async || Ok(ann.update([("gold", "4")]).await.is_ok())).await?;
+    assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowledging() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("game.db");
+    let (first, second) = (Storage::embedded(&path).await?, Storage::embedded(&path).await?);
+    let player = |storage: &Storage| storage.scope("game", "eu")?.bytes().owner("player", "ann");
+    until("the first one refuses writes", async || {
+        Ok(player(&first)?.update([("gold", "1")]).await.is_err_and(|error| error.kind() == Kind::Unpaired))
+    })
+    .await?;
+    player(&second)?.update([("gold", "2")]).await?;
+    assert_eq!(second.close(Duration::from_secs(20)).await.unlanded, 0);
+    Ok(())
+}
