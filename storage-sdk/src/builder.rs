@@ -93,6 +93,7 @@ impl StorageBuilder {
     /// # Cancel safety
     /// Dropped, nothing is open.
     pub async fn open(self) -> Result<Storage> {
+        crate::unheard::warn_once();
         let Self { settings, clock, ids, hot, cold, lands } = self;
         settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
         // Boxed, so that callers' compilers need not look into the drivers' futures.
