@@ -14,7 +14,17 @@ pub struct Pressure {
     pub percent: u32,
     /// Which watermark it is, and what was seen; empty below all of them.
     pub reason: String,
+    /// When it ends, or what an operator can do about it; empty below all watermarks.
+    pub relief: &'static str,
 }
+
+const CATCHING_UP: &str = "it ends when the landing workers have caught up";
+
+/// Workers can't help: what is landed goes when its time to live ends, or when the server may evict it.
+const ALL_LANDED: &str = "all has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
+                          give Redis more memory";
+const STILL_LANDING: &str = "it ends as workers land if Redis' maxmemory-policy is one of volatile-*; else shorten hot.clean_ttl, or give \
+                             Redis more memory";
 
 impl Pressure {
     /// The watermark that is nearest to being reached.
@@ -24,15 +34,24 @@ impl Pressure {
         let age = millis(backlog.oldest().unwrap_or_default());
         let used = memory.map(|memory| memory.percent()).unwrap_or_default();
         let seen = [
-            (percent(marks, settings.soft_marks.into(), settings.hard_marks.into()), format!("{marks} marks wait to be landed")),
-            (percent(age, millis(settings.soft_age), millis(settings.hard_age)), format!("the oldest mark waits for {age} ms")),
+            (
+                percent(marks, settings.soft_marks.into(), settings.hard_marks.into()),
+                format!("{marks} marks wait to be landed"),
+                CATCHING_UP,
+            ),
+            (
+                percent(age, millis(settings.soft_age), millis(settings.hard_age)),
+                format!("the oldest mark waits for {age} ms"),
+                CATCHING_UP,
+            ),
             (
                 percent(used, settings.soft_memory.into(), settings.hard_memory.into()),
                 format!("{used} % of the hot tier's memory are used, and nothing of it can be evicted"),
+                if backlog.marks() == 0 { ALL_LANDED } else { STILL_LANDING },
             ),
         ];
-        let nearest = seen.into_iter().max_by_key(|(percent, _)| *percent).filter(|(percent, _)| *percent > 0);
-        nearest.map(|(percent, reason)| Self { percent, reason }).unwrap_or_default()
+        let nearest = seen.into_iter().max_by_key(|(percent, ..)| *percent).filter(|(percent, ..)| *percent > 0);
+        nearest.map(|(percent, reason, relief)| Self { percent, reason, relief }).unwrap_or_default()
     }
 }
 
@@ -100,11 +119,12 @@ mod tests {
             let peek = PartitionPeek { live, errors, live_since: oldest, ..PartitionPeek::default() };
             let backlog = Backlog { now: Timestamp(100_000_000), partitions: vec![(Partition(0), peek)], away: vec![] };
             let pressure = Pressure::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
-            (pressure.percent, pressure.reason)
+            (pressure.percent, pressure.reason, pressure.relief)
         };
-        assert_eq!(seen(9, 0, 9, 790), (0, String::new()));
-        assert_eq!(seen(9, 6, 11, 0), (50, "15 marks wait to be landed".into()));
-        assert_eq!(seen(9, 0, 19, 850), (90, "the oldest mark waits for 19000 ms".into()));
+        assert_eq!(seen(9, 0, 9, 790), (0, String::new(), ""));
+        assert_eq!(seen(9, 6, 11, 0), (50, "15 marks wait to be landed".into(), CATCHING_UP));
+        assert_eq!(seen(9, 0, 19, 850), (90, "the oldest mark waits for 19000 ms".into(), CATCHING_UP));
+        assert_eq!((seen(0, 0, 0, 950).2, seen(1, 0, 1, 950).2), (ALL_LANDED, STILL_LANDING));
         assert_eq!(seen(0, 0, 0, 950).0, 100);
     }
 }

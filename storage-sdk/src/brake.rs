@@ -58,7 +58,7 @@ impl Brake {
         }
         if percent >= REFUSED && !repeat && !broken("H45-unbraked") {
             let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let message = format!("{reason}; writes are refused until the landing workers have caught up");
+            let message = format!("writes are refused: {reason}");
             return Err(Error::overloaded(message, self.settings.interval));
         }
         let wait = (self.settings.delay_max * percent.min(REFUSED) / REFUSED).min(within / 2);
@@ -71,15 +71,16 @@ impl Brake {
         let seen = |before| (before != ENDED).then_some(pressure.percent);
         let Ok(before) = self.percent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, seen) else { return };
         let (was, is) = (state(before), state(pressure.percent));
+        let Pressure { reason, relief, .. } = pressure;
+        let reason = if relief.is_empty() { reason } else { format!("{reason}; {relief}") };
         if was != is {
-            let reason = &pressure.reason;
             match is {
                 State::Free => tracing::info!("writes are no longer slowed down"),
-                State::Slowed => tracing::warn!(reason, "writes are slowed down, since landing lags behind"),
-                State::Refused => tracing::error!(reason, "writes are refused, since landing lags behind"),
+                State::Slowed => tracing::warn!(reason, "writes are slowed down"),
+                State::Refused => tracing::error!(reason, "writes are refused"),
             }
         }
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = pressure.reason;
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
     }
 
     /// Looks once.

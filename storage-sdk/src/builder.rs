@@ -110,6 +110,7 @@ impl StorageBuilder {
     /// # Cancel safety
     /// Dropped, nothing is open.
     pub async fn open(self) -> Result<Storage> {
+        crate::unheard::warn_once();
         let Self { settings, clock, ids, hot, cold, lands, read_only, own_runtime } = self;
         settings.validate().map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
         let home = if own_runtime { Home::own().map_err(threadless)? } else { Home::of_caller() };

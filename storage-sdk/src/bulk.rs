@@ -4,11 +4,11 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use storage_model::{Bytes, Change, Durability, Field, Known, Mutation, Owner};
+use storage_model::{Change, Durability, Field, Known, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
-use crate::{Ack, ByteOwner, Error, Result};
+use crate::{Ack, ByteOwner, Error, Result, Value};
 
 /// What a write changes, or why it can't be sent.
 pub(crate) type Changes = Result<Vec<(Field, Change)>>;
@@ -57,7 +57,7 @@ impl Bulk {
     }
 
     /// Sets fields of an owner, all or none.
-    pub fn update<F: AsRef<str>, V: Into<Bytes>>(self, owner: &ByteOwner, fields: impl IntoIterator<Item = (F, V)>) -> Self {
+    pub fn update<F: AsRef<str>, V: Into<Value>>(self, owner: &ByteOwner, fields: impl IntoIterator<Item = (F, V)>) -> Self {
         self.add(owner, sets(fields))
     }
 

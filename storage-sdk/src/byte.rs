@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use storage_dirty::Evicted;
 use storage_landing::Flushed;
-use storage_model::{Bytes, Change, Durability, Field, Owner, Scope, Version};
+use storage_model::{Change, Durability, Field, Owner, Scope, Version};
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Core;
 use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
-use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Write};
+use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 
 /// Bytes per field, of the owners of one world. Cheap to clone.
 ///
@@ -173,8 +173,8 @@ fn changes<'a>(fields: impl IntoIterator<Item = &'a str>, change: &Change) -> Ch
     Ok(names(fields)?.into_iter().map(|field| (field, change.clone())).collect())
 }
 
-pub(crate) fn sets<F: AsRef<str>, V: Into<Bytes>>(fields: impl IntoIterator<Item = (F, V)>) -> Changes {
-    all(fields.into_iter().map(|(field, value)| Ok((Field::new(field.as_ref())?, Change::Set(value.into())))))
+pub(crate) fn sets<F: AsRef<str>, V: Into<Value>>(fields: impl IntoIterator<Item = (F, V)>) -> Changes {
+    all(fields.into_iter().map(|(field, value)| Ok((Field::new(field.as_ref())?, Change::Set(value.into().into_bytes())))))
 }
 
 pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Changes {
@@ -206,7 +206,7 @@ impl ByteOwner {
         Write::new(&self.core, self, changes, answer)
     }
 
-    /// Sets fields. Waits for the database only if it has a condition and the owner is cold, is to be [`Durability::Landed`], or the hot
+    /// Sets fields, to text, bytes or integers; see [`Value`] for several of these in one call. Waits for the database only if it has a condition and the owner is cold, is to be [`Durability::Landed`], or the hot
     /// tier was replaced since the owner was written.
     ///
     /// # Errors
@@ -214,13 +214,14 @@ impl ByteOwner {
     ///
     /// # Cancel safety
     /// As [`Write`].
-    pub fn update<F: AsRef<str>, V: Into<Bytes>>(&self, fields: impl IntoIterator<Item = (F, V)>) -> Write {
+    pub fn update<F: AsRef<str>, V: Into<Value>>(&self, fields: impl IntoIterator<Item = (F, V)>) -> Write {
         self.write(sets(fields), plain)
     }
 
     /// Adds to the integer in a field, exact over all 64 bits, signed; a field that does not exist starts at 0.
     ///
     /// The integer is kept as decimal text, as one may set it: `-3` and `10` are integers, `+3`, `010` and ` 10` are not.
+    /// [`Record::int`] reads it.
     ///
     /// # Errors
     /// As [`Write`]; `NotInteger` if the field holds anything else, `Overflow` if the sum does not fit.

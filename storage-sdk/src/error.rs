@@ -17,11 +17,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A name, value or call that breaks a limit, or a setting that can't work. Nothing was sent.
+    /// A name, value or call that breaks a limit, or a setting that can't work, such as a host that no name server knows or a file in no
+    /// folder. Nothing was sent.
     Invalid,
     /// The owner has another version than the write was built on, or exists and should not.
     Conflict,
-    /// A field to increment does not hold a 64-bit integer.
+    /// A field to increment, or to read as a number, does not hold a 64-bit integer.
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
@@ -32,7 +33,8 @@ pub enum Kind {
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
     OutOfMemory,
-    /// More is written than lands: writes are refused until the landing workers have caught up. Reads and landing go on.
+    /// More is written than lands, or the hot tier's memory is nearly full: writes are refused until the workers have caught up, or until
+    /// an operator did what the message says. Reads and landing go on.
     Overloaded,
     /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
     UnsafeEviction,
@@ -45,7 +47,8 @@ pub enum Kind {
     Rejected,
     /// No answer in time.
     Timeout,
-    /// A tier refuses what an operator has to mend: a wrong user, password or right; a database or table that is missing, a full disk.
+    /// A tier refuses what an operator has to mend: a wrong user, password, right or certificate; a database or table that is missing, a
+    /// full disk.
     Denied,
     /// Stored bytes are not what this program wrote, or a newer program wrote them.
     Corrupt,

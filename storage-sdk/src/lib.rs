@@ -14,6 +14,7 @@
 //! | [`codec`] | objects to bytes and back |
 //! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
 //! | [`read`] | [`Record`]: what a read found |
+//! | [`value`] | [`Value`]: what a field is set to |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
 //! | [`owners`] | [`OwnerPages`]: listing |
 //! | [`durability`] | [`Durability`], [`Safety`]: what a write waits for, and what was reached |
@@ -39,6 +40,8 @@ pub mod save_object;
 pub mod scope;
 pub mod storage;
 mod touch;
+mod unheard;
+pub mod value;
 pub mod write;
 
 pub use ack::{Ack, Counters};
@@ -53,6 +56,7 @@ pub use read::Record;
 pub use save_object::{OwnerId, SaveObject};
 pub use scope::World;
 pub use storage::{CloseReport, Stats, Storage};
+pub use value::Value;
 pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};

@@ -1,5 +1,6 @@
 //! ObjStorage: serde objects, each in one field of its owner.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
@@ -233,7 +234,8 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 
     /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner meanwhile; otherwise it loads
-    /// and asks again. So the closure may run several times, each time on the newest object. Answers what the closure answered.
+    /// and asks again. So the closure may run several times, each time on the newest object. Answers what the closure answered. A closure
+    /// that never says no goes to [`ObjStorage::edit`].
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -287,6 +289,38 @@ impl<T: SaveObject> ObjStorage<T> {
             }
         }
         Err(Error::new(Kind::Contended, "others wrote the owner each time it was modified").of(owner.owner()).into())
+    }
+
+    /// As [`ObjStorage::modify`], with a closure that can't say no. None if there is no such object.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # use serde::{Deserialize, Serialize};
+    /// # use storage_sdk::{ObjStorage, SaveObject};
+    /// # #[derive(Serialize, Deserialize, SaveObject)]
+    /// # #[save_object(logic_type = "hero")]
+    /// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
+    /// # let heroes: ObjStorage<Hero> = storage.scope("mygame", "eu-1")?.objects();
+    /// heroes.save(&Hero { id: 42, level: 1 }).await?;
+    /// let level = heroes.edit(42_u64, |hero| { hero.level += 1; hero.level }).await?;
+    /// assert_eq!((level, heroes.edit(43_u64, |hero| hero.level = 9).await?), (Some(2), None));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As the `Storage` errors of [`ObjStorage::modify`].
+    ///
+    /// # Cancel safety
+    /// As a write: the last save may or may not be applied.
+    pub async fn edit<R>(&self, id: impl OwnerId, mut change: impl FnMut(&mut T) -> R) -> Result<Option<R>> {
+        match self.modify(id, |object| Ok::<_, Infallible>(change(object))).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(ModifyError::Missing(_)) => Ok(None),
+            Err(ModifyError::Storage(error)) => Err(error),
+            Err(ModifyError::Aborted(never)) => match never {},
+        }
     }
 
     /// Removes an object. Answers whether there was one. Its last bytes are kept as those of any field; see [`ByteOwner::remove`].

@@ -10,6 +10,7 @@ use storage_model::{Bytes, Cell, Field, Owner, Version};
 use tokio::time::{Instant, sleep};
 
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
+use crate::value::integer;
 use crate::{Error, Kind, Result};
 
 /// The fields of an owner that a read found, and the owner's version with them: one moment of the owner.
@@ -57,6 +58,29 @@ impl Record {
     #[must_use]
     pub fn get(&self, field: &str) -> Option<&Bytes> {
         self.find(field)?.as_ref()
+    }
+
+    /// The integer in a field, as counters and [`ByteOwner::incr`](crate::ByteOwner::incr) keep it; none if the field is not live.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// use storage_sdk::{Kind, Value};
+    /// ann.update([("gold", Value::from(10)), ("name", "Ann".into())]).await?;
+    /// let record = ann.get(["gold", "name", "gems"]).await?;
+    /// assert_eq!((record.int("gold")?, record.int("gems")?), (Some(10), None));
+    /// assert_eq!(record.int("name").unwrap_err().kind(), Kind::NotInteger);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotInteger`: the field holds anything else.
+    pub fn int(&self, field: &str) -> Result<Option<i64>> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let not_one = || Error::new(Kind::NotInteger, format!("field {field:?} does not hold a 64-bit integer; read its bytes"));
+        integer(value).map(Some).ok_or_else(not_one)
     }
 
     /// The owner's version when it was read, for [`Write::if_version`](crate::Write::if_version).

@@ -13,6 +13,7 @@ mod durability;
 mod epochs;
 mod fuzz;
 mod hazards;
+mod kinds;
 mod landing;
 mod lost_replies;
 mod minute;

@@ -1,8 +1,11 @@
-//! What the database's user must be allowed to do, as the README says it, and what is said where it is not.
+//! What the users of both tiers must be allowed to do, and what is said where they are not.
+
+use std::time::Duration;
 
 use anyhow::Result;
-use storage_sdk::{Kind, Storage};
-use storage_tests::{Stack, World, rows, stack};
+use storage_sdk::{Error, Kind, Outcome, Retry, Storage};
+use storage_servers::{RedisOptions, RedisServer, Reply};
+use storage_tests::{Stack, World, rows, stack, until};
 
 /// A fresh world whose database user has only these rights to it.
 async fn world_with(name: &str, rights: &str) -> Result<World> {
@@ -38,5 +41,106 @@ async fn a_right_that_is_missing_is_named_as_something_for_an_operator() -> Resu
     let error = Storage::open(world_with("norights", "SELECT").await?.settings).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert!(error.to_string().contains("CREATE") && !error.to_string().contains("few"), "{error}");
+    Ok(())
+}
+
+/// Each command that a script calls.
+const OF_SCRIPTS: &str = "TIME INFO DEL EXISTS GET HDEL HEXISTS HGET HGETALL HLEN HMGET HSET HSETNX MSET PERSIST PEXPIRE RENAME SET \
+                          UNLINK ZADD ZRANGE ZRANGEBYSCORE ZREMRANGEBYSCORE";
+
+/// Those that a write may need.
+const OF_WRITES: &str = "TIME INFO EXISTS GET HDEL HGET HLEN HMGET HSET MSET PERSIST SET UNLINK";
+
+/// A Redis of its own with a user "game", and a world whose programs come as that user.
+async fn world_of_user() -> Result<(RedisServer, World)> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    may(&redis, "+@all").await?;
+    let url = format!("redis://game:few@127.0.0.1:{}", redis.port());
+    let mut world = World::on(&url, stack::mariadb().await?).await?;
+    world.settings.hot.policy_check_interval = Duration::from_secs(1);
+    Ok((redis, world))
+}
+
+async fn may(redis: &RedisServer, rights: &str) -> Result<()> {
+    let words = format!("ACL SETUSER game reset on >few ~* {rights}");
+    redis.call(&words.split(' ').collect::<Vec<_>>()).await.map(drop)
+}
+
+fn names(error: &Error, command: &str) {
+    let text = error.to_string();
+    assert_eq!(error.kind(), Kind::Denied, "{command}: {text}");
+    assert!(text.to_uppercase().contains(command) && text.contains("landing-worker grants"), "{command}: {text}");
+    let is_hash = |word: &str| word.len() >= 40 && word.chars().all(|letter| letter.is_ascii_hexdigit());
+    assert!(!text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_hash), "a script's hash: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing_is_written() -> Result<()> {
+    let (redis, world) = world_of_user().await?;
+    for command in OF_SCRIPTS.split(' ') {
+        may(&redis, &format!("+@all -{command}")).await?;
+        let error = Storage::open(world.settings.clone()).await.unwrap_err();
+        names(&error, command);
+        assert!(matches!(error.retry(), Retry::After(_)), "{error}");
+    }
+    may(&redis, "+@all -hset -rename").await?;
+    let error = Storage::open(world.settings.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("HSET, RENAME"), "{error}");
+    redis.call(&"ACL SETUSER game reset on >few ~other* +@all".split(' ').collect::<Vec<_>>()).await?;
+    let error = Storage::open(world.settings.clone()).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert!(error.to_string().contains("key"), "{error}");
+    assert_eq!(redis.call(&["DBSIZE"]).await?, Reply::Integer(0));
+    may(&redis, "+@all").await?;
+    Storage::open(world.settings).await?;
+    Ok(())
+}
+
+/// Rights that are taken while a game server writes: each write ends as denied, with an outcome that is true, and none is sent any more;
+/// with the right comes back what was asked for, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() -> Result<()> {
+    let (redis, world) = world_of_user().await?;
+    let stack = Stack::with(world).await?;
+    let (ann, worker) = (stack.player("ann"), stack.worker());
+    let mut sum = 0;
+    for command in OF_WRITES.split(' ') {
+        // Clean, so that the next write takes the time to live from the hash.
+        stack.landed().await?;
+        may(&redis, &format!("+@all -{command}")).await?;
+        let mut denied = Vec::new();
+        for _ in 0..3 {
+            let id = stack.storage.next_id();
+            match ann.incr("gold", 1).with_new_id(id).await {
+                Ok(_) => sum += 1,
+                Err(error) => {
+                    names(&error, command);
+                    denied.push((id, error.outcome()));
+                }
+            }
+        }
+        if ["TIME", "INFO", "HMGET", "HSET"].contains(&command) {
+            assert_eq!(denied.len(), 3, "{command}");
+        }
+        let unknown = denied.iter().filter(|(_, outcome)| *outcome == Outcome::Unknown).count();
+        assert!(unknown <= 1, "{command}: only the first was sent: {denied:?}");
+        // The check of the server looks once more, and finds it itself.
+        until("it is found", async || Ok(stack.player("bo").update([("gold", "1")]).await.is_err())).await?;
+        may(&redis, "+@all").await?;
+        until("writes are accepted", async || Ok(stack.player("bo").update([("gold", "1")]).await.is_ok())).await?;
+        for (id, outcome) in denied {
+            if outcome == Outcome::Unknown {
+                ann.incr("gold", 1).with_id(id).await?;
+                sum += 1;
+            }
+        }
+        assert_eq!(ann.get(["gold"]).await?.int("gold")?.unwrap_or_default(), sum, "{command}");
+    }
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 0);
+    let landed = rows(&stack.database).await?;
+    let gold = landed.iter().find(|row| row.name == "player/ann/gold").map(|row| row.value.as_slice());
+    assert_eq!(gold, Some(sum.to_string().as_bytes()), "{landed:?}");
     Ok(())
 }

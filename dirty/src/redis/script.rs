@@ -52,6 +52,11 @@ impl Script {
         &self.source
     }
 
+    #[cfg(test)]
+    pub(crate) fn sha(&self) -> &str {
+        &self.sha
+    }
+
     /// Its text without comments, for a script that is sent each time.
     fn bare(&self) -> &str {
         self.bare.get_or_init(|| {
@@ -92,6 +97,11 @@ macro_rules! scripts {
         impl Scripts {
             fn new() -> Self {
                 Self { $($name: Script::new(stringify!($name), include_str!(concat!("../lua/", stringify!($name), ".lua")), &$shared),)* }
+            }
+
+            /// The text of a script that a server names by its hash.
+            pub(crate) fn source_of(&self, sha: &str) -> Option<&str> {
+                self.all().into_iter().find(|script| script.sha == sha).map(Script::source)
             }
 
             /// Every script, to be loaded.

@@ -14,6 +14,13 @@ use crate::attribute::{Place, is_owner_id};
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
     let fields = named_fields(&input)?;
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        return Err(Error::new(
+            lifetime.span(),
+            "a stored object owns its data, since it is read from bytes that are gone afterwards: use String in place of &str, Vec<T> in \
+             place of &[T], and no lifetime",
+        ));
+    }
     if let Some(parameter) = input.generics.params.first() {
         return Err(Error::new(
             parameter.span(),
@@ -218,7 +225,10 @@ mod tests {
             assert!(message.contains(&format!("a struct with named fields, and this is {what}")), "{message}");
             assert_eq!(place, "Player");
         }
-        for parameter in ["T", "'a", "const N: usize"] {
+        let (message, place) = refused("struct Player<'a> { #[save_object(owner_id)] id: u64, name: &'a str }");
+        assert!(message.contains("owns its data") && message.contains("String in place of &str"), "{message}");
+        assert_eq!(place, "'a");
+        for parameter in ["T", "const N: usize"] {
             let (message, place) = refused(&format!("struct Player<{parameter}> {{ #[save_object(owner_id)] id: u64 }}"));
             assert!(message.contains("does not take generic parameters"), "{message}");
             assert_eq!(place, parameter);
