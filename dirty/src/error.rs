@@ -8,6 +8,8 @@ use storage_model::{OpId, Outcome, Partition};
 pub enum HotKind {
     /// The server can't be reached, is loading, failing over or busy.
     Unavailable,
+    /// The server can be read and takes no writes: it can't save to its disk, or has too few replicas. Nothing was written.
+    NoWrites,
     /// The connection broke or no answer came in time, after the command was sent.
     Interrupted,
     /// The partition has no record, or one of another incarnation. The caller prepares it (R14) and repeats.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
 
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, Load, Lock, Map, MemoryUse, Mutated,
-    Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, Load, Lock, Map,
+    MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// Owner hashes, exist markers, dirty maps, snapshots, error maps, locks and partition records.

@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised,
-};
+use storage_sql::{Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 

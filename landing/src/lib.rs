@@ -16,6 +16,7 @@
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
 //! | [`pressure`] | [`Pressure`]: how near all that waits is to the watermarks |
+//! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
 //! | [`degrade`] | a refused batch is halved until only the culprits are left |
 //! | [`backoff`] | how long to wait after a failure |
 //! | `caught` | a panic is a failure like any other |
@@ -37,6 +38,7 @@ pub mod pace;
 mod pass;
 pub mod pressure;
 mod probation;
+pub mod rescue;
 pub mod run;
 #[cfg(feature = "sabotage")]
 mod sabotage;
@@ -50,5 +52,6 @@ pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use pace::Pace;
 pub use pressure::Pressure;
+pub use rescue::Rescued;
 pub use run::LandingWorker;
 pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, Mismatch, TierError, Tiers, is_suspect};

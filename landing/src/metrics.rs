@@ -15,6 +15,7 @@ pub struct Metrics {
     failures: AtomicU64,
     /// Counted where they are caught.
     pub(crate) panics: AtomicU64,
+    rescues: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -38,6 +39,8 @@ pub struct Counts {
     pub failures: u64,
     /// Panics that ended a part of its work, which was begun anew.
     pub panics: u64,
+    /// Times that all marks were landed while the hot tier took no writes; the marks stay.
+    pub rescues: u64,
 }
 
 impl Metrics {
@@ -70,6 +73,12 @@ impl Metrics {
         self.acquitted.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
+    /// A rescue of so many rows, whether or not of all that waited.
+    pub(crate) fn rescued(&self, rows: usize, whole: bool) {
+        Self::add(&self.rows, rows);
+        Self::add(&self.rescues, usize::from(whole));
+    }
+
     pub(crate) fn failed(&self) {
         Self::add(&self.failures, 1);
     }
@@ -88,6 +97,7 @@ impl Metrics {
             acquitted: get(&self.acquitted),
             failures: get(&self.failures),
             panics: get(&self.panics),
+            rescues: get(&self.rescues),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::metrics::{Counts, Metrics};
 use crate::pace::{Limits, Pace};
 use crate::pass::Worker;
 use crate::probation::Leaving;
+use crate::rescue::{self, Rescued};
 use crate::turn::Turns;
 use crate::{LandingOptions, TierError, Tiers};
 
@@ -102,13 +103,37 @@ impl LandingWorker {
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
+        let mut rescued = false;
         while !*ended.borrow_and_update() {
             let round = caught(&metrics.panics, async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
             let round = timeout(options.lock_ttl, round).await;
-            if let Ok(Err(error)) = round {
-                tracing::warn!(%error, "locks could not be kept");
+            match round {
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "locks could not be kept");
+                    // Once: while it takes no writes nothing new is marked.
+                    rescued = rescue::hot_tier_takes_no_writes(&error) && (rescued || self.rescue().await);
+                }
+                Ok(Ok(())) => rescued = false,
+                Err(_) => {}
             }
             wait(rhythm.min(options.interval), &mut ended).await;
+        }
+    }
+
+    /// Lands all that waits from a hot tier that takes no writes; answers whether it did.
+    async fn rescue(&self) -> bool {
+        let Worker { tiers, metrics, .. } = &*self.worker;
+        match caught(&metrics.panics, rescue::rescue(tiers)).await {
+            Ok(Rescued { rows, refused, skipped }) => {
+                let whole = refused == 0 && skipped == 0;
+                metrics.rescued(rows, whole);
+                tracing::warn!(rows, refused, skipped, "the hot tier takes no writes; what waits was landed, and its marks stay");
+                whole
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what waits could not be landed from a hot tier that takes no writes");
+                false
+            }
         }
     }
 

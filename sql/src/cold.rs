@@ -14,7 +14,8 @@ use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
 use crate::{
-    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, SchemaState, Seam,
+    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, SchemaState,
+    Seam,
 };
 use crate::{canary, land, owners, pairing, partition, read, schema};
 
@@ -70,7 +71,11 @@ impl<E: Engine> Cold<E> {
     /// Checks the schema, and creates it in an empty database if it was opened for that.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
         if !self.fits.load(Ordering::Acquire) {
-            if self.creates { schema::ensure(self).await? } else { schema::check(self).await? }
+            if self.creates {
+                schema::ensure(self).await?
+            } else {
+                schema::check(self).await?
+            }
             self.fits.store(true, Ordering::Release);
         }
         Ok(())

@@ -47,7 +47,16 @@ pub struct StorageBuilder {
 
 impl StorageBuilder {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { settings, clock: Arc::new(SystemClock), ids: random_ids(), hot: None, cold: None, lands: None, read_only: false, own_runtime: true }
+        Self {
+            settings,
+            clock: Arc::new(SystemClock),
+            ids: random_ids(),
+            hot: None,
+            cold: None,
+            lands: None,
+            read_only: false,
+            own_runtime: true,
+        }
     }
 
     /// Where the memory engine takes its time from. Default: the machine's clock.
@@ -159,7 +168,8 @@ async fn compare(tiers: &Tiers) -> Result<()> {
     }
     tiers.hot().check().await?;
     match tiers.belong().await {
-        Err(error) if error.takes_no_writes() && tiers.cold().pairing().await.is_ok_and(|pairing| pairing.hot.is_some()) => {}
+        Err(error)
+            if error.database_takes_no_writes() && tiers.cold().pairing().await.is_ok_and(|pairing| pairing.hot.is_some()) => {}
         belong => belong?,
     }
     tiers.warn_if_forgetful().await;

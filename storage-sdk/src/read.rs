@@ -197,10 +197,10 @@ impl Core {
                 Err(error) => match error.kind {
                     HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_or_trust(partition)).await {
                         // The database can still be read.
-                        Err(error) if error.takes_no_writes() => return Ok(HotRead::default()),
+                        Err(error) if error.database_takes_no_writes() => return Ok(HotRead::default()),
                         prepared => prepared?,
                     },
-                    HotKind::Interrupted | HotKind::Unavailable => {
+                    HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                         sleep(pause).await;
                         pause = (pause * 2).min(REPEAT_MAX);
                     }

@@ -57,7 +57,8 @@ async fn sql(database: &str, statement: &str) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(statement.to_owned())).fetch_all(&mut connection).await?)
 }
 
-const RECORDS: &str = "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
+const RECORDS: &str =
+    "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_landed() -> Result<()> {
@@ -86,7 +87,7 @@ async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redis_that_can_not_save_is_looked_at_and_exported() -> Result<()> {
+async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<()> {
     let redis = own_redis().await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let config = config(&world.text)?;
@@ -105,6 +106,17 @@ async fn a_redis_that_can_not_save_is_looked_at_and_exported() -> Result<()> {
         assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
+    // Not even a lock can be taken; the rows land all the same.
+    let drained = program(&config.path, "drain").await?;
+    assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
+    assert!(said(&drained).contains("Redis takes no writes"), "{}", said(&drained));
+    assert_eq!(rows(&stack.database).await?.len(), 1);
+    redis.call(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).await?;
+    stack.player("ann").update([("gold", "2")]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    assert_eq!(rows(&stack.database).await?.len(), 1);
     Ok(())
 }
 
@@ -206,7 +218,8 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
         assert!(said(&refused).contains("belongs to database") && said(&refused).contains("adopt"), "{}", said(&refused));
     }
     assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
-    let dry = Command::new(env!("CARGO_BIN_EXE_worker")).args(["adopt", "--dry-run", "--config"]).arg(&wrong.path).output().await?;
+    let dry =
+        Command::new(env!("CARGO_BIN_EXE_worker")).args(["adopt", "--dry-run", "--config"]).arg(&wrong.path).output().await?;
     assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
     assert!(said(&dry).contains("1 unlanded marks") && said(&dry).contains("nothing was changed"), "{}", said(&dry));
     assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
@@ -252,10 +265,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
 
     // It fills up while the storage runs: what can't land is not acknowledged for long.
     cold.fill(true);
-    until("writes are refused", async || {
-        Ok(ann.incr("kills", 1).await.is_err_and(|error| error.kind() == Kind::Denied))
-    })
-    .await?;
+    until("writes are refused", async || Ok(ann.incr("kills", 1).await.is_err_and(|error| error.kind() == Kind::Denied))).await?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"3"[..]), "reads go on");
     cold.fill(false);
     until("writes go on again", async || Ok(ann.update([("gold", "4")]).await.is_ok())).await?;

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised,
-};
+use storage_sql::{Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
 
 /// A cold tier whose disk is full while it is told so.
 #[derive(Debug)]

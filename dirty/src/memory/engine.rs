@@ -8,8 +8,9 @@ use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room};
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map,
-    MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired, HotPairing, HotRead, HotStore,
+    Load, Lock, Map, MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled,
+    Snapshot,
 };
 
 #[async_trait]

@@ -154,8 +154,10 @@ fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome
         "DEADLINE" => HotKind::Settings,
         "CORRUPT" | "BADCALL" | "WRONGTYPE" | "CROSSSLOT" => HotKind::Corrupt,
         "NOAUTH" | "WRONGPASS" | "NOPERM" => HotKind::Denied,
-        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "BUSY"
-        | "NOREPLICAS" | "MISCONF" => HotKind::Unavailable,
+        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "BUSY" => {
+            HotKind::Unavailable
+        }
+        "NOREPLICAS" | "MISCONF" => HotKind::NoWrites,
         _ => return None,
     };
     Some((kind, Outcome::NotApplied))
@@ -179,7 +181,8 @@ mod tests {
     fn each_code_has_a_kind_and_says_whether_the_call_took_place() {
         use HotKind::*;
         let table = [
-            (Unavailable, "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY NOREPLICAS MISCONF"),
+            (Unavailable, "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY"),
+            (NoWrites, "NOREPLICAS MISCONF"),
             (OutOfMemory, "OOM"),
             (Denied, "NOAUTH WRONGPASS NOPERM"),
             (Corrupt, "WRONGTYPE CORRUPT BADCALL CROSSSLOT"),
@@ -198,7 +201,9 @@ mod tests {
     #[test]
     fn a_right_that_is_missing_in_a_script_is_denied_and_says_honestly_what_was_written() {
         let of = |command: &str, writes| {
-            let text = format!("ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1.");
+            let text = format!(
+                "ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1."
+            );
             let error = hot_error(Failure::answered("ERR", &text), "mutate", writes, None);
             assert!(!error.message.contains("f00") && error.message.contains(&command.to_uppercase()), "{error}");
             (error.kind, error.outcome)

@@ -82,8 +82,8 @@ use self::space::Space;
 use self::transport::Command;
 use self::turns::Turns;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse,
-    Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock,
+    Map, MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone is dropped.

@@ -22,7 +22,13 @@ impl RedisStore {
                     since: Timestamp(reply::number(since)?),
                 }),
             };
-            Ok(HotPairing { incarnation: reply::text(incarnation)?, now: Timestamp(reply::number(now)?), prefix, address, paired })
+            Ok(HotPairing {
+                incarnation: reply::text(incarnation)?,
+                now: Timestamp(reply::number(now)?),
+                prefix,
+                address,
+                paired,
+            })
         };
         self.one("pairing", None, script::pairing(&self.space), decode).await
     }

@@ -86,7 +86,8 @@ mod tests {
     fn a_newer_row_wins_over_the_hash_and_the_hash_over_any_other() {
         let owner = Owner::new("game", "eu", "player", "ann").unwrap();
         let (field, version) = (|name| Field::new(name).unwrap(), |number| Version::new(number).unwrap());
-        let row = |name, value, number| Row { owner: owner.clone(), field: field(name), cell: live(value), version: version(number) };
+        let row =
+            |name, value, number| Row { owner: owner.clone(), field: field(name), cell: live(value), version: version(number) };
         let header = Header {
             version: version(5),
             complete: false,

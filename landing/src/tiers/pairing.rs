@@ -138,7 +138,7 @@ impl Tiers {
                 PairingStep::TakeOver => {
                     let taken = self.take_over(&hot, &cold).await;
                     if let Err(error) = &taken
-                        && error.takes_no_writes()
+                        && error.database_takes_no_writes()
                     {
                         self.refusals.pairing(Some(error.clone()));
                     }

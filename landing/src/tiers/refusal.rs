@@ -46,7 +46,7 @@ impl Refusals {
 impl TierError {
     /// Whether the database is there and takes no writes, as on a full disk: reads may still be served.
     #[must_use]
-    pub fn takes_no_writes(&self) -> bool {
+    pub fn database_takes_no_writes(&self) -> bool {
         matches!(self, Self::Cold(error) if error.kind == ColdKind::Operator)
     }
 }
@@ -68,7 +68,7 @@ impl Tiers {
         match ended {
             _ if !self.alone => {}
             Ok(()) => self.refusals.set(None, |why| &mut why.landing),
-            Err(error) if error.takes_no_writes() => self.refusals.set(Some(error.clone()), |why| &mut why.landing),
+            Err(error) if error.database_takes_no_writes() => self.refusals.set(Some(error.clone()), |why| &mut why.landing),
             Err(_) => {}
         }
     }

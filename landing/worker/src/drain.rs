@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use storage_dirty::PartitionPeek;
-use storage_landing::{Backlog, drained};
+use storage_landing::{Backlog, LandingWorker, drained};
 use storage_model::Partition;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cli::ConfigArgs;
 use crate::exit::Exit;
@@ -25,6 +25,8 @@ pub struct Args {
     deadline: Option<Deadline>,
 }
 
+/// How often it is looked whether a rescue was made.
+const LOOK: Duration = Duration::from_millis(50);
 /// What the batch under way may take after the deadline.
 const FINISH: Duration = Duration::from_secs(3);
 
@@ -57,6 +59,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let wait = async {
         let left = tokio::select! {
             left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())) => Some(left),
+            () = rescued(&worker) => None,
             () = &mut stop => None,
         };
         enough.notify_one();
@@ -70,12 +73,26 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let counts = worker.counts();
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
+    if counts.rescues > 0 {
+        writeln!(
+            out,
+            "Redis takes no writes: all that waits is in the database, and its marks stay until Redis takes writes again"
+        )?;
+        return Ok(Exit::Fine);
+    }
     let Some(left_over) = left_over else { return Ok(Exit::Signal) };
     let exit = exit(&left_over, Instant::now() >= deadline);
     for (partition, peek) in left_over {
         writeln!(out, "{}", left(partition, peek))?;
     }
     Ok(exit)
+}
+
+/// Ready when all that waits was landed from a Redis that takes no writes.
+async fn rescued(worker: &LandingWorker) {
+    while worker.counts().rescues == 0 {
+        sleep(LOOK).await;
+    }
 }
 
 /// How it ends: late if marks are left, else with something found if rows are refused.

@@ -221,12 +221,14 @@ async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
 }
 
 fn is_hot_away(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<storage_dirty::HotError>().is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted))
+    error
+        .downcast_ref::<storage_dirty::HotError>()
+        .is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites))
 }
 
 fn is_away(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<TierError>() {
-        Some(TierError::Hot(error)) => matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted),
+        Some(TierError::Hot(error)) => matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites),
         Some(TierError::Cold(error)) => error.kind == ColdKind::Unwell,
         Some(TierError::Contended { .. }) => true,
         _ => false,

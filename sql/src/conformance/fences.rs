@@ -237,12 +237,7 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
 }
 
 fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
-    let hot = Paired {
-        token: Token::draw(ids),
-        since: Timestamp(7),
-        prefix: "slug".into(),
-        address: "localhost".into(),
-    };
+    let hot = Paired { token: Token::draw(ids), since: Timestamp(7), prefix: "slug".into(), address: "localhost".into() };
     Pair { identity, partitions, layout: LAYOUT, hot }
 }
 

@@ -118,7 +118,7 @@ impl Progress {
             HotKind::NotReached => Next::End(error.into()),
             _ => {
                 self.unknown |= error.outcome != Outcome::NotApplied;
-                let passes = matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable);
+                let passes = matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites);
                 if passes { Next::Wait(error) } else { Next::GiveUp(error.into()) }
             }
         }
