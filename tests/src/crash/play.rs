@@ -259,7 +259,8 @@ async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
     let hot = Arc::new(RedisStore::open(options).await?);
     let cold = storage_sql::open_through(&ColdOptions::from(&settings.sql), Arc::clone(points) as _).await?;
     let cold = Arc::new(Repeating { cold, points: Arc::clone(points) });
-    Ok(Storage::builder(settings.clone()).hot(hot).cold(cold).open().await?)
+    // All of a process ends with its runtime here.
+    Ok(Storage::builder(settings.clone()).hot(hot).cold(cold).own_runtime(false).open().await?)
 }
 
 fn plain(ack: Ack) -> Answer {
