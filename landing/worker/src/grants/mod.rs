@@ -2,8 +2,8 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`database`] | statements for MySQL and MariaDB |
-//! | [`redis`] | lines for Redis and its Sentinels |
+//! | `database` | statements for MySQL and MariaDB |
+//! | `redis` | lines for Redis and its Sentinels |
 
 mod database;
 mod redis;

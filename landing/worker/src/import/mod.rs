@@ -2,12 +2,12 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`file`] | the lines of a file |
-//! | [`line`], [`json`] | a line: an owner and its fields, or why it is bad |
-//! | [`order`] | which lines may be written at the same time |
-//! | [`write`](mod@write) | one line's writes, repeated until their outcome is known |
-//! | [`course`] | the import from its first line to its last |
-//! | [`total`] | what became of the lines |
+//! | `file` | the lines of a file |
+//! | `line`, `json` | a line: an owner and its fields, or why it is bad |
+//! | `order` | which lines may be written at the same time |
+//! | `write` | one line's writes, repeated until their outcome is known |
+//! | `course` | the import from its first line to its last |
+//! | `total` | what became of the lines |
 
 mod course;
 mod file;
