@@ -19,7 +19,9 @@ fn of_mysql(code: u32) -> Option<&'static str> {
         1045 | 1698 => "check sql.user and sql.password, or those in sql.url, and from which hosts that user may come",
         1049 => "create the database, or correct its name in sql.url",
         1129 | 1130 => "the server refuses connections from this host: let the user come from it",
-        1223 | 1290 | 1792 | 1836 => "the server takes no writes: if that lasts, it is a replica or read-only, so name the primary in sql.url",
+        1223 | 1290 | 1792 | 1836 => {
+            "the server takes no writes: if that lasts, it is a replica or read-only, so name the primary in sql.url"
+        }
         1461 => "raise max_prepared_stmt_count",
         _ => return None,
     })

@@ -166,7 +166,8 @@ impl<S: Session> Exec<S> {
     /// Takes note of what the reply says about the connection. Only a complete reply makes it usable again.
     fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         match result.as_ref().map_err(|fault| fault.class) {
-            Ok(_) | Err(Class::Retry | Class::TooLong | Class::Operator | Class::Settings | Class::Refused | Class::Unreadable) => {
+            Ok(_)
+            | Err(Class::Retry | Class::TooLong | Class::Operator | Class::Settings | Class::Refused | Class::Unreadable) => {
                 self.busy = false
             }
             Err(Class::Unknown) => (self.busy, self.doubtful) = (false, true),

@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_for_an_operator_at_the_commit_too() {
-        let full = [(Dialect::MySql, 1021), (Dialect::MySql, 1114), (Dialect::MySql, 3), (Dialect::Sqlite, 13), (Dialect::Sqlite, 778)];
+        let full =
+            [(Dialect::MySql, 1021), (Dialect::MySql, 1114), (Dialect::MySql, 3), (Dialect::Sqlite, 13), (Dialect::Sqlite, 778)];
         for (dialect, code) in full {
             let error = Fault::answered(dialect, code, "full").of_commit().into_cold("raise");
             assert_eq!(error.kind, ColdKind::Operator, "{error}");

@@ -117,13 +117,18 @@ mod tests {
     #[test]
     fn integers_become_the_text_that_counters_read_and_all_else_stays_as_it_is() {
         let text = |value: Value| String::from_utf8(value.into_bytes().to_vec()).unwrap();
-        for (value, expected) in [(Value::from(i64::MIN), i64::MIN), (i64::MAX.into(), i64::MAX), (0_u8.into(), 0), ((-7_i8).into(), -7)] {
+        for (value, expected) in
+            [(Value::from(i64::MIN), i64::MIN), (i64::MAX.into(), i64::MAX), (0_u8.into(), 0), ((-7_i8).into(), -7)]
+        {
             let bytes = value.into_bytes();
             assert_eq!(integer(&bytes), Some(expected));
         }
         assert_eq!(text(Value::from(u32::MAX)), "4294967295");
         let (owned, borrowed) = ("Ann".to_owned(), &*"Ann".to_owned());
-        assert_eq!([text(owned.clone().into()), text((&owned).into()), text(borrowed.into()), text(Cow::Borrowed(borrowed).into())], ["Ann"; 4]);
+        assert_eq!(
+            [text(owned.clone().into()), text((&owned).into()), text(borrowed.into()), text(Cow::Borrowed(borrowed).into())],
+            ["Ann"; 4]
+        );
         assert_eq!(Value::from(b"\0\xff"), Value::from(vec![0, 0xff]));
     }
 

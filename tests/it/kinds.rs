@@ -56,7 +56,8 @@ struct Broken {
 }
 
 async fn breakable() -> Result<Broken> {
-    let (redis, database) = (RedisServer::start(RedisOptions::default()).await?, MariaDbServer::start(MariaDbOptions::default()).await?);
+    let (redis, database) =
+        (RedisServer::start(RedisOptions::default()).await?, MariaDbServer::start(MariaDbOptions::default()).await?);
     let mut world = World::on(&redis.url(), &database).await?;
     world.settings.hot.operation_deadline = SHORT;
     world.settings.hot.policy_check_interval = Duration::from_secs(1);
@@ -117,7 +118,13 @@ async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     heroes.save(&Hero { id: "ann".into(), level: 1 }).await?;
     let (ann, runtime) = (stack.player("ann"), tokio::runtime::Handle::current());
     let meddle = || tokio::task::block_in_place(|| runtime.block_on(async { ann.incr("other", 1).await.map(drop) }));
-    let contended = heroes.modify("ann", |hero| { hero.level += 1; meddle() }).await.unwrap_err();
+    let contended = heroes
+        .modify("ann", |hero| {
+            hero.level += 1;
+            meddle()
+        })
+        .await
+        .unwrap_err();
     let ModifyError::Storage(error) = contended else { panic!("{contended:?}") };
     seen.unchanged(error, Kind::Contended, Next::After);
     Ok(())
@@ -225,7 +232,8 @@ async fn of_the_database(seen: &mut Seen) -> Result<()> {
     seen.unchanged(cold("b").update([("gold", "1")]).if_absent().await.unwrap_err(), Kind::ColdUnavailable, Next::After);
     let error = get(&cold("c")).await.to_string();
     assert!(error.contains(&format!("127.0.0.1:{}/{name}", database.port())), "{error}");
-    let error = ann.update([("gold", "2")]).durability(Durability::Landed { timeout: Duration::from_millis(10) }).await.unwrap_err();
+    let error =
+        ann.update([("gold", "2")]).durability(Durability::Landed { timeout: Duration::from_millis(10) }).await.unwrap_err();
     assert_eq!((error.outcome(), error.retry()), (Outcome::Applied, Retry::Never), "{error}");
     Ok(())
 }
@@ -241,8 +249,12 @@ async fn every_kind_of_error_has_a_real_cause_an_honest_outcome_and_an_advice() 
 
     let kinds = include_str!("../../storage-sdk/src/error.rs");
     let list = kinds.split_once("pub enum Kind {").and_then(|(_, rest)| rest.split_once("\n}")).map_or("", |(list, _)| list);
-    let all: BTreeSet<String> =
-        list.lines().filter_map(|line| line.trim().strip_suffix(',')).filter(|line| !line.contains(' ')).map(str::to_owned).collect();
+    let all: BTreeSet<String> = list
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(','))
+        .filter(|line| !line.contains(' '))
+        .map(str::to_owned)
+        .collect();
     assert!(all.contains("Invalid") && all.contains("Closed"), "{all:?}");
     assert_eq!(seen.kinds(), all, "every kind that there is was seen");
     Ok(())

@@ -257,7 +257,8 @@ impl Node {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);
-                let errors = values.iter().filter_map(|value| if let Value::ServerError(error) = value { Some(error) } else { None });
+                let errors =
+                    values.iter().filter_map(|value| if let Value::ServerError(error) = value { Some(error) } else { None });
                 errors.inspect(|error| self.rights.hear(&self.name, error)).filter(|error| changes_role(error.code())).count() > 0
             }
             Err(failure) => {

@@ -189,7 +189,9 @@ mod tests {
     #[test]
     fn a_right_that_is_missing_in_a_script_is_denied_and_says_honestly_what_was_written() {
         let of = |command: &str, writes| {
-            let text = format!("ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1.");
+            let text = format!(
+                "ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1."
+            );
             let error = hot_error(Failure::answered("ERR", &text), "mutate", writes, None);
             assert!(!error.message.contains("f00") && error.message.contains(&command.to_uppercase()), "{error}");
             (error.kind, error.outcome)

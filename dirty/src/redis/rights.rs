@@ -128,7 +128,10 @@ mod tests {
     #[test]
     fn the_words_of_all_servers_name_the_command_and_no_script() {
         let table = [
-            ("ACL failure in script: User game has no permissions to run the 'hmget' command script: 8f3c, on @user_script:3.", Some("HMGET")),
+            (
+                "ACL failure in script: User game has no permissions to run the 'hmget' command script: 8f3c, on @user_script:3.",
+                Some("HMGET"),
+            ),
             ("The user executing the script can't run this command or subcommand", None),
             ("ACL failure in script: No permissions to access a key script: 8f3c", None),
             ("ACL failure in script: User game has no permissions to access the 'slug-meta' key", None),
@@ -145,7 +148,10 @@ mod tests {
     fn a_command_that_the_server_does_not_name_is_found_in_the_scripts_line() {
         let script = SCRIPTS.all().into_iter().find(|script| script.name == "update").unwrap();
         let at = 1 + script.source().lines().position(|line| line.contains("call('PERSIST'")).unwrap();
-        let words = format!("The user executing the script can't run this command or subcommand script: {}, on @user_script:{at}.", script.sha());
+        let words = format!(
+            "The user executing the script can't run this command or subcommand script: {}, on @user_script:{at}.",
+            script.sha()
+        );
         assert_eq!(Forbidden::of(&words).unwrap().command.as_deref(), Some("PERSIST"));
         let keys = "The user executing the script can't access at least one of the keys mentioned in the command arguments";
         assert!(Forbidden::of(keys).unwrap().of_keys);
@@ -155,11 +161,15 @@ mod tests {
     fn every_command_of_every_script_is_asked_about() {
         let quoted_words = |source: &str| -> BTreeSet<String> {
             let words = source.split('\'').skip(1).step_by(2);
-            words.filter(|word| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase())).map(str::to_owned).collect()
+            words
+                .filter(|word| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase()))
+                .map(str::to_owned)
+                .collect()
         };
         let (rights, others): (Vec<_>, Vec<_>) = SCRIPTS.all().into_iter().partition(|script| script.name == "rights");
         let asked = quoted_words(&rights[0].source().replace("COUNT", "count"));
-        let code = |source: &str| source.lines().filter(|line| !line.trim_start().starts_with("--")).collect::<Vec<_>>().join("\n");
+        let code =
+            |source: &str| source.lines().filter(|line| !line.trim_start().starts_with("--")).collect::<Vec<_>>().join("\n");
         for script in others {
             for called in ["call('", "each_chunk('"] {
                 for rest in code(script.source()).split(called).skip(1) {

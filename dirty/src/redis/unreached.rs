@@ -31,9 +31,9 @@ impl Unreached<'_> {
             Failure::Lost(text) => Failure::NoConnection(format!("{name}: {text}{}", self.hint())),
             Failure::TimedOut => Failure::NoConnection(format!("{name} did not answer in time{}", self.hint())),
             Failure::NoConnection(text) => Failure::NoConnection(format!("{name}: {text}{}", self.hint())),
-            Failure::Server { code, text } if is_of_database(&text) => {
-                Failure::Settings(format!("{name}: {code} {text}; correct redis.database, or the number behind the address in redis.url"))
-            }
+            Failure::Server { code, text } if is_of_database(&text) => Failure::Settings(format!(
+                "{name}: {code} {text}; correct redis.database, or the number behind the address in redis.url"
+            )),
             Failure::Server { code, text } => {
                 let advice = match &*code {
                     "NOAUTH" | "WRONGPASS" => "; set redis.user and redis.password, or those in redis.url",

@@ -78,7 +78,11 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
     // Takes each connection and closes it in the middle of the handshake.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move { while let Ok((stream, _)) = listener.accept().await { drop(stream) } });
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(stream)
+        }
+    });
     let url = format!("mysql://ann@127.0.0.1:{port}/game");
     let store = open(&ColdOptions { tls: Some(Tls::VerifyCa), ..ColdOptions::new(url) }).await.unwrap();
     assert_eq!(store.load(&[owner("ann")], 9).await.unwrap_err().kind, ColdKind::Unwell);
