@@ -283,7 +283,8 @@ impl ByteOwner {
     /// # Errors
     /// `Invalid`: a name is impossible, or none or too many are named. `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier did
     /// not answer until `hot.operation_deadline` (5 s by default), or not as it should. If it had to ask the database, also
-    /// `ColdUnavailable`, `Denied`, and `Contended` if others kept writing the owner.
+    /// `ColdUnavailable`, `Denied`, and `Contended` if others kept writing the owner. `Closed`: by
+    /// [`Storage::close`](crate::Storage::close), as every call.
     ///
     /// # Cancel safety
     /// Nothing is lost; a load under way goes on.

@@ -1,5 +1,7 @@
 //! A closed storage answers every call alike, so that a loop that obeys `retry` ends.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 use std::time::Duration;
 
 use anyhow::Result;

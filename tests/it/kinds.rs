@@ -1,5 +1,7 @@
 //! Every kind of error, by a real cause: what a write and a read end with, whether the write took place, and what to do next.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -76,12 +76,16 @@ local function counts(at, generation)
       changed[owner] = true
     end
   end
-  -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
-  function self.write(ttl)
-    local lasting = digits(ttl)
+  -- Before any mark goes: should this fail, such as for a right, its writer would go on without one (R17).
+  function self.tell()
     for writer, names in pairs(told) do
       if call('EXISTS', writer) == 1 then each_chunk('HSET', writer, names) end
     end
+    told = {}
+  end
+  -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
+  function self.write(ttl)
+    local lasting = digits(ttl)
     for owner, version in pairs(ended) do
       -- One that becomes clean says nothing of it.
       if marks[owner] > 0 then call('HSET', keys[at + owner - 1], ':o', table.concat({ '- ', version })) end

@@ -226,6 +226,7 @@ if r.unverified then
   out.put(':u', table.concat({ r.epoch, ' ', digits(u.base), u.names }))
 end
 
+if not r.first then call('HDEL', KEYS[3], ':') end
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
 end_grant(hash, KEYS[1], out)
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.

@@ -89,6 +89,7 @@ for i, entry in ipairs(entries) do
 end
 
 -- ORDER: onto probation, back and into the error map before out of the snapshot, so that a mark is always in one of them.
+owners.tell()
 kept.write()
 back.write(KEYS[3], collected)
 local puts, names = {}, {}

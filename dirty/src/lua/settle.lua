@@ -86,6 +86,7 @@ local marks = landed_marks()
 local errors = call('EXISTS', KEYS[2]) == 1 and landed_errors() or {}
 
 -- ORDER: onto probation and back before out of the maps, so that a mark is always in one of them.
+owners.tell()
 kept.write()
 back.write(KEYS[3], collected)
 each_chunk('HDEL', KEYS[1], marks)

@@ -208,6 +208,7 @@ local window_begins = seen_round ~= round
 local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[4 - round % 2], ':w') or '')
 local ids_stay = window_begins and seen_round and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000)
 if window_begins and seen_round and not ids_stay then call('UNLINK', ids) end
+if not r[4] then call('HDEL', KEYS[1], ':') end
 
 for n = 1, #told, 2 do
   if call('EXISTS', told[n]) == 1 then call('HSET', told[n], told[n + 1], '1') end
