@@ -17,8 +17,8 @@
 //! | `mysql`, `sqlite` | the two engines: connecting, and speaking with the driver |
 //! | `conformance` (feature) | the suite that every engine passes |
 
-pub mod advice;
-mod batch;
+mod advice;
+pub mod batch;
 pub mod error;
 pub mod open;
 pub mod options;

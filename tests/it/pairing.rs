@@ -11,7 +11,7 @@ use storage_sql::ColdOptions;
 use storage_tests::{Stack, World, rows, stack, until};
 
 async fn blank_redis() -> Result<RedisServer> {
-    Ok(RedisServer::start(RedisOptions::default()).await?)
+    RedisServer::start(RedisOptions::default()).await
 }
 
 /// Both tiers of these settings, as a worker opens them.
