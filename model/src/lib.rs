@@ -13,7 +13,7 @@
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`pairing`] | [`Token`], [`Paired`]: which hot tier and which database belong together |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
-//! | [`unreachable`] | why a server can't be reached |
+//! | [`unreachable`](mod@unreachable) | why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;

@@ -15,6 +15,8 @@ const COMMANDS: [(&str, &str); 8] = [
     ("writes without a script (redis.direct_writes)", "client|id watch multi exec"),
     ("writes that wait for replicas or the disk", "wait config|get"),
 ];
+/// What commands that only read send, and their scripts.
+const READING: &str = "info time script|load evalsha hget hmget hgetall get exists hlen hscan";
 /// What Redis 7.0 does not know, and refuses to grant.
 const OF_7_2: &str = "+waitaof +client|setinfo";
 /// What a number of a database asks for besides.
@@ -56,6 +58,14 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     out += &format!(
         "-- Redis 7.2 or later, and Valkey: writes that wait for the disk, and what the driver says of itself.\nACL SETUSER {} {OF_7_2}\n",
         quoted(user)
+    );
+    let mut reading: Vec<&str> = READING.split(' ').collect();
+    reading.extend(commands.iter().filter(|command| OF_DATABASES == **command || OF_CLUSTER.split(' ').any(|one| one == **command)));
+    let rights: Vec<String> = reading.iter().map(|command| format!("+{command}")).collect();
+    out += &format!(
+        "-- For commands that only read (status, errors, verify, export).\nACL SETUSER {} reset on >{PASSWORD} {keys} {}\n",
+        quoted(&format!("{user}_reader")),
+        rights.join(" ")
     );
     if let HotUrl::Sentinel { sentinel_login, .. } = &redis.url
         && let Some(guard) = &sentinel_login.user
