@@ -128,8 +128,9 @@ async fn while_it_lands(
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let gate = Arc::new(Gate::before(Statement::Begin));
     let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
+    // The first to open pairs the tiers, in a transaction of its own.
+    let other = Stack::with(world.clone()).await?;
     let lands = Storage::builder(world.settings.clone()).cold(cold).open().await?;
-    let other = Stack::with(world).await?;
     other.player("ann").incr("gold", 1).await?;
     let ann = lands.scope("game", "eu")?.bytes().owner("player", "ann")?;
     let landed = Durability::Landed { timeout: LONG };

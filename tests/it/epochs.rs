@@ -45,6 +45,7 @@ async fn several_who_prepare_a_partition_at_once_raise_its_epoch_once() -> Resul
 #[tokio::test(start_paused = true)]
 async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     let (database, tiers) = tiers();
+    tiers.belong().await?;
     let held = database.lock(Lockable::Partition(PARTITION)).await;
     let preparing = tokio::spawn({
         let tiers = tiers.clone();

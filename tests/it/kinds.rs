@@ -95,6 +95,14 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     seen.unchanged(ann.purge(["name"]).await.unwrap_err(), Kind::NotLanded, Next::Reread);
     let replicated = Durability::Replicated { replicas: 1, timeout: Duration::from_secs(1) };
     seen.unchanged(ann.incr("gold", 1).durability(replicated).await.unwrap_err(), Kind::Durability, Next::After);
+    // A hot tier of its own on the same table takes over; this one hears of it.
+    let other = RedisServer::start(RedisOptions::default()).await?;
+    let mut elsewhere = stack.settings.clone();
+    elsewhere.redis.url = other.url().parse()?;
+    let other_storage = Storage::open(elsewhere).await?;
+    until("the tiers were compared", async || Ok(ann.incr("gold", 1).await.is_err())).await?;
+    seen.unchanged(set(&ann).await, Kind::Unpaired, Next::Never);
+    other_storage.close(LONG).await;
     stack.storage.close(LONG).await;
     seen.unchanged(get(&ann).await, Kind::Closed, Next::Never);
     seen.unchanged(set(&ann).await, Kind::Closed, Next::Never);

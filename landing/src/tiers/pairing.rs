@@ -165,7 +165,8 @@ impl Tiers {
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
         let pair = taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref());
         let taken = self.cold.pair(cold, &pair).await?;
-        if let (true, Some(before)) = (taken, &cold.hot) {
+        // One that ends with its process begins blank each time.
+        if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {
             tracing::warn!(
                 address = %hot.address, before = %before.address,
                 "a blank hot tier has taken over the database; what only the one before it held is lost"

@@ -60,7 +60,8 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
         quoted(user)
     );
     let mut reading: Vec<&str> = READING.split(' ').collect();
-    reading.extend(commands.iter().filter(|command| OF_DATABASES == **command || OF_CLUSTER.split(' ').any(|one| one == **command)));
+    reading
+        .extend(commands.iter().filter(|command| OF_DATABASES == **command || OF_CLUSTER.split(' ').any(|one| one == **command)));
     let rights: Vec<String> = reading.iter().map(|command| format!("+{command}")).collect();
     out += &format!(
         "-- For commands that only read (status, errors, verify, export).\nACL SETUSER {} reset on >{PASSWORD} {keys} {}\n",
