@@ -45,6 +45,10 @@ async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, Reply)>> {
     let mut held = Vec::new();
     for key in keys {
         let Reply::Bytes(key) = key else { anyhow::bail!("a key is no text") };
+        // A game server's grants and announcements end by themselves, some seconds after it.
+        if ["-writer:", "-workers"].iter().any(|kind| String::from_utf8_lossy(&key).contains(kind)) {
+            continue;
+        }
         let value = redis.call(&[b"DUMP".as_slice(), &key]).await?;
         held.push((key, value));
     }
@@ -75,14 +79,14 @@ async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
     until("the game server refuses writes", async || {
-        let written = stack.player("ann").update([("gold", "2")]).await;
+        let written = stack.player("bob").update([("gold", "2")]).await;
         Ok(written.is_err_and(|error| error.kind() == Kind::UnsafeEviction))
     })
     .await?;
     assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
-    assert_eq!(rows(&stack.database).await?.len(), 1);
+    assert!(rows(&stack.database).await?.iter().any(|row| row.name == "player/ann/gold"), "ann has landed");
     Ok(())
 }
 
@@ -94,8 +98,8 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("gold", "1")]).await?;
     redis.call(&["CONFIG", "SET", "save", "3600 1"]).await?;
-    // Its working folder is gone, so no file can be written there.
-    std::fs::remove_dir_all(redis.folder())?;
+    // A folder stands where the file is to be, so none can be written.
+    std::fs::create_dir(redis.folder().join("dump.rdb"))?;
     redis.call(&["BGSAVE"]).await?;
     until("Redis refuses writes", async || Ok(redis.call(&["SET", "x", "1"]).await.is_err())).await?;
     let error = stack.player("ann").update([("gold", "2")]).await.unwrap_err();

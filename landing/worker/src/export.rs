@@ -119,6 +119,8 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::builder(settings).read_only().open().await?;
+    // Said in the words of the database, before a file is begun.
+    storage.tiers().cold().all_owners(None, 1).await?;
     let written = match &args.output {
         Some(path) => {
             write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?

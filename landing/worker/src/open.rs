@@ -1,5 +1,6 @@
 //! From settings to open tiers.
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,29 +71,26 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
     let cold = storage_sql::open(&options).await.context("the cold tier")?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
-    tiers.compare_pairing().await?;
+    tiers.compare_pairing().await.map_err(named)?;
     Ok(tiers)
 }
 
-/// Whether a hot tier that is only looked at belongs to the database of the settings; says so if not, or if nobody can tell.
-///
-/// # Errors
-/// The settings name an impossible database.
-pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> anyhow::Result<bool> {
+/// Whether a hot tier that is only looked at belongs to the database of the settings. Says so on stderr if not, or if nobody can tell.
+pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
     let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
     let compared = async {
         let cold = storage_sql::open(&options).await?;
         Tiers::new(Arc::clone(hot), cold, 1).for_reading().compare_pairing().await
     };
     match compared.await {
-        Ok(()) => Ok(true),
+        Ok(()) => true,
         Err(TierError::Unpaired(why)) => {
-            tracing::error!("{why}");
-            Ok(false)
+            let _ = writeln!(std::io::stderr(), "error: {why}");
+            false
         }
         Err(error) => {
             tracing::warn!(%error, "whether Redis belongs to the database can't be told");
-            Ok(true)
+            true
         }
     }
 }
@@ -206,7 +204,7 @@ async fn both(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<
 
 async fn together(settings: &Settings, hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>) -> anyhow::Result<Tiers> {
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
-    tiers.belong().await?;
+    tiers.belong().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
 }
@@ -224,6 +222,19 @@ fn is_hot_away(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<storage_dirty::HotError>()
         .is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites))
+}
+
+/// The error with the name of the tier that failed.
+fn named(error: TierError) -> anyhow::Error {
+    let tier = match &error {
+        TierError::Hot(_) => Some("the hot tier"),
+        TierError::Cold(_) => Some("the cold tier"),
+        _ => None,
+    };
+    match tier {
+        Some(tier) => anyhow::Error::from(error).context(tier),
+        None => error.into(),
+    }
 }
 
 fn is_away(error: &anyhow::Error) -> bool {

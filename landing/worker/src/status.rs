@@ -152,7 +152,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_for_reading(&settings).await?;
-    let belongs = open::belongs(&settings, &hot).await?;
+    let belongs = open::belongs(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
     let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
     let status = status(&backlog, pressure);
