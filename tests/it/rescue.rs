@@ -39,17 +39,26 @@ async fn own_redis() -> Result<RedisServer> {
     RedisServer::start(RedisOptions::default()).await
 }
 
-/// All keys of a Redis with what they hold.
-async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, Reply)>> {
+/// All keys of a Redis that last, with what they hold.
+async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, String)>> {
     let Reply::Array(keys) = redis.call(&["KEYS", "*"]).await? else { anyhow::bail!("no list of keys") };
     let mut held = Vec::new();
     for key in keys {
         let Reply::Bytes(key) = key else { anyhow::bail!("a key is no text") };
-        // A game server's grants and announcements end by themselves, some seconds after it.
-        if ["-writer:", "-workers"].iter().any(|kind| String::from_utf8_lossy(&key).contains(kind)) {
+        // What ends by itself within a minute: leases, grants, announcements.
+        let Reply::Integer(millis) = redis.call(&[b"PTTL".as_slice(), &key]).await? else { anyhow::bail!("no time to live") };
+        if (0..60_000).contains(&millis) {
             continue;
         }
-        let value = redis.call(&[b"DUMP".as_slice(), &key]).await?;
+        // The fields of a hash come in any order.
+        let value = match redis.call(&[b"HGETALL".as_slice(), &key]).await {
+            Ok(Reply::Array(parts)) => {
+                let mut pairs: Vec<String> = parts.chunks(2).map(|pair| format!("{pair:?}")).collect();
+                pairs.sort_unstable();
+                pairs.concat()
+            }
+            _ => format!("{:?}", redis.call(&[b"DUMP".as_slice(), &key]).await?),
+        };
         held.push((key, value));
     }
     held.sort_by(|one, other| one.0.cmp(&other.0));

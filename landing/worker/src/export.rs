@@ -64,6 +64,8 @@ async fn entity(
 /// Writes all owners; answers how many.
 async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
     let mut out = BufWriter::new(out);
+    // What is wrong with the tables is said by the database's kind of error, which decides the exit code.
+    storage.tiers().cold().all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
     let mut written = 0;
     while let Some(owners) = pages.next().await? {
@@ -119,8 +121,6 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::builder(settings).read_only().open().await?;
-    // Said in the words of the database, before a file is begun.
-    storage.tiers().cold().all_owners(None, 1).await?;
     let written = match &args.output {
         Some(path) => {
             write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?
