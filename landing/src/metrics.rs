@@ -39,7 +39,7 @@ pub struct Counts {
     pub failures: u64,
     /// Panics that ended a part of its work, which was begun anew.
     pub panics: u64,
-    /// Times that all marks were landed while the hot tier took no writes; the marks stay.
+    /// Times that all that waited was landed while the hot tier took no writes; the marks stay.
     pub rescues: u64,
 }
 
@@ -73,7 +73,7 @@ impl Metrics {
         self.acquitted.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
-    /// A rescue of so many rows, whether or not of all that waited.
+    /// A rescue of so many rows, whether or not all that waited landed.
     pub(crate) fn rescued(&self, rows: usize, whole: bool) {
         Self::add(&self.rows, rows);
         Self::add(&self.rescues, usize::from(whole));

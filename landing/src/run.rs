@@ -103,32 +103,35 @@ impl LandingWorker {
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
-        let mut rescued = false;
+        let mut rescue_from = Some(Instant::now());
         while !*ended.borrow_and_update() {
             let round = caught(&metrics.panics, async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
             let round = timeout(options.lock_ttl, round).await;
             match round {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "locks could not be kept");
-                    // Once: while it takes no writes nothing new is marked.
-                    rescued = rescue::hot_tier_takes_no_writes(&error) && (rescued || self.rescue().await);
+                    let due = rescue_from.is_some_and(|from| Instant::now() >= from);
+                    if due && rescue::hot_tier_takes_no_writes(&error) {
+                        // Once: while it takes no writes nothing new is marked.
+                        let whole = self.rescue().await;
+                        rescue_from = (!whole).then(|| Instant::now() + options.lock_ttl);
+                    }
                 }
-                Ok(Ok(())) => rescued = false,
+                Ok(Ok(())) => rescue_from = Some(Instant::now()),
                 Err(_) => {}
             }
             wait(rhythm.min(options.interval), &mut ended).await;
         }
     }
 
-    /// Lands all that waits from a hot tier that takes no writes; answers whether it did.
+    /// Lands all that waits from a hot tier that takes no writes; answers whether no partition is left. What the database refuses stays refused.
     async fn rescue(&self) -> bool {
         let Worker { tiers, metrics, .. } = &*self.worker;
         match caught(&metrics.panics, rescue::rescue(tiers)).await {
             Ok(Rescued { rows, refused, skipped }) => {
-                let whole = refused == 0 && skipped == 0;
-                metrics.rescued(rows, whole);
+                metrics.rescued(rows, refused == 0 && skipped == 0);
                 tracing::warn!(rows, refused, skipped, "the hot tier takes no writes; what waits was landed, and its marks stay");
-                whole
+                skipped == 0
             }
             Err(error) => {
                 tracing::warn!(%error, "what waits could not be landed from a hot tier that takes no writes");
