@@ -66,6 +66,8 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     let games: Games = Arc::new(Mutex::new((0..world.plan.games).map(|_| world.game()).collect()));
     let workers = Arc::new(Mutex::new((0..world.plan.workers).map(|_| world.worker()).collect::<Vec<_>>()));
     let nemesis = Arc::new(Nemesis::new(world.clone(), games.clone(), workers.clone()));
+    // Ends with the runtime of the seed.
+    drop(world.operator());
     chance.turn(world.plan.weather.clone());
 
     let mut players = JoinSet::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_config::Settings;
 use storage_dirty::{HotStore, RedisOptions, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
 use storage_model::SeededIds;
 use storage_sdk::Storage;
 use tokio::sync::oneshot;
@@ -109,6 +109,23 @@ impl World {
         let hot = self.hot(process).await;
         let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
         Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max).on_probation(self.plan.probation)
+    }
+
+    /// Starts an operator, who pairs the tiers on purpose when they are found not to belong together: a Redis may come back with its old
+    /// data after a blank one took over.
+    pub fn operator(self: &Arc<Self>) -> JoinHandle<()> {
+        let process = self.process();
+        let (world, of) = (self.clone(), process.clone());
+        tokio::spawn(process.task(async move {
+            let tiers = world.tiers(&of).await;
+            loop {
+                sleep(Duration::from_secs(1)).await;
+                if let Err(TierError::Unpaired(_)) = tiers.compare_pairing().await {
+                    // What fails is tried again at the next look.
+                    let _ = tiers.adopt().await;
+                }
+            }
+        }))
     }
 
     /// Starts a landing worker.
