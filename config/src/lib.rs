@@ -56,7 +56,7 @@ pub use error::{ConfigError, Place};
 pub use hot::HotSettings;
 pub use hot_url::HotUrl;
 pub use landing::LandingSettings;
-pub use redis::{RedisSettings, Unverified};
+pub use redis::RedisSettings;
 pub use secret::Secret;
 pub use settings::Settings;
 pub use sql::{SqlSettings, TlsMode};

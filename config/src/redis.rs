@@ -7,7 +7,7 @@ use crate::entry::{Entry, Section, any, between, matching};
 use crate::hot_url::{HOT_URLS, HotUrl};
 use crate::secret::Secret;
 use crate::url::Login;
-use crate::value::{Raw, Unread, Value};
+use crate::value::Value;
 
 /// How to reach the hot tier, and how it is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,6 @@ pub struct RedisSettings {
     /// refused later. Writes that meet in a part share its cost, so fewer parts are faster; more parts let more workers land side
     /// by side, and lie more evenly on the masters of a large cluster.
     pub partitions: u32,
-    /// What happens while a Redis that changed can't be compared with the database, which is away. Default:
-    /// [`Unverified::Refuse`].
-    pub unverified: Unverified,
     /// Whether a write that repeats the fields of one that has not landed yet goes as plain commands in a transaction, without a
     /// script. Default: true. Not on a cluster. Off is for what stands between and does not keep WATCH, MULTI and EXEC on one
     /// connection.
@@ -53,18 +50,6 @@ pub struct RedisSettings {
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
     /// connections.
     pub tcp_nodelay: bool,
-}
-
-/// What happens to operations while the hot tier's identity has changed and the database can't be asked what has landed (R14).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unverified {
-    /// `serve`: operations go on, warned of and counted. If Redis came back older, a read may return what is older than what has
-    /// landed, and an increment counts on from that and replaces what had landed of its field. Once the database answers, owners
-    /// are compared field by field: what was written meanwhile stays, of all other fields the newer of both.
-    Serve,
-    /// `refuse`: operations fail with an error of their own until the database answers. Nothing that landed can be lost.
-    #[default]
-    Refuse,
 }
 
 impl RedisSettings {
@@ -83,7 +68,6 @@ impl RedisSettings {
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
             partitions: 16,
-            unverified: Unverified::Refuse,
             direct_writes: true,
             tcp_nodelay: false,
         }
@@ -117,7 +101,6 @@ impl Section for RedisSettings {
             Entry::new("wait_timeout", &mut self.wait_timeout, between(short, long)),
             Entry::new("prefix", &mut self.prefix, matching(PREFIX, is_prefix)),
             Entry::new("partitions", &mut self.partitions, between(1, 16_384)),
-            Entry::new("unverified", &mut self.unverified, any(Unverified::KIND)),
             Entry::new("direct_writes", &mut self.direct_writes, any(bool::KIND)),
             Entry::new("tcp_nodelay", &mut self.tcp_nodelay, any(bool::KIND)),
         ]
@@ -130,27 +113,4 @@ const PREFIX: &str = "1 to 64 bytes without braces and control characters";
 #[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
 fn is_prefix(prefix: &String) -> bool {
     (1..=64).contains(&prefix.len()) && !prefix.chars().any(|c| c.is_control() || c == '{' || c == '}')
-}
-
-impl Value for Unverified {
-    const KIND: &'static str = "\"serve\" or \"refuse\"";
-
-    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        match String::read(raw)?.as_str() {
-            "serve" => Ok(Self::Serve),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(Unread::Other),
-        }
-    }
-
-    fn show(&self) -> String {
-        match self {
-            Self::Serve => "\"serve\"".to_owned(),
-            Self::Refuse => "\"refuse\"".to_owned(),
-        }
-    }
-
-    fn redact(text: &str) -> String {
-        text.to_owned()
-    }
 }

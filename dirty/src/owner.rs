@@ -126,9 +126,9 @@ pub enum Refusal {
     /// The partition was adopted since the mutation was sent. If the generation is the one of then, the hot tier still knows the ids of
     /// what landed, so a repeat is applied once; otherwise nobody can tell whether an earlier copy was applied.
     Moved {
-        /// The epoch now; 0 while the partition is served unverified.
+        /// The epoch now.
         epoch: Epoch,
-        /// The generation now; 0 while the partition is served unverified.
+        /// The generation now.
         generation: Epoch,
     },
     /// The owner has another version than the condition names.

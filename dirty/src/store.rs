@@ -90,18 +90,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// The records of partitions, and the incarnations that hold them now.
     async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>>;
 
-    /// Goes on with a partition whose record belongs to another incarnation, in this process, until the server is replaced once
-    /// more or the partition is adopted: reads and writes work as they are, fills and landing are refused all the same, and so is
-    /// a purge. For a caller that would rather serve than wait for the database. What is written meanwhile is told apart: when the
-    /// partition is adopted, every hash becomes suspect, and these fields are kept where all others give way to rows that are
-    /// newer than the owner was before. Answers whether it did; not if record or incarnation are no longer those seen, or there is
-    /// no record.
-    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError>;
-
     /// Makes or replaces partition records, each only if the stored incarnation is still the one seen, the server's is too, and
     /// the epoch is greater than the stored one. The source is raised to `last_version`, and `landed` becomes it; if the hot tier
-    /// [has forgotten](crate::PartitionRecord::has_forgotten) what landed, the partition was served unverified, or there was no record, the
-    /// generation becomes the epoch. Marks on probation are to become live again. Answers whether it did.
+    /// [has forgotten](crate::PartitionRecord::has_forgotten) what landed, or there was no record, the generation becomes the epoch. Marks on probation are to become live again. Answers whether it did.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 
     /// Raises `landed` (never lowers it), after a fence found that a commit was not settled. Refused under another epoch or incarnation.

@@ -162,7 +162,6 @@ async fn maintain(upkeep: Upkeep) {
             }
             _ = touches.tick() => {
                 // What fails here is tried again at the next tick, and was warned of when it began.
-                let _ = upkeep.tiers.verify_trusted().await;
                 let owners = upkeep.touches.take();
                 if !owners.is_empty() && let Err(error) = hot.touch(&owners).await {
                     tracing::debug!(%error, "owners were not touched; they may expire sooner");

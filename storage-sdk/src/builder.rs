@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use storage_config::{HotUrl, Settings, Unverified};
+use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
 use storage_landing::{Home, LandingOptions, LandingWorker, Tiers};
 use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
@@ -140,7 +140,6 @@ impl StorageBuilder {
         };
         let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX))
             .at(home)
-            .serve_unverified(settings.redis.unverified == Unverified::Serve)
             .on_probation(settings.landing.probation)
             .with_ids(Arc::clone(&ids))
             .alone(settings.redis.url == HotUrl::Memory);

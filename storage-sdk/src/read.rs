@@ -195,7 +195,7 @@ impl Core {
                 Ok(read) => return Ok(read),
                 Err(error) if Instant::now() + pause >= until => return Err(error.into()),
                 Err(error) => match error.kind {
-                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_or_trust(partition)).await {
+                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_for_call(partition)).await {
                         // The database can still be read.
                         Err(error) if error.database_takes_no_writes() => return Ok(HotRead::default()),
                         prepared => prepared?,

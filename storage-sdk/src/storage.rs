@@ -38,8 +38,6 @@ pub struct Stats {
     /// How near all that waits is to the watermarks of the settings, as this process saw it last. 0: below them. 1 to 99: writes are
     /// slowed down, the more the higher. 100: writes are refused.
     pub pressure_percent: u32,
-    /// Partitions that this process serves unverified, since the hot tier was replaced while the database is away.
-    pub unverified_partitions: usize,
     /// Reads of this process that the hot tier answered.
     pub hot_hits: u64,
     /// Reads of this process that had to load.
@@ -188,7 +186,6 @@ impl Storage {
             error_marks: backlog.errors(),
             probation_marks: backlog.probation(),
             pressure_percent: self.core.brake.percent(),
-            unverified_partitions: self.core.tiers.trusted(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),
             hot_loads: loads.owners,

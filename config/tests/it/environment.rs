@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use storage_config::{HotUrl, Secret, Settings, Unverified};
+use storage_config::{HotUrl, Secret, Settings};
 
 fn settings() -> Settings {
     Settings::embedded("game.db")
@@ -16,7 +16,6 @@ fn variables_override_every_type_of_value_and_others_are_passed_over() {
         ("STORAGE__REDIS__PASSWORD", "hunter2"),
         ("STORAGE__REDIS__DATABASE", "3"),
         ("STORAGE__REDIS__PARTITIONS", "16"),
-        ("STORAGE__REDIS__UNVERIFIED", "refuse"),
         ("STORAGE__HOT__CLEAN_TTL", "90min"),
         ("STORAGE__HOT__TRUST_ABSENT", "true"),
         ("STORAGE__LANDING__WORKER_NAME", "north"),
@@ -28,7 +27,6 @@ fn variables_override_every_type_of_value_and_others_are_passed_over() {
     assert_eq!(settings.redis.url.to_string(), "redis://one:6379/0");
     assert_eq!(settings.redis.login().password, Some(Secret::new("hunter2")));
     assert_eq!((settings.redis.database_number(), settings.redis.partitions), (3, 16));
-    assert_eq!(settings.redis.unverified, Unverified::Refuse);
     assert_eq!(settings.hot.clean_ttl, Duration::from_mins(90));
     assert!(settings.hot.trust_absent);
     assert_eq!(settings.landing.worker_name.as_deref(), Some("north"));

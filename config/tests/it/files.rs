@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use storage_config::{ColdUrl, ConfigError, HotUrl, Settings, TlsMode, Unverified};
+use storage_config::{ColdUrl, ConfigError, HotUrl, Settings, TlsMode};
 
 const COMMENTED: &str = include_str!("../../storage.toml");
 
@@ -77,7 +77,7 @@ fn the_cluster_example_reads() {
     let settings = Settings::from_toml(&text, "example.cluster.toml").unwrap();
     let HotUrl::Cluster { seeds, tls: true, .. } = &settings.redis.url else { panic!("{:?}", settings.redis.url) };
     assert_eq!(seeds.len(), 3);
-    assert_eq!((settings.redis.partitions, settings.redis.unverified), (1_024, Unverified::Refuse));
+    assert_eq!(settings.redis.partitions, 1_024);
 }
 
 #[test]

@@ -19,7 +19,6 @@ pub mod partitions;
 pub mod probation;
 pub mod removal;
 pub mod sizes;
-pub mod unverified;
 pub mod writes;
 
 use std::fmt;
@@ -254,16 +253,6 @@ macro_rules! hot_conformance {
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
                     a_database_is_noted_only_by_who_saw_the_pairing_that_is_there,
-                ];
-                unverified: [
-                    a_write_while_served_unverified_hides_no_row_and_gives_way_to_none,
-                    a_mutation_compares_what_was_written_unverified,
-                    a_new_hash_that_was_written_unverified_takes_all_rows_of_other_fields,
-                    a_removal_while_served_unverified_stays,
-                    what_was_written_under_a_server_that_was_replaced_once_more_gives_way_to_newer_rows,
-                    a_partition_that_was_served_unverified_is_compared_though_nothing_was_lost,
-                    nothing_is_purged_or_loaded_while_served_unverified,
-                    only_a_partition_as_it_was_seen_is_served_unverified,
                 ];
                 names: [
                     any_name_is_a_name_of_its_own,

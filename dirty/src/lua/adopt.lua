@@ -17,29 +17,20 @@
 expect(#KEYS == 3 and #ARGV == 7)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[7], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
-local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'unv', 'collected')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
   end_grants(KEYS[1])
-  local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[7] or '0', 'collected')
+  local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[6] or '0', 'collected')
   -- What was collected here reaches as far as `collected`, unless that was forgotten with it; so a commit that was not settled is told
   -- from a forgotten one. What another may have landed is not.
   local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
-  local suspect = forgotten or old[6] -- also what was served unverified, of which nobody knows what it hides
-  local generation = suspect and ARGV[3] or old[3]
+  local generation = forgotten and ARGV[3] or old[3]
   local from = math.max(source, last)
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
-    'src', suspect and leapt(from) or digits(from), 'landed', ARGV[4])
-  -- Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row. Under a
-  -- server that was replaced once more, it may have landed and been lost again; versions decide.
-  if old[6] == now_at then
-    call('HSET', KEYS[1], 'over', old[2])
-  elseif suspect then
-    call('HDEL', KEYS[1], 'over')
-  end
-  call('HDEL', KEYS[1], 'unv')
+    'src', forgotten and leapt(from) or digits(from), 'landed', ARGV[4])
 else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
     'src', last > 0 and leapt(last) or digits(time()), 'landed', digits(last))

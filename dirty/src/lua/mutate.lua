@@ -8,7 +8,7 @@
 -- KEYS[6] operation ids of odd windows
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
--- ARGV[3] epoch that it is sent in, 0 while the partition is served unverified; empty if nobody asks
+-- ARGV[3] epoch that it is sent in; empty if nobody asks
 -- ARGV[4] window of operation ids, microseconds
 -- ARGV[5] the owner's part of the mark
 -- ARGV[6] condition: "none", "absent" or the version wanted
@@ -17,14 +17,12 @@
 -- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
 -- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker,
 --   epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
--- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15); what is written while the partition is served
---   unverified is told apart from what was there before (R14).
+-- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
 expect(#KEYS == 6 and #ARGV >= 10)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[4])
--- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data. What
--- is written while the partition is served unverified is told apart in any case.
-if not r.unverified and string.match(r.incarnation, '/(%x+)$') ~= history() then
+-- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
+if string.match(r.incarnation, '/(%x+)$') ~= history() then
   refuse('UNPREPARED the record was made in another history of the server')
 end
 
@@ -51,10 +49,7 @@ if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
 -- Its id, and what was written after it, may have been forgotten since.
-local epoch_now = r.unverified and '0' or r.epoch
-if ARGV[3] ~= '' and ARGV[3] ~= epoch_now then
-  return { 'moved', epoch_now, r.unverified and '0' or digits(r.generation) }
-end
+if ARGV[3] ~= '' and ARGV[3] ~= r.epoch then return { 'moved', r.epoch, digits(r.generation) } end
 
 -- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
 -- could still change what was written since.
@@ -85,8 +80,7 @@ local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
 local needs_load = { 'load', observed(hash, mark), r.epoch }
 local marks = hash and hash.marks or 0
--- While the partition is served unverified, nothing that was loaded can be proved.
-local load = not r.unverified and #ARGV >= load_at and load_of(load_at) or nil
+local load = #ARGV >= load_at and load_of(load_at) or nil
 if load and not proved(load, hash, mark, r) then load = nil end
 if hash then version = hash.version end
 
@@ -192,7 +186,7 @@ for i = 1, count do
       out.drop(names[2 * i])
     end
   elseif op == 'purge' then
-    if marks > 0 or r.unverified then return { 'unlanded' } end
+    if marks > 0 then return { 'unlanded' } end
     changed = gone and string.sub(gone, 1, 1) == 'r'
     if changed then
       out.put(names[2 * i], 'p')
@@ -217,14 +211,6 @@ if changed_count == 0 then return remember(reply_of(base)) end
 local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
-
-if r.unverified then
-  local u = hash and hash.stamps or { base = base, names = '\31' }
-  for i = 3, #marked, 2 do
-    if not stamped(u, marked[i]) then u.names = table.concat({ u.names, marked[i], '\31' }) end
-  end
-  out.put(':u', table.concat({ r.epoch, ' ', digits(u.base), u.names }))
-end
 
 if not r.first then call('HDEL', KEYS[3], ':') end
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end

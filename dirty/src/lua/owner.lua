@@ -1,19 +1,10 @@
 -- Shared by the scripts that build on an owner's values: what the hash holds, and rows taken together with it (R7, R14, R15).
 local function tombstone(field) return table.concat({ ':d:', field }) end
 
--- What was written while the partition was served unverified: under which epoch, the owner's version before it, and the fields.
-local function stamps(text)
-  if not text then return nil end
-  local epoch, base, names = string.match(text, '^(%d+) (%d+)(\31.*)$')
-  return { epoch = epoch, base = number(base, ':u'), names = names }
-end
-
-local function stamped(u, field) return string.find(u.names, table.concat({ '\31', field, '\31' }), 1, true) end
-
 -- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
 -- never before its birth, so a load from before is at worst refused once.
 local function header(key)
-  local h = call('HMGET', key, ':v', ':b', ':n', ':u', ':o')
+  local h = call('HMGET', key, ':v', ':b', ':n', ':o')
   if not h[1] then return nil end
   local text, generation, flag = string.match(h[1], '^(%d+) (%d+)([ap])$')
   local version = number(text, ':v')
@@ -23,8 +14,7 @@ local function header(key)
     marks = h[3] and number(h[3], ':n') or 0,
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
-    stamps = stamps(h[4]),
-    grant = h[5],
+    grant = h[4],
   }
 end
 
@@ -104,16 +94,6 @@ local function end_grant(hash, key, out)
   out.put(':o', table.concat({ '- ', digits(hash.version) }))
 end
 
--- A row wins over a suspect hash's field if it is newer than this. A write while the partition was served unverified raised the
--- owner's version above rows that it never saw, so other fields are judged by the version before; its own were acknowledged after
--- the rewind, and no row from before that wins over them, whatever the clocks said.
-local function newest_kept(hash, field, r)
-  local u = hash.stamps
-  if not u then return hash.version end
-  if not stamped(u, field) then return u.base end
-  return u.epoch == r.over and VERSION_MAX or hash.version
-end
-
 -- Adds the rows that win over the hash: of fields that it does not hold; of a suspect hash also those newer than it.
 local function overlay(load, hash, key, r, out)
   local held_names = {}
@@ -127,24 +107,19 @@ local function overlay(load, hash, key, r, out)
   local suspect = hash and hash.generation < r.generation
   for i, row in ipairs(load.rows) do
     local known = stored[2 * i - 1] or stored[2 * i]
-    if not known or (suspect and row.version > newest_kept(hash, row.field, r)) then
+    if not known or (suspect and row.version > hash.version) then
       out.drop(row.field)
       out.drop(tombstone(row.field))
       out.put(row.name, row.value)
     end
   end
-  if suspect and load.complete then out.drop(':u') end
 end
 
 -- Version, generation and completeness of the owner once the proved load is taken together with the hash.
 local function merged(load, hash, version, r)
   if not hash then return math.max(version, load.newest), r.generation, load.complete end
   if hash.generation < r.generation and load.complete then
-    local base = math.max(hash.version, load.newest)
-    -- What was written unverified lands over the rows that it won over.
-    if hash.stamps and load.newest >= hash.version then base = math.max(r.source, load.newest) + 2 end
-    if base > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-    return base, r.generation, true
+    return math.max(hash.version, load.newest), r.generation, true
   end
   return hash.version, hash.generation, hash.complete or load.complete
 end

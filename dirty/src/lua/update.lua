@@ -18,7 +18,7 @@
 --   stands behind its version in the owner's hash, or nothing where the owner is not granted; with \31 between. Answers: "version", or
 --   "version changed counters…", as remembered under its id; or {"moved", epoch, generation} in
 --   another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed", error};
---   {"alone"} if mutate.lua shall do it: in a partition that is served unverified, if a deadline of the call has passed or lies too far
+--   {"alone"} if mutate.lua shall do it: if a deadline of the call has passed or lies too far
 --   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
 -- An owner that is written again before it has landed is granted: it names its writer, who may then change it without a script
 -- (writer.rs), until it is told that somebody else did.
@@ -31,16 +31,16 @@ if writes < 1 or #ARGV < 6 + 5 * writes then
 end
 local clock, replies = call('TIME'), {}
 local now, window = clock[1] * 1000000 + clock[2], tonumber(ARGV[1])
-local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'unv', 'inc', 'writers')
+local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', 'writers')
 local source, generation = tonumber(r[1]), tonumber(r[2])
 if not source or not generation then return redis.error_reply('UNPREPARED the partition has no record') end
-if r[5] or now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > window then
+if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > window then
   for w = 1, writes do replies[w] = { 'alone' } end
   if ARGV[6] ~= '' then replies[writes + 1] = '' end
   return replies
 end
 -- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
-local history = format('master_replid:%s\r', string.match(r[6] or '', '/(%x+)$') or '?')
+local history = format('master_replid:%s\r', string.match(r[5] or '', '/(%x+)$') or '?')
 if not string.find(call('INFO', 'replication'), history, 1, true) then
   return redis.error_reply('UNPREPARED the record was made in another history of the server')
 end
@@ -213,8 +213,8 @@ if not r[4] then call('HDEL', KEYS[1], ':') end
 for n = 1, #told, 2 do
   if call('EXISTS', told[n]) == 1 then call('HSET', told[n], told[n + 1], '1') end
 end
-if writer and not string.find(r[7] or '', writer, 1, true) then
-  call('HSET', KEYS[2], 'writers', table.concat({ r[7] or '', writer, '\31' }))
+if writer and not string.find(r[6] or '', writer, 1, true) then
+  call('HSET', KEYS[2], 'writers', table.concat({ r[6] or '', writer, '\31' }))
 end
 
 -- ORDER: marks, then record and markers, then data, then ids: whatever fails between, no data is without a mark.

@@ -80,10 +80,6 @@ impl HotStore for MemoryStore {
         partitions.iter().map(one).collect()
     }
 
-    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
-        self.run(partition, "trust", |state, _| record::trust(state, seen))
-    }
-
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         let one = |adopt: &Adopt| self.run(adopt.partition, "adopt", |state, now| record::adopt(state, now, adopt));
         adopts.iter().map(one).collect()

@@ -1,14 +1,14 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Field, Owner, Partition, Version};
+use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::grant;
 use super::hash::OwnerHash;
 use super::read::select;
 use super::record::current;
 use super::room;
-use super::state::{PartState, Present, after};
+use super::state::{PartState, Present};
 use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};
 
 /// What an owner is once a load is believed.
@@ -45,30 +45,17 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
     };
     let suspect = hash.generation < record.generation;
     for (field, cell, version) in &load.rows {
-        let newer = || suspect && newest_kept(&hash, field, state.over).is_some_and(|kept| *version > kept);
-        if hash.cell(field).is_none() || newer() || broken("R7-row-wins") {
+        let newer = suspect && *version > hash.version;
+        if hash.cell(field).is_none() || newer || broken("R7-row-wins") {
             hash.set(field.clone(), cell.clone());
         }
     }
     hash.complete |= load.complete;
     if suspect && load.complete {
-        // What was written unverified lands over the rows that it won over.
-        let over = hash.stamps.take().is_some() && newest >= hash.version;
         hash.generation = record.generation;
-        hash.version = if over { after(record.source.max(newest)) } else { hash.version.max(newest) };
+        hash.version = hash.version.max(newest);
     }
     Merged { hash: Some(hash), absent: false }
-}
-
-/// A row wins over a suspect hash's field if it is newer than this; none wins if there is no answer. A write while the partition was
-/// served unverified raised the owner's version above rows that it never saw, so other fields are judged by the version before; its
-/// own were acknowledged after the rewind, and no row from before that wins over them, whatever the clocks said.
-fn newest_kept(hash: &OwnerHash, field: &Field, over: Option<Epoch>) -> Option<Version> {
-    match &hash.stamps {
-        Some(stamps) if !stamps.fields.contains(field) && !broken("R14-hidden") => Some(stamps.base),
-        Some(stamps) if Some(stamps.epoch) == over => None,
-        _ => Some(hash.version),
-    }
 }
 
 /// Keeps what a proved load brought. A hash that no mark names gets the time to live of landed data.

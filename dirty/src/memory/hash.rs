@@ -7,17 +7,6 @@ use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 use super::grant::Grant;
 use crate::Header;
 
-/// What was written while the partition was served unverified (R14).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Stamps {
-    /// The epoch of the partition's record then.
-    pub(super) epoch: Epoch,
-    /// The owner's version before.
-    pub(super) base: Version,
-    /// The fields that were written.
-    pub(super) fields: BTreeSet<Field>,
-}
-
 /// One owner's data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct OwnerHash {
@@ -33,8 +22,6 @@ pub(super) struct OwnerHash {
     pub(super) expires: Option<Timestamp>,
     /// Whether it goes when its last mark is settled.
     pub(super) evict_when_landed: bool,
-    /// None unless some of it was written unverified and has not been compared yet.
-    pub(super) stamps: Option<Stamps>,
     /// Only in models.
     pub(super) grant: Option<Grant>,
     cells: BTreeMap<Field, Cell>,
@@ -51,7 +38,6 @@ impl OwnerHash {
             generation,
             expires: None,
             evict_when_landed: false,
-            stamps: None,
             grant: None,
             cells: BTreeMap::new(),
             cell_bytes: 0,

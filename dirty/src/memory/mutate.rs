@@ -1,16 +1,14 @@
 //! One mutation.
 
-use std::collections::BTreeSet;
-
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Change, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::grant::{self, Grant};
-use super::hash::{OwnerHash, Stamps};
+use super::hash::OwnerHash;
 use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
-use super::record::{recorded, serve_unverified};
+use super::record::current;
 use super::room;
 use super::state::{PartState, Present, before};
 use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
@@ -20,7 +18,7 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
+/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
 /// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
@@ -29,7 +27,7 @@ pub fn mutate(
     mutation: &Mutation,
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
-    let record = recorded(state, partition, OPERATION)?.clone();
+    let record = current(state, partition, OPERATION)?.clone();
     if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
     }
@@ -44,16 +42,14 @@ pub fn mutate(
         let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
-    let (epoch, generation) = if state.unverified.is_some() { Default::default() } else { (record.epoch, record.generation) };
+    let (epoch, generation) = (record.epoch, record.generation);
     if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
         return Ok(Mutated::Refused(Refusal::Moved { epoch, generation }));
     }
-    // Under another incarnation the partition is served unverified, and nothing that was loaded can be proved.
-    let unverified = *record.incarnation != *state.incarnation;
-    let proved = |load: &&Load| !unverified && load.owner == mutation.owner && is_proved(state, &record, load);
+    let proved = |load: &&Load| load.owner == mutation.owner && is_proved(state, &record, load);
     let load = load.filter(proved);
     let merged = load.map(|load| merge(state, &record, load));
-    let met = Met { unverified, ..meet(state, &record, mutation, merged.as_ref()) };
+    let met = meet(state, &record, mutation, merged.as_ref());
     let version = met.version().unwrap_or_default();
     let plan = match plan(&met, mutation) {
         Ok(plan) => plan,
@@ -83,13 +79,7 @@ pub fn mutate(
         keep(state, present, &mutation.owner, merged);
     }
     let plan = Plan { born: plan.born || is_new, ..plan };
-    let stamps = unverified.then(|| stamps(state, &record, mutation, &plan));
-    let reply = write(state, present, &record, mutation, plan, next);
-    if stamps.is_some() {
-        serve_unverified(state);
-        state.hashes.edit(&mutation.owner, |hash| hash.stamps = stamps);
-    }
-    Ok(Mutated::Applied(reply))
+    Ok(Mutated::Applied(write(state, present, &record, mutation, plan, next)))
 }
 
 /// As [`mutate`], and grants the owner to whoever asked: from then on it may be changed by [`mutate_directly`]. For models; this engine
@@ -107,7 +97,7 @@ pub fn mutate_granted(
     let mutated = mutate(state, present, partition, mutation, None)?;
     let Mutated::Applied(applied) = &mutated else { return Ok(mutated) };
     let is_new = before.as_ref().is_none_or(|(version, _)| *version < applied.version);
-    if is_plain(mutation) && is_new && applied.changed > 0 && state.unverified.is_none() {
+    if is_plain(mutation) && is_new && applied.changed > 0 {
         let held = before.and_then(|(_, grant)| grant).filter(|grant| grant.marks.is_some());
         let mut grant = held.unwrap_or(Grant { marks: None, since: applied.version });
         grant.marks.get_or_insert_default().insert(mutation.changes.iter().map(|(field, _)| field.clone()).collect());
@@ -127,7 +117,7 @@ pub fn mutate_directly(state: &mut PartState, present: &Present, partition: Part
     let grant = state.hashes.get(&mutation.owner)?.grant.clone();
     let knows_its_mark = grant.as_ref()?.marks.as_ref()?.contains(&fields);
     let is_known = state.header(&mutation.owner).is_some_and(|header| !header.suspect);
-    if !knows_its_mark || !is_plain(mutation) || !is_known || state.unverified.is_some() {
+    if !knows_its_mark || !is_plain(mutation) || !is_known {
         return None;
     }
     let mut next = state.clone();
@@ -136,18 +126,6 @@ pub fn mutate_directly(state: &mut PartState, present: &Present, partition: Part
     next.hashes.edit(&mutation.owner, |hash| hash.grant = grant);
     *state = next;
     Some(applied)
-}
-
-/// What of the owner was written unverified, with this mutation.
-fn stamps(state: &PartState, record: &PartitionRecord, mutation: &Mutation, plan: &Plan) -> Stamps {
-    let owner = &mutation.owner;
-    let (base, stamps) = match state.hashes.get(owner) {
-        Some(hash) => (hash.version, hash.stamps.clone()),
-        None => (state.markers.get(owner).version(), None),
-    };
-    let mut stamps = stamps.unwrap_or_else(|| Stamps { epoch: record.epoch, base, fields: BTreeSet::new() });
-    stamps.fields.extend(plan.cells.iter().map(|(field, _)| field.clone()));
-    stamps
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -159,7 +137,7 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
         None => (state.hashes.get(owner), marker),
     };
     let marks = state.marks.outstanding(owner);
-    Met { hash, marker, generation: record.generation, marks, loaded: merged.is_some(), unverified: false }
+    Met { hash, marker, generation: record.generation, marks, loaded: merged.is_some() }
 }
 
 /// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one

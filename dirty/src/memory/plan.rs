@@ -17,8 +17,6 @@ pub(super) struct Met<'a> {
     pub(super) marks: u32,
     /// Whether a proved load came with the mutation. It brought all rows of the fields that the mutation names, if not more.
     pub(super) loaded: bool,
-    /// Whether the partition is served unverified, so that nobody knows what has landed.
-    pub(super) unverified: bool,
 }
 
 impl<'a> Met<'a> {
@@ -127,7 +125,7 @@ fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Re
             _ => None,
         },
         Change::Purge => match met.cell(field) {
-            _ if met.marks > 0 || met.unverified => return Err(Refusal::NotLanded),
+            _ if met.marks > 0 => return Err(Refusal::NotLanded),
             Some(Cell::Removed(_)) => {
                 plan.born = !broken("R7-purge-keeps-birth");
                 Some(Cell::Purged)

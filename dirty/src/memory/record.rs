@@ -83,16 +83,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let record = match &state.record {
         Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
-            // Also what was served unverified, of which nobody knows what it hides.
-            let suspect = (old.has_forgotten(adopt.last_version, adopt.landed_here) || state.unverified.is_some())
-                && !broken("R14-generation");
-            // Served unverified by this very server, so nothing has landed since: what was written meanwhile is newer than any row.
-            // Under a server that was replaced once more, it may have landed and been lost again; versions decide.
-            if state.unverified.take().as_ref() == Some(&state.incarnation) {
-                state.over = Some(old.epoch);
-            } else if suspect {
-                state.over = None;
-            }
+            let suspect = old.has_forgotten(adopt.last_version, adopt.landed_here) && !broken("R14-generation");
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
@@ -121,25 +112,6 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     state.marks.lose();
     grant::forget(state);
     true
-}
-
-/// Lets the partition be served though its record was made under another incarnation; what is written from then on is told apart.
-pub fn trust(state: &mut PartState, seen: &PartitionState) -> bool {
-    let recorded = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
-    if seen.record.is_none() || *seen.incarnation != *state.incarnation || recorded(&seen.record) != recorded(&state.record) {
-        return false;
-    }
-    if !seen.is_current() {
-        serve_unverified(state);
-    }
-    true
-}
-
-/// Notes that the partition is served unverified. The first incarnation stays: writes under it may be older than what landed since.
-pub(super) fn serve_unverified(state: &mut PartState) {
-    let incarnation = state.incarnation.clone();
-    state.unverified.get_or_insert(incarnation);
-    grant::forget(state);
 }
 
 /// Takes note that values are collected. What lands of them has versions up to the source, since here none is given without it; so it

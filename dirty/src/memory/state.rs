@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Timestamp, Version};
+use storage_model::{Owner, Timestamp, Version};
 
 use super::grant;
 use super::hash::Hashes;
@@ -32,10 +32,6 @@ pub struct Present {
 pub struct PartState {
     pub(super) incarnation: Arc<str>,
     pub(super) record: Option<PartitionRecord>,
-    /// The incarnation under which the partition was first served unverified since it was adopted.
-    pub(super) unverified: Option<Arc<str>>,
-    /// The epoch whose unverified writes are newer than any row from before.
-    pub(super) over: Option<Epoch>,
     pub(super) hashes: Hashes,
     pub(super) markers: Markers,
     pub(super) marks: Marks,
@@ -50,8 +46,6 @@ impl PartState {
         Self {
             incarnation,
             record: None,
-            unverified: None,
-            over: None,
             hashes: Hashes::default(),
             markers: Markers::default(),
             marks: Marks::default(),
@@ -127,9 +121,4 @@ impl PartState {
 /// The version just before this one.
 pub(super) fn before(version: Version) -> Version {
     Version::new(version.get().saturating_sub(1)).unwrap_or_default()
-}
-
-/// A version above this one, with one free between them.
-pub(super) fn after(version: Version) -> Version {
-    Version::new(version.get().saturating_add(2)).unwrap_or(Version::MAX)
 }

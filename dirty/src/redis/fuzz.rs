@@ -15,7 +15,6 @@ use crate::{Fields, HotKind};
 const PIECES: &[&str] = &[
     ":v",
     ":n",
-    ":u",
     ":b",
     ":d:gold",
     ":d:",

@@ -151,11 +151,6 @@ impl RedisStore {
         Box::pin(self.send_verified(vec![command], &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified))
     }
 
-    /// What a command is sent under that is meant for this incarnation.
-    fn under(&self, state: &PartitionState) -> Under {
-        Under::Incarnation(self.router.common.number_of(&state.incarnation))
-    }
-
     /// Remembers that a partition's record belongs to this incarnation. `asked` is the [`RedisStore::asking`] of the look at it.
     pub(super) fn verified(&self, partition: Partition, asked: u64, state: &PartitionState) {
         self.guard.set(partition, asked, self.router.common.number_of(&state.incarnation), state.record.as_ref());
@@ -194,8 +189,6 @@ impl RedisStore {
                     self.verified(partition, asked, &state);
                     None
                 }
-                // Trusted as it is: it is the connection that is older.
-                Ok(state) if self.guard.verified(partition) == self.under(&state) => None,
                 Ok(_) => Some((partition, Failure::Unverified)),
                 // A question before the command: of that nothing was sent.
                 Err(failure) => Some((partition, failure.before_sending("the record"))),

@@ -265,10 +265,6 @@ impl HotStore for RedisStore {
         self.states(partitions).await
     }
 
-    async fn trust(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
-        self.trust_as_it_is(partition, seen).await
-    }
-
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         self.adopt_all(adopts).await
     }

@@ -56,7 +56,6 @@ impl RedisStore {
 
     fn observed(&self, partition: Partition, record: Answer, marker: Answer, hash: Answer) -> Result<Observed, Failure> {
         let (incarnation, epoch, generation) = record_of(record?)?;
-        // Sent to the incarnation that the partition was verified under, which is not the record's while it is served unverified.
         let made_under = self.router.common.number_of(&incarnation);
         if !self.guard.is_verified(partition, made_under) && !broken("R14-incarnation") {
             return Err(Failure::Unverified);

@@ -37,17 +37,6 @@ impl RedisStore {
         adopted
     }
 
-    pub(super) async fn trust_as_it_is(&self, partition: Partition, seen: &PartitionState) -> Result<bool, HotError> {
-        let Some(record) = &seen.record else { return Ok(false) };
-        let command = script::trust(&self.space, partition, &record.incarnation, &seen.incarnation);
-        let trusted = self.one("trust", Some(partition), command, reply::yes).await?;
-        if trusted {
-            // ORDER: after the script, so that no write is sent that is not told apart.
-            self.verified(partition, self.asking(), seen);
-        }
-        Ok(trusted)
-    }
-
     pub(super) async fn raise(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
         let command = script::raise_landed(&self.space, partition, epoch, landed);
         self.one("raise_landed", Some(partition), command, |_| Ok(())).await

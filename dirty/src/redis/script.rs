@@ -123,7 +123,6 @@ scripts! {
     rights [];
     part_state [PRELUDE];
     adopt [PRELUDE];
-    trust [PRELUDE];
     raise_landed [PRELUDE];
     check_part [PRELUDE];
     pairing [PRELUDE];
@@ -339,13 +338,6 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
     cmd.arg(Version::REWIND_LEAP);
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
-}
-
-/// `trust.lua`.
-pub(crate) fn trust(space: &Space, partition: Partition, recorded: &str, incarnation: &str) -> Command {
-    let mut cmd = SCRIPTS.trust.call(&[space.keys.part(partition)]);
-    cmd.arg(recorded).arg(incarnation);
-    SCRIPTS.trust.write(space.slot(partition), cmd)
 }
 
 /// `raise_landed.lua`.

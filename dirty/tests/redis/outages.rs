@@ -197,28 +197,6 @@ async fn connections_that_the_server_closed_while_they_were_idle_are_opened_agai
 }
 
 #[tokio::test]
-async fn a_partition_may_be_trusted_though_it_was_not_adopted() {
-    let options_of = storage_servers::RedisOptions { appendonly: true, ..Default::default() };
-    let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(options(&server.url())).await;
-    let ann = owner("ann");
-    apply(&store, &ann, &[("gold", set("1"))]).await;
-    let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
-    server.kill().unwrap();
-    server.restart().await.unwrap();
-    let partition = ann.partition(4);
-    while !matches!(send(&store, next.clone()).await, Err(HotError { kind: HotKind::Unprepared(_), .. })) {}
-    let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
-    assert!(!seen.is_current());
-    assert!(store.trust(partition, &seen).await.unwrap());
-    // What is loaded could not be filled, so it is not even begun.
-    let observed = store.observe(std::slice::from_ref(&ann)).await.pop().unwrap();
-    assert_eq!(observed.unwrap_err().kind, HotKind::Unprepared(partition));
-    apply(&store, &ann, &[("gold", set("2"))]).await;
-    assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
-}
-
-#[tokio::test]
 async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again() {
     let server = server().await;
     let store = prepared(options(&server.url())).await;

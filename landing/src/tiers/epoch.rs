@@ -76,6 +76,27 @@ impl Tiers {
         prepared.unwrap_or_else(|ended| Err(ended.of_cold("prepare").into()))
     }
 
+    /// As [`Tiers::prepare`], for a call that met a partition which is not in order. If the database is away, the error says what it was
+    /// asked for.
+    ///
+    /// # Errors
+    /// As [`Tiers::prepare`].
+    ///
+    /// # Cancel safety
+    /// As [`Tiers::prepare`].
+    pub async fn prepare_for_call(&self, partition: Partition) -> Result<(), TierError> {
+        self.prepare(&[partition]).await.map_err(|error| match error {
+            TierError::Cold(mut away) => {
+                away.message = format!(
+                    "the hot tier was restarted or replaced, and partition {} can't be used before it is compared with the database: {}",
+                    partition.0, away.message
+                );
+                away.into()
+            }
+            other => other,
+        })
+    }
+
     async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let mut left: Vec<Partition> = partitions.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
         for round in 0..ROUNDS_MAX {

@@ -8,12 +8,10 @@ mod mismatch;
 mod pairing;
 mod refusal;
 mod suspect;
-mod unverified;
 mod verify;
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, HotStore};
@@ -41,13 +39,9 @@ pub struct Tiers {
     home: Home,
     /// Whether nothing is written to either tier.
     read_only: bool,
-    /// Whether a replaced hot tier is served while the database is away.
-    serve_unverified: bool,
     /// How long landed marks stay on probation at least; zero if they don't.
     probation: Duration,
-    /// Partitions that are served unverified. Written by whoever finds them so; the maintenance task verifies them.
-    trusted: Arc<Mutex<BTreeSet<Partition>>>,
-    /// By partition. Written by whoever finds one in order, or serves it unverified; see [`Tiers::generation`].
+    /// By partition. Written by whoever finds one in order; see [`Tiers::generation`].
     noted: Arc<[Noted]>,
     /// Where tokens of take-overs come from.
     ids: Arc<dyn Ids>,
@@ -127,9 +121,7 @@ impl Tiers {
             loader,
             home: Home::of_caller(),
             read_only: false,
-            serve_unverified: false,
             probation: Duration::ZERO,
-            trusted: Arc::default(),
             noted,
             ids: Arc::new(RandomIds),
             alone: false,
@@ -178,8 +170,7 @@ impl Tiers {
         self
     }
 
-    /// The generation in which this process last found a partition in order; 0 if it never did, or serves it unverified. While it
-    /// stays, the hot tier has forgotten nothing that landed, nor the ids of the writes that it was (R11, R14).
+    /// The generation in which this process last found a partition in order; 0 if it never did. While it stays, the hot tier has forgotten nothing that landed, nor the ids of the writes that it was (R11, R14).
     #[must_use]
     pub fn generation(&self, partition: Partition) -> Epoch {
         Epoch(self.noted(partition).map_or(0, |noted| noted.generation.load(Ordering::Acquire)))
@@ -203,13 +194,6 @@ impl Tiers {
 
     fn noted(&self, partition: Partition) -> Option<&Noted> {
         usize::try_from(partition.0).ok().and_then(|at| self.noted.get(at))
-    }
-
-    /// Whether a hot tier that was replaced is served as it is while the database is away. Default: it is not.
-    #[must_use]
-    pub fn serve_unverified(mut self, serve: bool) -> Self {
-        self.serve_unverified = serve;
-        self
     }
 
     /// How long landed marks stay on probation at least, so that they can be landed again if the database forgets them. Default: zero,

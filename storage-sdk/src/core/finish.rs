@@ -167,7 +167,7 @@ impl Core {
                 return Ok(());
             }
             Next::Load => self.load_for(&write.mutation).await.map(|load| write.load = Some(load)).map_err(Error::from),
-            Next::Prepare(partition) => Box::pin(self.tiers.prepare_or_trust(partition)).await.map_err(Error::from),
+            Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition)).await.map_err(Error::from),
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => Err(error.into()),
             Next::Wait(_) => {
                 sleep_until(Instant::now() + write.progress.pause).await;

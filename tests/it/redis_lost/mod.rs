@@ -5,7 +5,7 @@ mod failover;
 mod large;
 mod load;
 mod two_masters;
-mod unverified;
+mod uncompared;
 
 use anyhow::Result;
 use sqlx::Connection as _;

@@ -64,8 +64,6 @@ pub struct Bounds {
     pub failovers: u8,
     /// Whether it may also be replaced by an empty one.
     pub wipes: bool,
-    /// Whether a replaced hot tier may be served before it was compared.
-    pub unverified: bool,
     /// Whether landed marks stay on probation.
     pub probation: bool,
     /// How many windows of probation leave.
@@ -96,7 +94,6 @@ impl Bounds {
         evicts: false,
         failovers: 0,
         wipes: false,
-        unverified: false,
         probation: false,
         windows: 0,
         losses: 0,

@@ -40,7 +40,6 @@ const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
 const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER };
 const REWOUND_REPLIES: Bounds = Bounds { writes: 2, kinds: &[Incr], reads: 0, replies: 1, late: 1, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
-const UNVERIFIED: Bounds = Bounds { fields: 2, writes: 3, failovers: 1, unverified: true, reads: 0, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
 const REFUSED_PART: Bounds = Bounds { fields: 2, writes: 1, kinds: &[SetAll], refusals: 1, ..PROBATION };
 
@@ -60,7 +59,6 @@ pub const CASES: &[Case] = &[
     Case { name: "failover", bounds: FAILOVER },
     Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
-    Case { name: "unverified", bounds: UNVERIFIED },
     Case { name: "writes without a script", bounds: DIRECT },
     Case { name: "writes without a script and overlapping workers", bounds: Bounds { direct: true, reads: 0, ..TWO_WORKERS } },
     Case { name: "refused rows of writes without a script", bounds: DIRECT_REFUSED },
@@ -117,7 +115,6 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R14-suspect", bounds: REWOUND_COUNTERS },
     Case { name: "R14-trusting", bounds: FAILOVER },
     Case { name: "R14-untold", bounds: REWOUND_COUNTERS },
-    Case { name: "R14-hidden", bounds: UNVERIFIED },
     Case { name: "R15-guess", bounds: COUNTERS },
     Case { name: "R15-version", bounds: CONDITIONS },
     Case { name: "R15-fill-epoch", bounds: FAILOVER },

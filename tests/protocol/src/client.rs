@@ -98,7 +98,7 @@ fn set(world: &mut World, at: Option<usize>, client: Client) {
 
 /// A read that the hash alone answers changes nothing, and is checked as part of the state; so here only those begin that load.
 fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
-    if idle.is_none() || world.left.reads == 0 || !world.is_served() {
+    if idle.is_none() || world.left.reads == 0 || !world.is_ready() {
         return;
     }
     let read = world.read();
@@ -140,7 +140,7 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
 
 /// The copy that was held up reaches the hot tier. Its client may have repeated it since, and may have been told what became of it.
 fn arrive(world: &World, take: Take<'_>) {
-    let Some(mutation) = world.late.as_ref().filter(|_| world.is_served()) else { return };
+    let Some(mutation) = world.late.as_ref().filter(|_| world.is_ready()) else { return };
     let mut next = World { late: None, ..world.clone() };
     let present = next.present();
     let result = mutate::mutate(next.hot(), &present, PARTITION, mutation, None);
@@ -207,7 +207,7 @@ fn name(sent: &Sent) -> &'static str {
 /// A mutation reaches the hot tier.
 fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, take: Take<'_>) {
     let by = step("client", at.unwrap_or(bounds.clients), name(sent));
-    if !world.is_served() {
+    if !world.is_ready() {
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));

@@ -85,7 +85,7 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
 }
 
 fn look(world: &World, observed: Observed) -> Went {
-    if !world.is_served() {
+    if !world.is_ready() {
         return Went::Waits;
     }
     if observed.marker == Marker::Absent {

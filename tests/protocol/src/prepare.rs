@@ -32,9 +32,6 @@ pub(super) enum Preparer {
 
 /// What can happen next to the partition's record.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
-    if bounds.unverified && !world.is_served() {
-        trust(world, take);
-    }
     // All idle ones are alike.
     let idle = world.preparers.iter().position(|preparer| *preparer == Preparer::Idle);
     for (at, preparer) in world.preparers.iter().enumerate() {
@@ -98,16 +95,6 @@ pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, rais
     let database = bounds.probation.then_some(database);
     let (seen, landed_here) = (seen.clone(), landed_here(seen, raise, cold.record));
     Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, database }
-}
-
-/// Whoever finds the database away serves the partition as it is.
-fn trust(world: &World, take: Take<'_>) {
-    let mut next = world.clone();
-    let state = record::partition_state(&world.hot);
-    if state.record.is_some() && record::trust(next.hot(), &state) {
-        next.trusted = Some(next.replaced);
-        take(step("preparer", 0, "finds the database away, and trusts"), Ok(next));
-    }
 }
 
 /// Replication, and what happens to the server itself.

@@ -16,8 +16,7 @@ struct Story {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Chapter {
     cell: Option<Cell>,
-    /// A failover took it, and the story went on without it. While the hot tier is served unverified, a landing of before may still
-    /// bring it back.
+    /// A failover took it, and the story went on without it.
     lost: bool,
 }
 

@@ -33,8 +33,6 @@ pub struct World {
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparers: Vec<Preparer>,
-    /// Which of the servers is served as it is, since the database is away.
-    pub(super) trusted: Option<u8>,
     /// How many servers have held the hot tier before this one.
     pub(super) replaced: u8,
     pub(super) left: Left,
@@ -75,7 +73,6 @@ impl World {
             workers: vec![Worker::Idle; bounds.workers],
             flush: Flush::Idle,
             preparers: vec![Preparer::Idle; bounds.preparers],
-            trusted: None,
             replaced: 0,
             left: bounds.left(),
         }
@@ -96,12 +93,7 @@ impl World {
         need(&record::partition_state(&self.hot), self.cold.record, bounds.probation) == Need::Nothing
     }
 
-    /// Whether clients may read and write: the partition is ready, or served as it is.
-    pub(super) fn is_served(&self) -> bool {
-        self.trusted == Some(self.replaced) || self.is_ready()
-    }
-
-    /// The epoch and the generation that clients know; 0 while they are served unverified.
+    /// The epoch and the generation that clients know; 0 while the partition is not ready.
     pub(super) fn known(&self) -> (Epoch, Epoch) {
         let record = record::partition_state(&self.hot).record.filter(|_| self.is_ready());
         record.map(|record| (record.epoch, record.generation)).unwrap_or_default()

@@ -14,7 +14,7 @@ macro_rules! scripts {
 
 scripts! {
     update mutate fill prove names evict peek part_state adopt raise_landed check_part pairing pair announce lock renew unlock
-    snapshot settle park acquit probation relive sync trust
+    snapshot settle park acquit probation relive sync
 }
 
 /// The name of the script of this text, whatever shared text and sabotage were put into it: its second line tells.

@@ -92,7 +92,6 @@ fn calls() -> Vec<Command> {
         rights("slug-part:{0}"),
         part_state(&space, partition),
         adopt(&space, &adopted),
-        trust(&space, partition, "a/b", "c/d"),
         raise_landed(&space, partition, Epoch(1), version),
         check_part(&space, partition),
         pairing(&space),
@@ -137,7 +136,8 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "evict adopt trust raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers =
+        "evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" { "\n-- ARGV[1] " } else { "\n-- KEYS[1] " };

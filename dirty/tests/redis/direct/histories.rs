@@ -52,18 +52,3 @@ async fn a_write_on_its_way_while_its_server_takes_over_other_data_is_not_applie
     adopt_all(&stage.store, 2).await;
     assert_eq!(value(&stage.store, &owner("ann"), "gold").await.as_deref(), Some("2"));
 }
-
-/// It would not be told apart from what was there before, which may be less than what has landed.
-#[tokio::test]
-async fn a_write_on_its_way_while_its_partition_is_served_unverified_is_not_applied() {
-    let (stage, other) = two_masters().await;
-    let held = stage.held("ann", "3").await;
-    stage.replaced(&other).await;
-    let process = stage.other().await;
-    let seen = process.partition_states(&[Partition(0)]).await.pop().unwrap().unwrap();
-    assert!(process.trust(Partition(0), &seen).await.unwrap());
-    stage.let_go();
-    let refused = held.await.unwrap().unwrap_err();
-    assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(Partition(0)), Outcome::NotApplied));
-    assert_eq!(value(&process, &owner("ann"), "gold").await.as_deref(), Some("2"));
-}

@@ -34,8 +34,8 @@ pub(super) struct Book {
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
     /// The owner and the fields of each applied mutation, by its id.
     pub(super) fields: BTreeMap<Vec<u8>, (String, Vec<String>)>,
-    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something. None may be applied again, since
-    /// nothing is served unverified here; what landed later than Redis came back is not among them.
+    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something. None may be applied
+    /// again; what landed later than Redis came back is not among them.
     pub(super) survived: BTreeSet<Vec<u8>>,
     /// What callers asked for.
     pub(super) asked: BTreeMap<Vec<u8>, Asked>,
