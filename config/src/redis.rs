@@ -23,10 +23,9 @@ pub struct RedisSettings {
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the
     /// operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
-    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Where writes go
-    /// [without a script](RedisSettings::direct_writes), each carries a share of them. All other calls go over the first, those of several
-    /// commands over the second; while 128 are under way there, what comes goes over the next. More help only where more than 128 calls
-    /// are under way, or many writers.
+    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Calls go over
+    /// the first, those of several commands over the second; while 128 are under way there, what comes goes over the next. More help only
+    /// where more than 128 calls are under way.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
     pub connect_timeout: Duration,
@@ -43,10 +42,6 @@ pub struct RedisSettings {
     /// refused later. Writes that meet in a part share its cost, so fewer parts are faster; more parts let more workers land side
     /// by side, and lie more evenly on the masters of a large cluster.
     pub partitions: u32,
-    /// Whether a write that repeats the fields of one that has not landed yet goes as plain commands in a transaction, without a
-    /// script. Default: true. Not on a cluster. Off is for what stands between and does not keep WATCH, MULTI and EXEC on one
-    /// connection.
-    pub direct_writes: bool,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
     /// connections.
     pub tcp_nodelay: bool,
@@ -68,7 +63,6 @@ impl RedisSettings {
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
             partitions: 16,
-            direct_writes: true,
             tcp_nodelay: false,
         }
     }
@@ -101,7 +95,6 @@ impl Section for RedisSettings {
             Entry::new("wait_timeout", &mut self.wait_timeout, between(short, long)),
             Entry::new("prefix", &mut self.prefix, matching(PREFIX, is_prefix)),
             Entry::new("partitions", &mut self.partitions, between(1, 16_384)),
-            Entry::new("direct_writes", &mut self.direct_writes, any(bool::KIND)),
             Entry::new("tcp_nodelay", &mut self.tcp_nodelay, any(bool::KIND)),
         ]
     }

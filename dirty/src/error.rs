@@ -1,6 +1,6 @@
 //! What a caller can do about a failure of the hot tier.
 
-use storage_model::{OpId, Outcome, Partition};
+use storage_model::{Outcome, Partition};
 
 /// What is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +48,12 @@ pub struct HotError {
     pub operation: &'static str,
     /// The root cause in one line; never a password.
     pub message: String,
-    /// Of a mutation of unknown outcome to which the hot tier gave an id: what its repeat is to be sent under.
-    pub id: Option<OpId>,
 }
 
 impl HotError {
     /// An error of a call that did not take place.
     #[must_use]
     pub fn not_applied(kind: HotKind, operation: &'static str, message: impl Into<String>) -> Self {
-        Self { kind, outcome: Outcome::NotApplied, operation, message: message.into(), id: None }
+        Self { kind, outcome: Outcome::NotApplied, operation, message: message.into() }
     }
 }

@@ -124,11 +124,6 @@ impl Keys {
         self.of_partition("sync", partition, "")
     }
 
-    /// What a writer is told; the name tells it from all others.
-    pub(crate) fn writer(&self, name: &str) -> String {
-        format!("{}-writer:{name}", self.prefix)
-    }
-
     /// What holds for all partitions.
     pub(crate) fn meta(&self) -> String {
         format!("{}-meta", self.prefix)
@@ -138,13 +133,6 @@ impl Keys {
     pub(crate) fn workers(&self) -> String {
         format!("{}-workers", self.prefix)
     }
-}
-
-/// The partition that a key of a hash or of a partition's record names, and whose hash it is.
-pub(crate) fn named(key: &[u8]) -> Option<(Partition, Option<Owner>)> {
-    let (_, rest) = std::str::from_utf8(key).ok()?.split_once(":{")?;
-    let (number, rest) = rest.split_once('}')?;
-    Some((Partition(number.parse().ok()?), rest.strip_prefix(':').and_then(owner_of)))
 }
 
 /// The owner's names as they stand in keys and marks: escaped, with ':' between them.

@@ -41,10 +41,8 @@ pub struct Entry {
     pub raw: Bytes,
     /// The mark; none if the name can't be read (somebody else wrote it).
     pub mark: Option<Mark>,
-    /// The version of the write that made the mark. Later writes of the same fields may leave it as it is (R17).
+    /// The version of the write that made the mark last.
     pub version: Version,
-    /// Whether its fields have landed at this version: settling left the mark to an owner that is written all the time.
-    pub landed: bool,
 }
 
 /// A part of a map.
@@ -63,8 +61,8 @@ pub struct Collected {
     pub epoch: Epoch,
     /// How far landings are known to reach.
     pub landed: Version,
-    /// How far a landing of the values is said to reach at least, whatever their versions: above all that landed before where versions may
-    /// be given without their source, so that a hot tier that forgets the values is known by it (R14).
+    /// How far a landing of the values is said to reach at least, whatever their versions, so that a hot tier that forgets the values is
+    /// known by it (R14).
     pub reaches: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
@@ -85,11 +83,8 @@ pub struct Settle {
     pub epoch: Epoch,
     /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
-    /// [`Collected::reaches`]: what was written before is in the rows, so that a mark which goes back is not taken for older.
-    pub collected: Version,
-    /// Snapshot entries, and the version at which the owner of each was read. An entry that has another version by now stays (R5); one
-    /// that may stand for later writes of its owner goes back to the dirty map (R17).
-    pub marks: Vec<(Entry, Version)>,
+    /// Snapshot entries. One that has another version by now stays (R5).
+    pub marks: Vec<Entry>,
     /// The rows that were committed. Error marks of these fields at or below these versions are cleared. A worker that collected
     /// while the error map was empty needs to name none.
     pub rows: Vec<(Owner, Field, Version)>,
@@ -125,8 +120,6 @@ pub struct Parked {
     /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt, which changes
     /// nothing if its error mark is gone.
     pub source: Option<Entry>,
-    /// The version at which its owner was read; the greatest if it was not.
-    pub read: Version,
     /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
     /// The refused fields. Each becomes an error mark of its own; where one is there already, the greater version stays.
@@ -150,8 +143,6 @@ pub struct Park {
     pub lock: Lock,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
-    /// [`Collected::reaches`]: what was written before is in the rows, so that a mark which goes back is not taken for older.
-    pub collected: Version,
     /// The first delay before another attempt; it doubles with each attempt.
     pub retry_min: Duration,
     /// The longest delay.

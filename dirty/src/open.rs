@@ -67,7 +67,6 @@ async fn open_as(settings: &Settings, clock: Arc<dyn Clock>, read_only: bool) ->
         partitions,
         clean_ttl: settings.hot.clean_ttl,
         absent_ttl: settings.hot.absent_ttl,
-        direct_writes: defaults.direct_writes.filter(|_| redis.direct_writes),
         read_only,
         ..defaults
     };

@@ -14,7 +14,7 @@ pub struct PartitionRecord {
     pub epoch: Epoch,
     /// The epoch in which the hot tier was last found rewound; hashes of a lower generation are suspect.
     pub generation: Epoch,
-    /// Where versions begin: the next one that is not given by a transaction of its owner's writer is above it.
+    /// Where versions begin: the next one is above it.
     pub source: Version,
     /// How far landings are known to reach: no version above it has landed, as far as is known.
     pub landed: Version,

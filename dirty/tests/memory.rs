@@ -387,19 +387,16 @@ mod random {
                 let fault =
                     |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1406, message: String::new() };
                 let faults = mark.fields.iter().map(fault).collect();
-                let parked =
-                    vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(mark.owner.clone()), faults }];
+                let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-                let park =
-                    Park { partition, lock, epoch, collected: Version::MAX, retry_min, retry_max, probation: false, parked };
+                let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked };
                 self.parked += usize::from(self.store.park(&park).await.is_ok());
                 return;
             }
-            let marks = entries.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+            let marks = entries.into_iter().collect();
             let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
             let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
-            let settle =
-                Settle { partition, lock: Some(lock.clone()), epoch, landed, collected: landed, marks, rows, probation: true };
+            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows, probation: true };
             self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
             drop(self.store.unlock(&[partition], &lock).await);
         }

@@ -1,6 +1,6 @@
 //! From marks to rows: what one landing transaction takes. Pure functions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked};
 use storage_model::sabotage::broken;
@@ -95,39 +95,20 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Of each row, when its owner's hash was born.
     pub births: Vec<Version>,
-    /// Owners of whom nothing is to be landed, since their marks have landed at the version that they still have.
-    pub landed: BTreeMap<Owner, Version>,
 }
 
 /// Pairs what was wanted, as [`Part::wanted`] lists it, with what was read.
 #[must_use]
-pub fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
-    let (mut out, landed) = (Rows::default(), landed(part));
+pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
+    let mut out = Rows::default();
     for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
         let Some(Header { version, born, .. }) = read.header else { continue };
-        if landed.get(owner).is_some_and(|landed| *landed == version || broken("R17-still")) {
-            out.landed.insert(owner.clone(), version);
-            continue;
-        }
         for (field, cell) in &read.cells {
             out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
             out.births.push(born.unwrap_or(version));
         }
     }
     out
-}
-
-/// The owners whose marks have all landed, and at which version.
-fn landed(part: &Part) -> HashMap<&Owner, Version> {
-    part.entries.chunk_by(|a, b| owner(a) == owner(b)).filter_map(landed_at).collect()
-}
-
-/// The owner of these marks, if there is one that has landed, and at which version.
-fn landed_at(marks: &[Entry]) -> Option<(&Owner, Version)> {
-    match marks {
-        [Entry { mark: Some(mark), version, landed: true, .. }] => Some((&mark.owner, *version)),
-        _ => None,
-    }
 }
 
 impl Rows {
@@ -145,8 +126,8 @@ impl Rows {
 /// What to do with a part's entries after its rows were landed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// Entries to settle, with the versions at which their owners were read.
-    pub settle: Vec<(Entry, Version)>,
+    /// Entries to settle.
+    pub settle: Vec<Entry>,
     /// Fields whose rows are in the database, with their rows' versions, if that was asked for.
     pub rows: Vec<(Owner, Field, Version)>,
     /// Entries to park.
@@ -159,8 +140,7 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
 /// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark lies between its
-/// birth and its version (R6). What is missing, or was read from another hash, has vanished; a row that the database has proves nothing,
-/// since later writes of the fields may have left the mark as it was. Rows are named only where there are error marks that they may
+/// birth and its version (R6). What is missing, or was read from another hash, has vanished. Rows are named only where there are error marks that they may
 /// clear.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
@@ -170,18 +150,12 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
-            verdict.park.push(Parked { source: source(), read: Version::MAX, owner: None, faults: vec![] });
+            verdict.park.push(Parked { source: source(), owner: None, faults: vec![] });
             continue;
         };
-        if let Some(version) = rows.landed.get(&mark.owner) {
-            verdict.settle.push((entry.clone(), *version));
-            continue;
-        }
-        let mut read = Version::MAX;
         let mut found = Vec::new();
         for field in &mark.fields {
             let row = rows.find(&mark.owner, field, &mut at);
-            read = row.map_or(read, |(version, _)| version);
             let refused = if faults.is_empty() { None } else { faults.get(&(mark.owner.clone(), field.clone())) };
             match (refused, row) {
                 (Some((code, message)), row) => {
@@ -199,9 +173,9 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
             }
         }
         if !found.is_empty() {
-            verdict.park.push(Parked { source: source(), read, owner: Some(mark.owner.clone()), faults: found });
+            verdict.park.push(Parked { source: source(), owner: Some(mark.owner.clone()), faults: found });
         } else if !part.replay {
-            verdict.settle.push((entry.clone(), read));
+            verdict.settle.push(entry.clone());
         }
     }
     verdict

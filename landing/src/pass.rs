@@ -164,7 +164,7 @@ fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
     for error in errors.into_iter().filter(|error| error.next <= now) {
         if let Some((owner, field)) = error.target {
             let mark = Some(Mark { owner, fields: vec![field] });
-            entries.insert(error.raw.clone(), Entry { raw: error.raw, mark, version: error.version, landed: false });
+            entries.insert(error.raw.clone(), Entry { raw: error.raw, mark, version: error.version });
         }
     }
     entries.into_values().collect()

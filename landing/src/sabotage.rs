@@ -1,8 +1,6 @@
 //! Landing that keeps R3, R5 or R6 no more, for `scripts/sabotage`.
 
-use std::collections::HashMap;
-
-use storage_dirty::{Collected, Entry, HotRead, Lock, Settle};
+use storage_dirty::{Collected, Lock, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Partition, Row, Version};
 
@@ -55,7 +53,7 @@ pub(crate) fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], mut rows: Rows) 
         let mut all: Vec<_> = rows.rows.into_iter().zip(rows.births).chain(missing).collect();
         all.sort_by(|(a, _), (b, _)| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
         let (found, births) = all.into_iter().unzip();
-        rows = Rows { rows: found, births, landed: rows.landed };
+        rows = Rows { rows: found, births };
     }
     rows
 }
@@ -63,15 +61,10 @@ pub(crate) fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], mut rows: Rows) 
 /// Settles marks before anything of them is committed.
 pub(crate) async fn early(tiers: &Tiers, lock: &Lock, parts: &[Part]) {
     for part in parts.iter().filter(|_| broken("R5-early")) {
-        let wanted = part.wanted();
-        let Ok(Collected { epoch, landed, reads, .. }) = tiers.hot().collect(part.partition, &wanted).await else { continue };
-        let version = |(owner, read): (Owner, &HotRead)| Some((owner, read.header?.version));
-        let versions: HashMap<_, _> = wanted.into_iter().map(|(owner, _)| owner).zip(&reads).filter_map(version).collect();
-        let read_at =
-            |entry: &Entry| entry.mark.as_ref().and_then(|mark| versions.get(&mark.owner)).copied().unwrap_or(entry.version);
-        let marks = part.entries.iter().map(|entry| (entry.clone(), read_at(entry))).collect();
+        let Ok(Collected { epoch, landed, .. }) = tiers.hot().collect(part.partition, &part.wanted()).await else { continue };
+        let marks = part.entries.clone();
         let (partition, lock) = (part.partition, Some(lock.clone()));
-        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: Vec::new(), probation: false };
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
         let _ = tiers.hot().settle(&settle).await;
     }
 }

@@ -107,7 +107,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 }
                 #[cfg(feature = "sabotage")]
                 let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
-                let rows = batch::rows(part, &wanted, &collected);
+                let rows = batch::rows(&wanted, &collected);
                 #[cfg(feature = "sabotage")]
                 let rows = crate::sabotage::rows(part, &wanted, rows);
                 return Ok(Ready { part, collected, rows });
@@ -189,7 +189,6 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             lock: Some(lock.clone()),
             epoch,
             landed: reached,
-            collected: ready.collected.reaches,
             marks: verdict.settle,
             rows: verdict.rows,
             probation: tiers.has_probation(),
@@ -202,7 +201,6 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
             partition,
             lock: lock.clone(),
             epoch,
-            collected: ready.collected.reaches,
             retry_min: options.retry_min,
             retry_max: options.retry_max,
             probation: tiers.has_probation(),

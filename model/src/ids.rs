@@ -6,12 +6,7 @@ use std::sync::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::Version;
-
-/// The id of one mutation. Two mutations never share one; a repeat carries its first sending's.
-///
-/// Either 16 bytes that a caller drew at random, or 24 that the hot tier gave a mutation without an id of its caller's: they say where
-/// to look for what became of it, so that nothing need be remembered for that mutation alone.
+/// The id of one mutation: 16 bytes drawn at random. Two mutations never share one; a repeat carries its first sending's.
 ///
 /// ```
 /// use storage_model::OpId;
@@ -20,54 +15,25 @@ use crate::Version;
 /// assert_eq!(OpId::from_bytes(&[7; 15]), None);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OpId {
-    bytes: [u8; GIVEN],
-    given: bool,
-}
-
-/// Bytes of an id that a caller drew, and of one that the hot tier gave.
-const DRAWN: usize = 16;
-const GIVEN: usize = 24;
+pub struct OpId([u8; 16]);
 
 impl OpId {
     /// An id drawn at random, so that nobody else has it.
     #[must_use]
-    pub fn new(drawn: [u8; DRAWN]) -> Self {
-        let mut bytes = [0; GIVEN];
-        if let Some(to) = bytes.first_chunk_mut() {
-            *to = drawn;
-        }
-        Self { bytes, given: false }
+    pub fn new(drawn: [u8; 16]) -> Self {
+        Self(drawn)
     }
 
-    /// The id of the mutation that was this one of a writer of the hot tier, and gave its owner this version.
-    #[must_use]
-    pub fn given(writer: u64, number: u64, version: Version) -> Self {
-        let mut bytes = [0; GIVEN];
-        for (to, part) in bytes.chunks_exact_mut(8).zip([writer, number, version.get()]) {
-            to.copy_from_slice(&part.to_be_bytes());
-        }
-        Self { bytes, given: true }
-    }
-
-    /// Whether the hot tier gave it.
-    #[must_use]
-    pub fn is_given(&self) -> bool {
-        self.given
-    }
-
-    /// The id as bytes, 16 or 24, for a caller that keeps it.
+    /// The id as 16 bytes, for a caller that keeps it.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        let drawn = self.bytes.first_chunk::<DRAWN>().filter(|_| !self.given);
-        drawn.map_or(&self.bytes, <[u8; DRAWN]>::as_slice)
+        &self.0
     }
 
-    /// The id that was kept as these bytes. None if there are neither 16 nor 24 of them.
+    /// The id that was kept as these bytes. None if there are not 16 of them.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let drawn = bytes.try_into().map(Self::new);
-        drawn.ok().or_else(|| Some(Self { bytes: bytes.try_into().ok()?, given: true }))
+        bytes.try_into().ok().map(Self)
     }
 }
 
@@ -124,16 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_both_kinds_are_kept_as_bytes_and_shown_whole() {
-        let given = OpId::given(1, 2, Version::new(3).unwrap());
-        let drawn = OpId::new([0xab; 16]);
-        for (id, length) in [(given, 24), (drawn, 16)] {
-            assert_eq!((id.as_bytes().len(), id.to_string().len()), (length, 2 * length));
-            assert_eq!(OpId::from_bytes(id.as_bytes()), Some(id));
+    fn an_id_is_kept_as_bytes_and_shown_whole() {
+        let id = OpId::new([0xab; 16]);
+        assert_eq!(OpId::from_bytes(id.as_bytes()), Some(id));
+        assert_eq!(id.to_string(), "ab".repeat(16));
+        for length in [0, 15, 17, 24] {
+            assert_eq!(OpId::from_bytes(&vec![0; length]), None);
         }
-        assert!(given.is_given() && !drawn.is_given());
-        assert_eq!(given.as_bytes().chunks(8).map(|part| part[7]).collect::<Vec<_>>(), [1, 2, 3]);
-        // Not taken for one another though one begins as the other.
-        assert_ne!(OpId::new([0; 16]), OpId::given(0, 0, Version::ZERO));
     }
 }

@@ -37,7 +37,7 @@ pub enum Condition {
 /// Who knows the id of a mutation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Known {
-    /// Nobody but who sends this copy, which is the first, and who takes another id that the hot tier gives it.
+    /// Nobody but who sends this copy, which is the first.
     Nobody,
     /// The caller, who may repeat the mutation under it; but this copy is the first.
     Caller,
@@ -118,8 +118,6 @@ impl Mutation {
 /// What an applied mutation did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Applied {
-    /// The id under which its repeat is recognised: its own, or one that the hot tier gave it.
-    pub id: OpId,
     /// The owner's version after it. Unchanged if no field changed.
     pub version: Version,
     /// How many fields changed.

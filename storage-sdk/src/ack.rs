@@ -1,6 +1,6 @@
 //! What an acknowledged write says of itself.
 
-use storage_model::{Applied, Field, OpId, Version};
+use storage_model::{Applied, Field, Version};
 
 use crate::Safety;
 
@@ -41,13 +41,6 @@ impl Ack {
     #[must_use]
     pub fn durability(&self) -> Safety {
         self.safety
-    }
-
-    /// The id of the write: under it, a repeat [`with_id`](crate::Write::with_id) gets this answer again. The caller's own, if the write
-    /// was sent under one; else what the hot tier remembers it by.
-    #[must_use]
-    pub fn id(&self) -> OpId {
-        self.applied.id
     }
 }
 

@@ -68,7 +68,7 @@ impl Rig for Modelled {
     }
 
     async fn wipe(&self) {
-        self.server.execute(&mut self.server.session(), &[b"FLUSHALL".to_vec()]);
+        self.server.execute(&[b"FLUSHALL".to_vec()]);
     }
 
     async fn life(&self, owner: &Owner) -> Life {
@@ -87,6 +87,6 @@ impl Rig for Modelled {
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
         let key = format!("slug-dirty:{{{partition}}}").into_bytes();
-        self.server.execute(&mut self.server.session(), &[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001".to_vec()]);
+        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001".to_vec()]);
     }
 }

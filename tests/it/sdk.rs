@@ -24,12 +24,10 @@ async fn a_bulk_answers_each_write_in_the_order_given() -> Result<()> {
 async fn a_write_repeated_under_its_id_is_applied_once_and_answers_the_same() -> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
-    // One that is known to be the first under its id may go without a script.
     for (is_new, sum) in [(false, "6"), (true, "12")] {
         ann.incr("gold", 1).await?;
         let (id, write) = (stack.storage.next_id(), ann.incr("gold", 5));
         let first = if is_new { write.with_new_id(id) } else { write.with_id(id) }.await?;
-        assert_eq!(first.ack().id(), id);
         for other in 0..50 {
             ann.update([("other", other.to_string())]).await?;
         }

@@ -56,7 +56,7 @@ fn no_url_shows_its_password_however_it_is_misspelt() {
 
 #[test]
 fn a_url_under_the_key_of_something_else_does_not_show_its_password() {
-    for key in ["redis.tls_ca_file", "sql.tls_ca_file", "redis.partitions", "landing.interval", "redis.direct_writes"] {
+    for key in ["redis.tls_ca_file", "sql.tls_ca_file", "redis.partitions", "landing.interval", "redis.tcp_nodelay"] {
         let url = format!("redis://ann:{PASSWORD}@one");
         let text = format!("{key} = {url:?}\nredis.url = \"redis://one\"\nsql.url = \"sqlite:game.db\"");
         let error = Settings::from_toml(&text, "storage.toml").unwrap_err().to_string();

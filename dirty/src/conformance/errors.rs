@@ -30,7 +30,7 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let before = h.store().time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
-    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults };
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     assert_eq!(h.park(partition, &lock, vec![parked.clone()]).await, Ok(vec![true]));
     assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![false]), "it is not in the snapshot any more");
     assert!(h.scan(partition).await.is_empty());
@@ -50,12 +50,8 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
 /// H46.
 pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let again = |source: Option<Entry>| Parked {
-        source,
-        read: Version::MAX,
-        owner: Some(ann.clone()),
-        faults: vec![fault("gold", entry.version, "bad")],
-    };
+    let again =
+        |source: Option<Entry>| Parked { source, owner: Some(ann.clone()), faults: vec![fault("gold", entry.version, "bad")] };
     h.park(partition, &lock, vec![again(Some(entry.clone()))]).await.unwrap();
     let first = errors(h, partition).await.remove(0).first;
     for (attempts, seconds) in [(2, 2), (3, 3), (4, 3)] {
@@ -76,8 +72,7 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     let versions = [(entry.version, entry.version), (newer, newer), (entry.version, newer)];
     for ((version, stays), source) in versions.into_iter().zip([Some(entry), None, None]) {
         let faults = vec![fault("gold", version, "bad")];
-        let parked =
-            h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await;
+        let parked = h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await;
         assert_eq!(parked, Ok(vec![version == stays]), "what was tried again has been replaced");
         assert_eq!(errors(h, partition).await.remove(0).version, stays);
     }
@@ -89,14 +84,11 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
 pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let again = Parked { source: None, read: Version::MAX, owner: Some(ann.clone()), faults: faults.clone() };
-    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults }])
-        .await
-        .unwrap();
+    let again = Parked { source: None, owner: Some(ann.clone()), faults: faults.clone() };
+    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let (lock_held, landed) = (Some(lock.clone()), entry.version);
-    let settle =
-        Settle { partition, lock: lock_held, epoch: Epoch(1), landed, collected: landed, marks: vec![], rows, probation: false };
+    let settle = Settle { partition, lock: lock_held, epoch: Epoch(1), landed, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     h.park(partition, &lock, vec![again]).await.unwrap();
     assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
@@ -110,9 +102,7 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
     let faults = vec![fault("gold", entry.version, "bad")];
-    h.park(partition, &lock, vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(ann.clone()), faults }])
-        .await
-        .unwrap();
+    h.park(partition, &lock, vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults }]).await.unwrap();
     assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
     h.assert_ends(&ann).await;
 }
@@ -121,7 +111,7 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
 pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad"), fault("bag", entry.version, "bad")];
-    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults };
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     assert_eq!(h.marks(&ann).await, Some(2), "each field is a mark of its own");
     let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
@@ -133,7 +123,6 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
             lock: Some(lock.clone()),
             epoch: Epoch(1),
             landed: Version::ZERO,
-            collected: Version::ZERO,
             marks: vec![],
             rows,
             probation: false,
@@ -155,20 +144,11 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
 pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults };
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        landed: entry.version,
-        collected: entry.version,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;
@@ -178,18 +158,9 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
 pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
-    let parked = vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults }];
+    let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let good = Park {
-        partition,
-        lock: lock.clone(),
-        epoch: Epoch(1),
-        collected: Version::MAX,
-        retry_min,
-        retry_max,
-        probation: false,
-        parked,
-    };
+    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
     let stranger = Park { lock: lock_of("worker"), ..good.clone() };
     assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     let other = Park { epoch: Epoch(2), ..good.clone() };
@@ -204,7 +175,7 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
 pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults: Vec<Fault> = (0..700).map(|n| fault(&format!("f{n}"), entry.version, "bad")).collect();
-    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults };
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0);
     loop {
@@ -231,9 +202,7 @@ pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
     let entry = h.scan(partition).await.remove(0);
     assert_eq!((&entry.raw[..], &entry.mark), (&b"\xff not a mark"[..], &None));
     let faults = vec![fault("any", entry.version, "unreadable")];
-    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: None, faults }])
-        .await
-        .unwrap();
+    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: None, faults }]).await.unwrap();
     assert!(h.scan(partition).await.is_empty());
     let error = errors(h, partition).await.remove(0);
     assert_eq!((error.raw, error.target, error.message), (entry.raw, None, "unreadable".to_owned()));

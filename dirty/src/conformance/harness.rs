@@ -179,20 +179,12 @@ impl Harness {
         }
     }
 
-    /// The versions of the owners of entries.
-    async fn versions(&self, entries: &[Entry]) -> Vec<Version> {
-        let owners = entries.iter().map(|entry| entry.mark.as_ref().unwrap().owner.clone());
-        let wanted: Vec<Read> = owners.map(|owner| Read { owner, fields: Fields::Cells(vec![]) }).collect();
-        let reads = self.store().read(&wanted).await.into_iter().map(Result::unwrap);
-        reads.map(|read| read.header.map_or(Version::MAX, |header| header.version)).collect()
-    }
-
     /// What a worker does in one step about these entries, if the database takes all: settle.
     pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
         let record = self.record(partition).await;
-        let marks = entries.iter().cloned().zip(self.versions(entries).await).collect();
+        let marks = entries.to_vec();
         let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
-        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: vec![], probation: false };
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await
     }
 
@@ -236,8 +228,7 @@ impl Harness {
     ) -> Result<Vec<bool>, HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-        let park =
-            Park { partition, lock: lock.clone(), epoch, collected: Version::MAX, retry_min, retry_max, probation, parked };
+        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, probation, parked };
         self.store().park(&park).await
     }
 

@@ -85,17 +85,9 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
     let version = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
-    let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
-    let good = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: Epoch(1),
-        landed: version,
-        collected: version,
-        marks,
-        rows: vec![],
-        probation: false,
-    };
+    let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
+    let good =
+        Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
     let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
     assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     for epoch in [Epoch(0), Epoch(2)] {
@@ -113,17 +105,8 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     let version = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
     h.store().snapshot(partition, &lock).await.unwrap();
-    let marks: Vec<_> = h.scan(partition).await.into_iter().map(|entry| (entry, version)).collect();
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        landed: version,
-        collected: version,
-        marks,
-        rows: vec![],
-        probation: false,
-    };
+    let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
     assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), version));
     h.assert_lasting(&ann).await;
@@ -134,16 +117,8 @@ pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    let settle = |landed| Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        landed,
-        collected: landed,
-        marks: vec![],
-        rows: vec![],
-        probation: false,
-    };
+    let settle =
+        |landed| Settle { partition, lock: None, epoch: Epoch(1), landed, marks: vec![], rows: vec![], probation: false };
     h.store().settle(&settle(version)).await.unwrap();
     assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
     h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
@@ -180,7 +155,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let parked = h.scan(partition).await;
     let faults = vec![fault("gold", parked[0].version, "too long")];
     let source = Some(parked[0].clone());
-    h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
     h.set(&ann, "gold", "2").await;
     h.store().snapshot(partition, &lock).await.unwrap();
     let snapshot = h.scan(partition).await;
@@ -195,16 +170,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     assert_eq!(h.marks(&ann).await, Some(1));
     h.assert_lasting(&ann).await;
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle {
-        partition,
-        lock: Some(lock),
-        epoch: Epoch(1),
-        landed: version,
-        collected: version,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { partition, lock: Some(lock), epoch: Epoch(1), landed: version, marks: vec![], rows, probation: false };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(h.marks(&ann).await, Some(0));
     h.assert_ends(&ann).await;

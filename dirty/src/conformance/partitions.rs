@@ -4,25 +4,16 @@ use storage_model::{Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Timesta
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
-use crate::{Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Mutated, Observed, Park, PartitionState, Settle};
+use crate::{Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Park, PartitionState, Settle};
 
 /// Every call that works under a present record is refused as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
     let load = all_rows(owner, Observed { marker: Marker::Unknown, epoch }, vec![]);
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch,
-        landed: Version::MAX,
-        collected: Version::MAX,
-        marks: vec![],
-        rows: vec![],
-        probation: false,
-    };
+    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![], probation: false };
     let (retry_min, retry_max) = Default::default();
-    let park = Park { partition, lock, epoch, collected: Version::MAX, retry_min, retry_max, probation: false, parked: vec![] };
+    let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked: vec![] };
     let errors = [
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
         h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap_err(),

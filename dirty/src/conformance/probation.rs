@@ -18,9 +18,9 @@ async fn versions(h: &Harness, partition: Partition, map: Map) -> Vec<Version> {
 async fn land(h: &Harness, partition: Partition, lock: &Lock) {
     while h.store().snapshot(partition, lock).await.unwrap() != Snapshot::Empty {
         let record = h.record(partition).await;
-        let marks = h.scan(partition).await.into_iter().map(|entry| (entry.clone(), entry.version)).collect();
+        let marks = h.scan(partition).await.into_iter().collect();
         let (epoch, landed, lock) = (record.epoch, record.landed, Some(lock.clone()));
-        let settle = Settle { partition, lock, epoch, landed, collected: landed, marks, rows: vec![], probation: true };
+        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: true };
         h.store().settle(&settle).await.unwrap();
     }
 }
@@ -182,18 +182,9 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     h.store().snapshot(partition, &lock).await.unwrap();
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "too long")];
-    h.park(partition, &lock, vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        landed: version,
-        collected: version,
-        marks: vec![],
-        rows,
-        probation: true,
-    };
+    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows, probation: true };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert_eq!(h.marks(&ann).await, Some(1));
@@ -214,7 +205,6 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     let version = source.version;
     let parked = |field: &str| Parked {
         source: Some(source.clone()),
-        read: Version::MAX,
         owner: Some(ann.clone()),
         faults: vec![fault(field, version, "bad")],
     };

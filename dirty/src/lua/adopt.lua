@@ -22,7 +22,6 @@ local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
-  end_grants(KEYS[1])
   local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[6] or '0', 'collected')
   -- What was collected here reaches as far as `collected`, unless that was forgotten with it; so a commit that was not settled is told
   -- from a forgotten one. What another may have landed is not.

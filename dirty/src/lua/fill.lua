@@ -22,7 +22,6 @@ end
 local out = changes()
 overlay(load, hash, KEYS[1], r, out)
 local base, generation, complete = merged(load, hash, version, r)
-end_grant(hash, KEYS[1], out)
 out.put(':v', head(base, generation, complete))
 if base > r.source then call('HSET', KEYS[3], 'src', digits(base)) end
 if base ~= version or mark == '?' or mark == '-' then call('SET', KEYS[2], digits(base)) end

@@ -31,19 +31,6 @@ local ids = KEYS[5 + round % 2]
 local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
 if before then return before end
--- An id that a round gave names its writer, the write's number there, and the version, in eight bytes each. A writer sends no round after
--- one of whose answer somebody does not know, so a write that is no later than the last one of the last round remembered was applied.
-if #ARGV[1] == 24 then
-  local function part(from)
-    local value = 0
-    for i = from, from + 7 do value = value * 256 + string.byte(ARGV[1], i) end
-    return value
-  end
-  for key = 5, 6 do
-    local last = call('HGET', KEYS[key], string.sub(ARGV[1], 1, 8))
-    if last and tonumber(last) >= part(9) then return digits(part(17)) end
-  end
-end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
 if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and number(seen[1], 'the window of ids')
@@ -214,7 +201,6 @@ local reply = reply_of(new)
 
 if not r.first then call('HDEL', KEYS[3], ':') end
 if hash and marks == 0 then call('PERSIST', KEYS[1]) end
-end_grant(hash, KEYS[1], out)
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
 local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))
 call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))

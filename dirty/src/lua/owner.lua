@@ -4,7 +4,7 @@ local function tombstone(field) return table.concat({ ':d:', field }) end
 -- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
 -- never before its birth, so a load from before is at worst refused once.
 local function header(key)
-  local h = call('HMGET', key, ':v', ':b', ':n', ':o')
+  local h = call('HMGET', key, ':v', ':b', ':n')
   if not h[1] then return nil end
   local text, generation, flag = string.match(h[1], '^(%d+) (%d+)([ap])$')
   local version = number(text, ':v')
@@ -14,7 +14,6 @@ local function header(key)
     marks = h[3] and number(h[3], ':n') or 0,
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
-    grant = h[4],
   }
 end
 
@@ -84,14 +83,6 @@ local function changes()
     each_chunk('HSET', key, pairs_list)
   end
   return self
-end
-
--- Ends the grant of an owner that is changed here.
-local function end_grant(hash, key, out)
-  local writer = hash and string.match(hash.grant or '', '^(.+) %d+$')
-  if not writer or writer == '-' then return end
-  tell(writer, key)
-  out.put(':o', table.concat({ '- ', digits(hash.version) }))
 end
 
 -- Adds the rows that win over the hash: of fields that it does not hold; of a suspect hash also those newer than it.

@@ -1,47 +1,43 @@
 #!lua flags=allow-oom
--- Moves snapshot entries to the error map, and counts attempts. An entry that may stand for a later write without a script also goes back
--- to the dirty map.
+-- Moves snapshot entries to the error map, and counts attempts.
 -- KEYS[1] snapshot
 -- KEYS[2] error map
 -- KEYS[3] partition record
 -- KEYS[4] lock
 -- KEYS[5] marks on probation
--- KEYS[6] dirty map
--- KEYS[7..] owner hashes
+-- KEYS[6..] owner hashes
 -- ARGV[1] token and holder
 -- ARGV[2] epoch
 -- ARGV[3] first delay before another attempt, microseconds
 -- ARGV[4] longest delay, microseconds
 -- ARGV[5] time to live of landed data, milliseconds
--- ARGV[6] when the owners were read, microseconds since 1970
--- ARGV[7..] of each entry: number of the owner (1 is KEYS[7]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
---   also goes on probation, since other fields of it have landed; its name and version there, the version at which its owner was read,
---   number of faults; then of each fault: name in the error map, version, code and message
+-- ARGV[6..] of each entry: number of the owner (1 is KEYS[6]; 0 none), 0 if it does not come from the snapshot, 1 if it does, 2 if it
+--   also goes on probation, since other fields of it have landed; its name and version there, number of
+--   faults; then of each fault: name in the error map, version, code and message
 -- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
--- Invariant: an entry is in the snapshot, in the error map or in the dirty map, never in none; the greater version stays; counts follow
+-- Invariant: an entry is in the snapshot or in the error map, never in none; the greater version stays; counts follow
 --   (H12); what landed of it stays on probation (H33).
-expect(#KEYS >= 6 and #ARGV >= 6)
+expect(#KEYS >= 5 and #ARGV >= 5)
 local retry_min, retry_max = number(ARGV[3], 'the delay'), number(ARGV[4], 'the delay')
-local ttl, collected = number(ARGV[5], 'the time to live'), number(ARGV[6], 'the time of reading')
-local r = in_epoch(KEYS[3], ARGV[2])
+local ttl = number(ARGV[5], 'the time to live')
+in_epoch(KEYS[3], ARGV[2])
 held(KEYS[4], ARGV[1])
 local now = time()
 
 local entries, partly = {}, {}
-local at = 7
+local at = 6
 while at <= #ARGV do
-  expect(#ARGV >= at + 5)
-  local faults = number(ARGV[at + 5], 'the number of faults')
+  expect(#ARGV >= at + 4)
+  local faults = number(ARGV[at + 4], 'the number of faults')
   local entry = { owner = number(ARGV[at], 'an owner'), moves = ARGV[at + 1] ~= '0', stays = ARGV[at + 1] == '2', name = ARGV[at + 2],
-    version = number(ARGV[at + 3], 'a mark'), read = ARGV[at + 4], from = at + 6, to = at + 5 + 4 * faults }
+    version = number(ARGV[at + 3], 'a mark'), from = at + 5, to = at + 4 + 4 * faults }
   expect(#ARGV >= entry.to)
   entries[#entries + 1] = entry
   if entry.stays then partly[#partly + 1] = entry.name end
   at = entry.to + 1
 end
 
-local owners, cleared, parked = counts(7, r.generation), {}, {}
-local back = returner(KEYS[6], owners, r.first)
+local owners, cleared, parked = counts(6), {}, {}
 local kept = keeper(KEYS[5], partly, owners)
 local function park(owner, name, version, code, message, again)
   local old = parked[name] or call('HGET', KEYS[2], name)
@@ -68,11 +64,7 @@ for i, entry in ipairs(entries) do
   local here = stored and mark_version(stored) == version
   if here then
     cleared[name] = true
-    local behind = owners.is_behind(entry.owner, version, entry.read)
-    owners.let_go(entry.owner, version)
-    if behind then
-      back.put(name, entry.owner, version)
-    elseif entry.stays then
+    if entry.stays then
       kept.put(name, entry.owner, version)
     else
       owners.add(entry.owner, -1, version)
@@ -88,10 +80,8 @@ for i, entry in ipairs(entries) do
   end
 end
 
--- ORDER: onto probation, back and into the error map before out of the snapshot, so that a mark is always in one of them.
-owners.tell()
+-- ORDER: onto probation and into the error map before out of the snapshot, so that a mark is always in one of them.
 kept.write()
-back.write(KEYS[3], collected)
 local puts, names = {}, {}
 for name, value in pairs(parked) do
   puts[#puts + 1] = name

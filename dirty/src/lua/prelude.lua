@@ -100,19 +100,6 @@ local function raise_landed(key, r, landed)
   if landed > r.source then call('HSET', key, 'src', digits(landed)) end
 end
 
--- Tells a writer that what it was granted under this name holds no more: whatever it has under way is not applied (writer.rs).
-local function tell(writer, name)
-  if call('EXISTS', writer) == 1 then call('HSET', writer, name, '1') end
-end
-
--- Ends all grants of the partition of this record.
-local function end_grants(key)
-  local writers = call('HGET', key, 'writers')
-  if not writers then return end
-  for writer in string.gmatch(writers, '[^\31]+') do tell(writer, key) end
-  call('HDEL', key, 'writers')
-end
-
 local function hmget(key, names)
   if #names <= CHUNK then return #names > 0 and call('HMGET', key, unpack(names)) or {} end
   local values = {}

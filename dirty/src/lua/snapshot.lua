@@ -7,19 +7,9 @@
 -- ARGV[1] token and holder
 -- Reply: "leftover", "taken" or "empty".
 -- Invariant: a snapshot is never overwritten (R4); refused under another incarnation or without the lock.
--- Writers that are gone are forgotten on this occasion, also while a snapshot is left over.
 expect(#KEYS == 4 and #ARGV == 1)
 present(KEYS[3])
 held(KEYS[4], ARGV[1])
-local writers, there = call('HGET', KEYS[3], 'writers'), {}
-for writer in string.gmatch(writers or '', '[^\31]+') do
-  if call('EXISTS', writer) == 1 then there[#there + 1] = table.concat({ writer, '\31' }) end
-end
-if writers and #there == 0 then
-  call('HDEL', KEYS[3], 'writers')
-elseif writers then
-  call('HSET', KEYS[3], 'writers', table.concat(there))
-end
 if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end
 if call('EXISTS', KEYS[1]) == 0 then return 'empty' end
 local first = call('HGET', KEYS[3], 'first')

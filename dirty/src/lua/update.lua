@@ -11,32 +11,26 @@
 -- ARGV[3] the latest
 -- ARGV[4] epoch that they are sent in, empty if nobody asks
 -- ARGV[5] 1 if each write is another one, of another owner
--- ARGV[6] key of the writer that asks to be granted the owners; empty if nobody asks
--- ARGV[7..] operation id of each write; mark of owner and fields of each; then of each: "N" to set N fields, "N=VERSION"
+-- ARGV[6..] operation id of each write; mark of owner and fields of each; then of each: "N" to set N fields, "N=VERSION"
 --   if the owner has that version, "N+" to add to N fields; field and value, or what is added, of each
--- Reply: an answer for each write; then, if a writer asks, its grants: the epoch and the window of operation ids, then for each write what
---   stands behind its version in the owner's hash, or nothing where the owner is not granted; with \31 between. Answers: "version", or
---   "version changed counters…", as remembered under its id; or {"moved", epoch, generation} in
---   another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed", error};
---   {"alone"} if mutate.lua shall do it: if a deadline of the call has passed or lies too far
---   ahead, if a value must be loaded first, if a sum needs more than 15 digits.
--- An owner that is written again before it has landed is granted: it names its writer, who may then change it without a script
--- (writer.rs), until it is told that somebody else did.
+-- Reply: an answer for each write: "version", or "version changed counters…", as remembered under its id; or {"moved", epoch,
+--   generation} in another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed",
+--   error}; {"alone"} if mutate.lua shall do it: if a deadline of the call has passed or lies too far ahead, if a value must be loaded
+--   first, if a sum needs more than 15 digits.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); the
 --   marker is raised by each write of a clean owner (R7).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'
-if writes < 1 or #ARGV < 6 + 5 * writes then
+if writes < 1 or #ARGV < 5 + 5 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
 local clock, replies = call('TIME'), {}
 local now, window = clock[1] * 1000000 + clock[2], tonumber(ARGV[1])
-local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', 'writers')
+local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc')
 local source, generation = tonumber(r[1]), tonumber(r[2])
 if not source or not generation then return redis.error_reply('UNPREPARED the partition has no record') end
 if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > window then
   for w = 1, writes do replies[w] = { 'alone' } end
-  if ARGV[6] ~= '' then replies[writes + 1] = '' end
   return replies
 end
 -- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
@@ -47,15 +41,15 @@ end
 
 local round = math.floor(now / window)
 local ids = KEYS[3 + round % 2]
-local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 7, writes + 6))
-local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 7, writes + 6))
+local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 6, writes + 5))
+local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 6, writes + 5))
 
 -- What the owner of a write is: last version, count of marks, generation and flag as they stand behind the version, whether it may hold
--- tombstones, why it can't be written, the last version as text, which is when a clean hash counts as born, none if the hash is to
--- be made; and who it is granted to, and since which version.
+-- tombstones, why it can't be written, and the last version as text, which is when a clean hash counts as born, none if the hash is to
+-- be made.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
-  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':t', ':o')
+  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':t')
   if not h[1] then
     local marker = call('GET', KEYS[4 + 2 * w])
     return tonumber(marker) or 0, 0, marker == format('-%s', r[2]) and all_of or part_of
@@ -74,7 +68,7 @@ local function look(w)
   elseif hash_generation < generation then
     refused = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
   end
-  return version, marks, flags, h[3], refused, born, h[4]
+  return version, marks, flags, h[3], refused, born
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
@@ -103,11 +97,9 @@ end
 -- in a call of one write tables are most of the cost.
 local plan, marks, markers, remembered = {}, {}, {}, {}
 local owners, given = not apart and {}, not apart and {}
-local writer = ARGV[6] ~= '' and ARGV[6]
-local grants, told, ended, taken = {}, {}, {}, {}
-local applied, at, last_given = 0, 7 + 2 * writes, nil
+local applied, at, last_given = 0, 6 + 2 * writes, nil
 for w = 1, writes do
-  local hash, id, from = KEYS[3 + 2 * w], ARGV[6 + w], at + 1
+  local hash, id, from = KEYS[3 + 2 * w], ARGV[5 + w], at + 1
   local fields, wanted, adds = tonumber(ARGV[at]), nil, false
   if not fields then
     local count, kind, version = string.match(ARGV[at] or '', '^(%d+)([=+])(%d*)$')
@@ -125,18 +117,18 @@ for w = 1, writes do
     -- Its id, and what was written after it, may have been forgotten since.
     replies[w] = { 'moved', r[3], r[2] }
   else
-    local last, outstanding, flags, tombstones, refused, born, holder, owner
+    local last, outstanding, flags, tombstones, refused, born, owner
     if apart then
-      last, outstanding, flags, tombstones, refused, born, holder = look(w)
+      last, outstanding, flags, tombstones, refused, born = look(w)
     else
       owner = owners[hash]
       if not owner then
         owner = {}
-        owner.last, owner.outstanding, owner.flags, owner.tombstones, owner.refused, owner.born, owner.holder = look(w)
+        owner.last, owner.outstanding, owner.flags, owner.tombstones, owner.refused, owner.born = look(w)
         owner.fields, owners[hash] = {}, owner
       end
       last, outstanding, flags = owner.last, owner.outstanding, owner.flags
-      tombstones, refused, born, holder = owner.tombstones, owner.refused, owner.born, owner.holder
+      tombstones, refused, born = owner.tombstones, owner.refused, owner.born
     end
     local sums = adds and born and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
     local version = math.max(source + 2, now, (last or 0) + 2)
@@ -161,24 +153,11 @@ for w = 1, writes do
         local list, first = sums or ARGV, sums and 1 or from
         for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
-      -- Not at the first write of a clean owner: who is written once has nobody to be told when its mark goes.
-      local granted = writer and not tombstones and outstanding > 0
-      local who = holder and string.match(holder, '^(.+) %d+$')
-      if who == '-' then who = nil end
-      if who and who ~= writer then told[#told + 1], told[#told + 2] = who, hash end
-      if granted then
-        grants[w] = flags
-        if who ~= writer then holder = table.concat({ writer, ' ', v }) taken[w] = holder end
-      elseif who then
-        holder = table.concat({ '- ', format(whole, last) })
-        ended[#ended + 1], ended[#ended + 2] = hash, holder
-      end
-      if owner then owner.holder = holder end
       local p, even = 8 * applied, 2 * applied
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
       plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags, tombstones or false, born or false
       -- As `mark_text` in prelude.lua.
-      marks[even + 1] = ARGV[6 + writes + w]
+      marks[even + 1] = ARGV[5 + writes + w]
       marks[even + 2] = wide and format('%014x', version)
         or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
       if (owner and owner.outstanding or outstanding) == 0 then
@@ -192,11 +171,6 @@ end
 if at ~= #ARGV + 1 then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
-if writer then
-  local epoch_and_round = format('%s %.0f', r[3], round)
-  for w = 1, writes do grants[w] = grants[w] or '' end
-  replies[writes + 1] = table.concat({ epoch_and_round, unpack(grants) }, '\31')
-end
 if applied == 0 then return replies end
 
 -- ORDER: commands that are called here alone go while nothing is written. A user who lacks the right for one of them changes nothing
@@ -209,13 +183,6 @@ local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[4 - round
 local ids_stay = window_begins and seen_round and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000)
 if window_begins and seen_round and not ids_stay then call('UNLINK', ids) end
 if not r[4] then call('HDEL', KEYS[1], ':') end
-
-for n = 1, #told, 2 do
-  if call('EXISTS', told[n]) == 1 then call('HSET', told[n], told[n + 1], '1') end
-end
-if writer and not string.find(r[6] or '', writer, 1, true) then
-  call('HSET', KEYS[2], 'writers', table.concat({ r[6] or '', writer, '\31' }))
-end
 
 -- ORDER: marks, then record and markers, then data, then ids: whatever fails between, no data is without a mark.
 local held
@@ -256,23 +223,18 @@ for n = 1, applied do
     for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
     call('HDEL', hash, unpack(names))
   end
-  -- Whom it is granted to goes in the same command, since each command costs more than what it does; where nobody is, what is set anyway.
-  local name, value = ':v', head
-  if taken[plan[p + 1]] then name, value = ':o', taken[plan[p + 1]] end
   if count == before then
-    call('HSET', hash, ':v', head, name, value, unpack(list, from, to))
+    call('HSET', hash, ':v', head, unpack(list, from, to))
   elseif before > 0 then
-    call('HSET', hash, ':v', head, name, value, ':n', format('%.0f', count), unpack(list, from, to))
+    call('HSET', hash, ':v', head, ':n', format('%.0f', count), unpack(list, from, to))
   elseif plan[p + 8] then
     call('PERSIST', hash)
-    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
+    call('HSET', hash, ':v', head, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
   else
-    call('HSET', hash, ':v', head, name, value, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
+    call('HSET', hash, ':v', head, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
   end
   if owner then owner.outstanding = count end
 end
-
-for n = 1, #ended, 2 do call('HSET', ended[n], ':o', ended[n + 1]) end
 
 -- Ids come last: an id without its data would have its repeat dropped.
 if not window_begins then

@@ -1,9 +1,8 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Partition, Version};
+use storage_model::{Epoch, Owner, Partition};
 
-use super::grant;
 use super::hash::OwnerHash;
 use super::read::select;
 use super::record::current;
@@ -65,7 +64,6 @@ pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merg
         if landed && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
-        grant::end(&mut hash);
         state.markers.raise(owner, hash.version);
         if let Some(record) = &mut state.record {
             record.source = record.source.max(hash.version);

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
 
-use super::grant::Grant;
 use crate::Header;
 
 /// One owner's data.
@@ -22,8 +21,6 @@ pub(super) struct OwnerHash {
     pub(super) expires: Option<Timestamp>,
     /// Whether it goes when its last mark is settled.
     pub(super) evict_when_landed: bool,
-    /// Only in models.
-    pub(super) grant: Option<Grant>,
     cells: BTreeMap<Field, Cell>,
     cell_bytes: usize,
 }
@@ -38,7 +35,6 @@ impl OwnerHash {
             generation,
             expires: None,
             evict_when_landed: false,
-            grant: None,
             cells: BTreeMap::new(),
             cell_bytes: 0,
         }

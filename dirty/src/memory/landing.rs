@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Partition, Timestamp, Version};
+use storage_model::{Field, Owner, Partition, Version};
 
-use super::grant;
 use super::lock::require;
-use super::marks::At;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
@@ -62,10 +60,11 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     let mut settled = Settled::default();
     let mut touched = BTreeSet::new();
     // Without the lock, a flush: its marks are left to the worker.
-    for (entry, read) in settle.marks.iter().filter(|_| settle.lock.is_some() || broken("R5-flush")) {
+    for entry in settle.marks.iter().filter(|_| settle.lock.is_some() || broken("R5-flush")) {
         let Some(mark) = &entry.mark else { continue };
         if state.marks.clear(mark, entry.version) {
-            settled.cleared += u32::from(landed(state, present, settle, mark, (entry.version, *read)));
+            settled.cleared += 1;
+            on_probation(state, settle, mark, entry.version);
             touched.insert(&mark.owner);
         }
     }
@@ -82,33 +81,6 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     }
     touched.into_iter().for_each(|owner| state.release(present, owner));
     Ok(settled)
-}
-
-/// What becomes of a mark of the snapshot, of this version, whose rows were committed as its owner was at version `read`. Answers
-/// whether it went.
-fn landed(state: &mut PartState, present: &Present, settle: &Settle, mark: &Mark, (version, read): (Version, Version)) -> bool {
-    let (owner, hash) = (&mark.owner, grant::believed(state, &mark.owner));
-    let is_only = state.marks.outstanding(owner) == 0;
-    if grant::is_behind(hash, version, read) {
-        if !is_only {
-            grant::let_go(state, owner, version);
-        }
-        let since = Timestamp(settle.collected.get()).min(present.now);
-        state.marks.put_back(mark.clone(), At { version, landed: false }, since);
-        false
-    } else if read > version
-        && is_only
-        && grant::is_covered(hash, version)
-        && hash.is_some_and(|hash| !hash.evict_when_landed)
-        && !settle.probation
-    {
-        state.marks.put_back(mark.clone(), At { version: read, landed: true }, present.now);
-        false
-    } else {
-        grant::let_go(state, owner, version);
-        on_probation(state, settle, mark, version);
-        true
-    }
 }
 
 fn on_probation(state: &mut PartState, settle: &Settle, mark: &Mark, version: Version) {

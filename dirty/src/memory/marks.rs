@@ -9,13 +9,6 @@ use storage_model::{Field, Owner, Timestamp, Version};
 use super::numbered::Numbered;
 use crate::{Entry, ErrorEntry, Map, Mark, Page};
 
-/// A mark's version, and whether it stays though it has landed at that version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct At {
-    pub(super) version: Version,
-    pub(super) landed: bool,
-}
-
 /// What an error mark says beside its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ErrorMark {
@@ -31,8 +24,8 @@ pub(super) struct ErrorMark {
 /// The maps of a partition that hold marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
-    live: Numbered<Mark, At>,
-    snapshot: Numbered<Mark, At>,
+    live: Numbered<Mark, Version>,
+    snapshot: Numbered<Mark, Version>,
     errors: Numbered<(Owner, Field), ErrorMark>,
     landed: Numbered<Mark, Version>,
     leaving: Numbered<Mark, Version>,
@@ -69,18 +62,8 @@ impl Marks {
     pub(super) fn mark(&mut self, mark: Mark, version: Version, now: Timestamp) {
         let owner = mark.owner.clone();
         self.live_since.get_or_insert(now);
-        if self.live.insert(mark, At { version, landed: false }) {
+        if self.live.insert(mark, version) {
             self.count(owner);
-        }
-    }
-
-    /// Puts a mark that was cleared back into the dirty map, where nothing was written before `since` that has not landed. One of its name
-    /// that is there stands for both.
-    pub(super) fn put_back(&mut self, mark: Mark, at: At, since: Timestamp) {
-        self.live_since = Some(self.live_since.map_or(since, |held| held.min(since)));
-        if self.live.get(&mark).is_none() {
-            self.count(mark.owner.clone());
-            self.live.insert(mark, at);
         }
     }
 
@@ -100,7 +83,7 @@ impl Marks {
 
     /// Clears a mark of the snapshot if it still has this version.
     pub(super) fn clear(&mut self, mark: &Mark, version: Version) -> bool {
-        if self.snapshot.get(mark).is_none_or(|held| held.version != version && !broken("R5-by-name") && !broken("R5-unlocked")) {
+        if self.snapshot.get(mark).is_none_or(|held| *held != version && !broken("R5-by-name") && !broken("R5-unlocked")) {
             return false;
         }
         self.snapshot.remove(mark);
@@ -190,8 +173,8 @@ impl Marks {
         let found = self.landed.get(mark).copied().max(self.leaving.get(mark).copied());
         let Some(version) = found.filter(|_| self.lost) else { return false };
         self.live_since.get_or_insert(now);
-        let version = greater(self.live.get(mark).map(|at| at.version), version);
-        if self.live.insert(mark.clone(), At { version, landed: false }) {
+        let version = greater(self.live.get(mark).copied(), version);
+        if self.live.insert(mark.clone(), version) {
             self.count(mark.owner.clone());
         }
         let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
@@ -203,20 +186,18 @@ impl Marks {
     }
 
     pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
-        let entry = |mark: &Mark, At { version, landed }: &At| Entry {
+        let entry = |mark: &Mark, version: &Version| Entry {
             raw: raw(&mark.owner, &mark.fields),
             mark: Some(mark.clone()),
             version: *version,
-            landed: *landed,
         };
-        let landed = |mark: &Mark, version: &Version| entry(mark, &At { version: *version, landed: false });
         match map {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
-            Map::Landed => self.landed.page(cursor, count, landed),
-            Map::Leaving => self.leaving.page(cursor, count, landed),
+            Map::Landed => self.landed.page(cursor, count, entry),
+            Map::Leaving => self.leaving.page(cursor, count, entry),
             Map::Error => self.errors.page(cursor, count, |(owner, field), error| {
-                landed(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
+                entry(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
             }),
         }
     }

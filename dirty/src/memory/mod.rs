@@ -13,7 +13,6 @@
 //! | `marker` | exist markers and negative answers |
 //! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation, and how many marks name an owner |
 //! | `ops` | the replies of recent operations |
-//! | `grant` | who may write without a script, for models |
 //! | [`read`] | reading, observing, evicting and touching owners |
 //! | [`mutate`], `plan` | one mutation: what it would change, and the change |
 //! | [`fill`] | the proof and the merge of rows |
@@ -25,7 +24,6 @@
 
 mod engine;
 pub mod fill;
-mod grant;
 mod hash;
 pub mod invariant;
 pub mod landing;

@@ -1,10 +1,9 @@
 //! One mutation.
 
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Change, Durability, Mutation, Partition, Version};
+use storage_model::{Applied, Durability, Mutation, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
-use super::grant::{self, Grant};
 use super::hash::OwnerHash;
 use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
@@ -60,7 +59,7 @@ pub fn mutate(
         }
     };
     if plan.cells.is_empty() {
-        let reply = Applied { id: mutation.id, version, changed: 0, counters: plan.counters };
+        let reply = Applied { version, changed: 0, counters: plan.counters };
         // A copy that was held up may come after what others write now.
         if !broken("R11-void") {
             state.ops.remember(mutation.id, reply.clone());
@@ -80,52 +79,6 @@ pub fn mutate(
     }
     let plan = Plan { born: plan.born || is_new, ..plan };
     Ok(Mutated::Applied(write(state, present, &record, mutation, plan, next)))
-}
-
-/// As [`mutate`], and grants the owner to whoever asked: from then on it may be changed by [`mutate_directly`]. For models; this engine
-/// itself has no use for it.
-///
-/// # Errors
-/// As [`mutate`].
-pub fn mutate_granted(
-    state: &mut PartState,
-    present: &Present,
-    partition: Partition,
-    mutation: &Mutation,
-) -> Result<Mutated, HotError> {
-    let before = state.hashes.get(&mutation.owner).map(|hash| (hash.version, hash.grant.clone()));
-    let mutated = mutate(state, present, partition, mutation, None)?;
-    let Mutated::Applied(applied) = &mutated else { return Ok(mutated) };
-    let is_new = before.as_ref().is_none_or(|(version, _)| *version < applied.version);
-    if is_plain(mutation) && is_new && applied.changed > 0 {
-        let held = before.and_then(|(_, grant)| grant).filter(|grant| grant.marks.is_some());
-        let mut grant = held.unwrap_or(Grant { marks: None, since: applied.version });
-        grant.marks.get_or_insert_default().insert(mutation.changes.iter().map(|(field, _)| field.clone()).collect());
-        state.hashes.edit(&mutation.owner, |hash| hash.grant = Some(grant));
-    }
-    Ok(mutated)
-}
-
-fn is_plain(mutation: &Mutation) -> bool {
-    mutation.changes.iter().all(|(_, change)| matches!(change, Change::Set(_) | Change::Incr(_)))
-}
-
-/// As [`mutate`], but nothing is marked, since a mark stands for it: so does Redis' engine without a script (R17). None, and nothing has
-/// happened, where that needs one. For models; this engine itself has no use for it.
-pub fn mutate_directly(state: &mut PartState, present: &Present, partition: Partition, mutation: &Mutation) -> Option<Applied> {
-    let fields: Vec<_> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
-    let grant = state.hashes.get(&mutation.owner)?.grant.clone();
-    let knows_its_mark = grant.as_ref()?.marks.as_ref()?.contains(&fields);
-    let is_known = state.header(&mutation.owner).is_some_and(|header| !header.suspect);
-    if !knows_its_mark || !is_plain(mutation) || !is_known {
-        return None;
-    }
-    let mut next = state.clone();
-    let Ok(Mutated::Applied(applied)) = mutate(&mut next, present, partition, mutation, None) else { return None };
-    next.marks = state.marks.clone();
-    next.hashes.edit(&mutation.owner, |hash| hash.grant = grant);
-    *state = next;
-    Some(applied)
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -176,9 +129,8 @@ fn write(
         state.hashes.put(owner.clone(), hash);
     }
     let changed = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
-    let reply = Applied { id: mutation.id, version, changed, counters: plan.counters };
+    let reply = Applied { version, changed, counters: plan.counters };
     state.hashes.edit(owner, |hash| {
-        grant::end(hash);
         hash.version = version;
         // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
         hash.born = if plan.born { before(version) } else { hash.born };

@@ -3,9 +3,8 @@
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Timestamp};
 
-use super::grant;
 use super::lock::require;
-use super::marks::{At, ErrorMark};
+use super::marks::ErrorMark;
 use super::record::in_epoch;
 use super::state::{PartState, Present};
 use crate::{Entry, ErrorEntry, Fault, HotError, Page, Park, Parked};
@@ -27,15 +26,11 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     if !leaves_snapshot(state, parked) {
         return false;
     }
-    if let Some(Entry { mark: Some(mark), version, .. }) = &parked.source {
-        let is_behind = grant::is_behind(grant::believed(state, owner), *version, parked.read);
-        grant::let_go(state, owner, *version);
-        if is_behind && !broken("R17-park") {
-            let since = Timestamp(park.collected.get()).min(present.now);
-            state.marks.put_back(mark.clone(), At { version: *version, landed: false }, since);
-        } else if park.probation && parked.has_landed() {
-            state.marks.put_on_probation(mark.clone(), *version);
-        }
+    if let Some(Entry { mark: Some(mark), version, .. }) = &parked.source
+        && park.probation
+        && parked.has_landed()
+    {
+        state.marks.put_on_probation(mark.clone(), *version);
     }
     let mut is_there = false;
     for fault in &parked.faults {

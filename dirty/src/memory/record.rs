@@ -3,7 +3,6 @@
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
-use super::grant;
 use super::state::{PartState, Present};
 use crate::{Adopt, HotError, HotKind, PartitionRecord, PartitionState};
 
@@ -110,7 +109,6 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     }
     state.record = Some(record);
     state.marks.lose();
-    grant::forget(state);
     true
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use storage_model::sabotage::broken;
 use storage_model::{Owner, Timestamp, Version};
 
-use super::grant;
 use super::hash::Hashes;
 use super::lock::Held;
 use super::marker::Markers;
@@ -57,7 +56,6 @@ impl PartState {
     /// The same data held by another server process, as after a restart or a failover.
     pub fn move_to(&mut self, incarnation: Arc<str>) {
         self.incarnation = incarnation;
-        grant::forget(self);
     }
 
     /// Roughly the bytes held. Markers, marks and operations count by number, hashes by content.
@@ -112,7 +110,6 @@ impl PartState {
                 hash.expires = expires;
                 // Never before its birth; so a clean hash need not remember that.
                 hash.born = hash.version;
-                hash.grant = None;
             });
         }
     }

@@ -19,8 +19,6 @@ pub(crate) struct Common {
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
-    /// Whether a connection may become a writer's.
-    pub(crate) direct_writes: bool,
     /// Whether commands that write are refused.
     pub(crate) read_only: bool,
     /// A key that is named as all keys are, for questions about rights.
@@ -40,7 +38,6 @@ impl Common {
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             wait_timeout: options.wait_timeout,
-            direct_writes: options.direct_writes.is_some() && !options.read_only,
             read_only: options.read_only,
             some_key: Space::new(&options.prefix, 1).keys.part(Partition(0)),
             gate: options.gate.clone(),

@@ -17,7 +17,7 @@ use storage_model::Durability;
 use super::barrier::Waiting;
 use super::common::{Common, locked};
 use super::error::Failure;
-use super::lane::{Introduced, Lane, Passage, Ready};
+use super::lane::{Lane, Passage, Ready};
 use super::rights::Rights;
 use super::server::ServerInfo;
 use super::transport::{Answer, Command, Under};
@@ -110,47 +110,12 @@ impl Node {
         }
     }
 
-    /// The connection of this place, opened if need be.
-    pub(super) async fn ready_at(&self, at: usize) -> Result<Ready, Failure> {
-        let lane = self.lanes.get(at).ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
-        self.ready_in(lane).await
-    }
-
-    /// What the server said of the connection of this place and serial number, if nobody has taken it.
-    pub(super) fn introduced_at(&self, at: usize, serial: u64) -> Option<Introduced> {
-        self.lanes.get(at)?.introduced(serial)
-    }
-
-    /// Whether the server may not be trusted with unlanded data, or refuses what a write needs.
-    pub(super) fn distrusts(&self) -> bool {
-        locked(&self.unsafe_policy).is_some() || self.rights.lacks().is_some()
-    }
-
     pub(super) fn was_reached(&self) -> bool {
         self.reached.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_reached(&self) {
         self.reached.store(true, Ordering::Relaxed);
-    }
-
-    /// Sends commands that belong together over a connection, under these names; the answers are as they came, errors among them.
-    pub(super) async fn exchange_as(
-        &self,
-        ready: &Ready,
-        names: &[&'static str],
-        pipeline: &Pipeline,
-    ) -> Result<Vec<Value>, Failure> {
-        let (mut connection, began) = (ready.connection.clone(), self.common.next_serial());
-        let exchanged = async {
-            self.common.pass(names).await?;
-            let values = connection.send_packed_commands(pipeline, 0, pipeline.len()).await?;
-            self.common.passed(names).await?;
-            Ok(values)
-        };
-        let exchanged = exchanged.await;
-        self.learn(began, exchanged.as_deref());
-        exchanged
     }
 
     /// As [`Node::pipeline`], on this connection.

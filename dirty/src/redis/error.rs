@@ -140,7 +140,7 @@ pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool,
         Failure::Unverified => (partition.map_or(HotKind::Unavailable, HotKind::Unprepared), Outcome::NotApplied),
         Failure::Nonsense(_) => (HotKind::Corrupt, lost),
     };
-    HotError { kind, outcome, operation, message: one_line(&message), id: None }
+    HotError { kind, outcome, operation, message: one_line(&message) }
 }
 
 /// What a code means. All of these are given before anything is written: by the server before it runs a script, or by our scripts,

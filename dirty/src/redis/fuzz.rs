@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use redis::{RedisError, Value};
-use storage_model::{Epoch, Field, OpId, Partition, Version};
+use storage_model::{Epoch, Field, Partition, Version};
 
 use super::error::{Failure, hot_error};
 use super::server::ServerInfo;
@@ -94,7 +94,7 @@ proptest! {
                 prop_assert!(read.header.is_none_or(|header| header.version <= Version::MAX));
             }
         }
-        let _ = (write::decode(value.clone(), OpId::new([7; 16]), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
+        let _ = (write::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
         let _ = (observe::record_of(value.clone()), observe::remembered(value.clone(), value.clone(), Epoch(7)));
         let _ = (landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));

@@ -110,7 +110,7 @@ impl RedisStore {
         let head = Head { partition, lock, epoch: settle.epoch, clean_ttl: self.clean_ttl };
         // Without the lock marks are left to the worker.
         let marks = if settle.lock.is_some() || broken("R5-flush") { settle.marks.as_slice() } else { &[] };
-        let marks: Vec<MarkRef<'_>> = marks.iter().map(|(entry, read)| MarkRef { read: *read, ..of_entry(entry) }).collect();
+        let marks: Vec<MarkRef<'_>> = marks.iter().map(of_entry).collect();
         let errors: Vec<_> = settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect();
         // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
         let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
@@ -188,14 +188,13 @@ fn which(fields: &[Field]) -> Fields {
 }
 
 pub(super) fn of_entry(entry: &Entry) -> MarkRef<'_> {
-    let &Entry { version, landed, .. } = entry;
     let owner = entry.mark.as_ref().map(|mark| &mark.owner);
-    MarkRef { name: Cow::Borrowed(&entry.raw), version, landed, read: version, owner }
+    MarkRef { name: Cow::Borrowed(&entry.raw), version: entry.version, owner }
 }
 
 fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> MarkRef<'a> {
     let name = Cow::Owned(script::error_mark(owner, field).into_bytes());
-    MarkRef { name, version, landed: false, read: version, owner: Some(owner) }
+    MarkRef { name, version, owner: Some(owner) }
 }
 
 /// The answer of `settle.lua`.
@@ -207,8 +206,8 @@ pub(super) fn settled_of(value: Value) -> Result<Settled, Failure> {
 /// An entry of a snapshot. What somebody else wrote there is an entry, too: without a mark, or of version 0.
 pub(super) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
     let mark = mark::decode(&raw);
-    let (version, landed) = reply::mark_version(&value).unwrap_or_default();
-    Entry { raw, mark, version, landed }
+    let version = reply::mark_version(&value).unwrap_or_default();
+    Entry { raw, mark, version }
 }
 
 /// An entry of an error map: version, attempts, first, last and next time, code, message, with a space between them.
@@ -250,7 +249,7 @@ mod tests {
     #[test]
     fn entries_are_parked_in_chunks_and_never_cut() {
         let fault = crate::Fault { field: Field::new("f").unwrap(), version: Version::ZERO, code: 0, message: String::new() };
-        let parked = |faults| Parked { source: None, read: Version::MAX, owner: None, faults: vec![fault.clone(); faults] };
+        let parked = |faults| Parked { source: None, owner: None, faults: vec![fault.clone(); faults] };
         let all = [parked(150), parked(50), parked(1), parked(500), parked(0)];
         assert_eq!(chunks(&all).map(<[_]>::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
     }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use deadpool_redis::Connection;
-use redis::Value;
 use redis::aio::MultiplexedConnection;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -21,7 +20,7 @@ pub(super) struct Lane {
     line: Mutex<Option<Line>>,
     /// The opening under way, or the question whether the connection still leads to the same server.
     pub(super) opening: Flight<Result<Ready, Failure>>,
-    /// How many calls are under way over it, writers' rounds aside.
+    /// How many calls are under way over it.
     calls: AtomicUsize,
 }
 
@@ -34,17 +33,6 @@ pub(super) struct Line {
     pub(super) pooled: Option<Connection>,
     pub(super) ready: Ready,
     pub(super) driven: Driven,
-    /// Taken once, by the writer that is named by it.
-    pub(super) introduced: Option<Introduced>,
-}
-
-/// What a server said of a new connection and of itself.
-pub(super) struct Introduced {
-    /// The number that it gave the connection.
-    pub(super) id: Value,
-    pub(super) time: Value,
-    /// The replication history that it was in.
-    pub(super) history: String,
 }
 
 /// Whether the runtime is there that a connection was opened in: it drives the connection. What is sent over one that nobody drives any
@@ -106,7 +94,7 @@ impl Drop for Passage<'_> {
 }
 
 impl Lane {
-    /// How many calls are under way over it, writers' rounds aside.
+    /// How many calls are under way over it.
     pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
@@ -128,11 +116,6 @@ impl Lane {
         let ready = line.ready.clone();
         *locked(&self.line) = Some(line);
         ready
-    }
-
-    /// What the server said of the connection of this serial number, if nobody has taken it.
-    pub(super) fn introduced(&self, serial: u64) -> Option<Introduced> {
-        locked(&self.line).as_mut().filter(|line| line.ready.serial == serial)?.introduced.take()
     }
 
     /// Takes note that a connection was asked about, if it is still there.

@@ -13,7 +13,6 @@
 //! | `reply`, `error`, `unreached` | answers and failures |
 //! | `rights` | what the user may not run |
 //! | `turns`, `told` | writes that go together, and the answer to each |
-//! | `writer`, `grant`, `round`, `transaction` | writes without a script |
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing` | the contract, by concern |
 //!
@@ -30,7 +29,6 @@ mod fill;
 mod flight;
 #[cfg(test)]
 mod fuzz;
-mod grant;
 mod guard;
 mod landing;
 mod lane;
@@ -43,7 +41,6 @@ mod probation;
 mod read;
 mod reply;
 mod rights;
-mod round;
 mod router;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
@@ -54,12 +51,10 @@ mod slot;
 mod space;
 mod told;
 mod topology;
-mod transaction;
 mod transport;
 mod turns;
 mod unreached;
 mod write;
-mod writer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -76,7 +71,6 @@ use self::address::Addresses;
 use self::common::Common;
 use self::error::{Failure, hot_error};
 use self::guard::Guard;
-use self::round::Writers;
 use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
@@ -93,7 +87,6 @@ pub struct RedisStore {
     space: Arc<Space>,
     guard: Arc<Guard>,
     turns: Arc<Turns>,
-    writers: Arc<Writers>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
@@ -113,16 +106,13 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        let lease = options.direct_writes.filter(|_| !matches!(addresses, Addresses::Cluster(_)) && !options.read_only);
         // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
         let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
-        let writers = if lease.is_some() { options.connections.max(1) } else { 0 };
         let store = Self {
             router: Arc::new(router),
             space: Arc::new(Space::new(&options.prefix, options.partitions)),
             guard: Arc::new(Guard::new(options.partitions)),
-            turns: Arc::new(Turns::new(options.partitions, writers)),
-            writers: Arc::new(Writers::new(writers, lease.unwrap_or_default())),
+            turns: Arc::new(Turns::new(options.partitions)),
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };

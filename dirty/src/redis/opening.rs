@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connect::{Node, silent};
 use super::error::Failure;
-use super::lane::{Driven, Introduced, Lane, Line, Ready};
+use super::lane::{Driven, Lane, Line, Ready};
 use super::reply;
 use super::script::SCRIPTS;
 use super::server::{self, ServerInfo};
@@ -22,13 +22,6 @@ use super::transport::Dial;
 /// Redis Cluster waits at least 500 ms before it stands for election (`clusterHandleSlaveFailover` in Redis' cluster.c), after it
 /// found its primary dead; Sentinels close the connections of a server that they demote.
 const BELIEVED: Duration = Duration::from_millis(250);
-
-/// What a server answers at first.
-struct Greeted {
-    info: Value,
-    /// The number that it gave the connection, and its time: who a writer is.
-    introduced: Option<(Value, Value)>,
-}
 
 impl Node {
     /// The connection of a lane, opened or asked about if need be. Whoever comes while that is under way shares its failure: else a
@@ -99,13 +92,10 @@ impl Node {
         };
         let serial = self.common.next_serial();
         let ready = Ready { connection, incarnation: 0, serial, asked: Instant::now() };
-        let mut line = Line { pooled, ready, driven: Driven::here(), introduced: None };
-        let greeted = self.greet(&mut line).await?;
-        let text = reply::text(greeted.info)?;
+        let mut line = Line { pooled, ready, driven: Driven::here() };
+        let text = reply::text(self.greet(&mut line).await?)?;
         let info = ServerInfo::parse(&text)?;
         line.ready.incarnation = self.common.number_of(&info.incarnation);
-        let history = server::history(&text).map(str::to_owned);
-        line.introduced = greeted.introduced.zip(history).map(|((id, time), history)| Introduced { id, time, history });
         self.judge(&info);
         if self.equipped.load(Ordering::Relaxed) != line.ready.incarnation {
             let mut load = Pipeline::new();
@@ -121,7 +111,7 @@ impl Node {
 
     /// Logs in, chooses the database, and asks who is there, together. Without the scripts, since a server that wants a login closes the
     /// connection over a command as long as one of them, and says nothing.
-    async fn greet(&self, line: &mut Line) -> Result<Greeted, Failure> {
+    async fn greet(&self, line: &mut Line) -> Result<Value, Failure> {
         let settings = self.info.redis_settings();
         let mut greeting = Pipeline::new();
         let logs_in = settings.password().map(|password| {
@@ -134,10 +124,6 @@ impl Node {
         // For whoever looks at the server's list of clients. One that does not know the command, or forbids it, is used all the same.
         greeting.cmd("CLIENT").arg("SETINFO").arg("LIB-NAME").arg("storage");
         greeting.cmd("INFO");
-        if self.common.direct_writes {
-            greeting.cmd("CLIENT").arg("ID");
-            greeting.cmd("TIME");
-        }
         let answers = line.ready.connection.send_packed_commands(&greeting, 0, greeting.len()).await;
         let mut answers = answers.map_err(|error| self.unsent(Failure::from(error)))?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
@@ -149,9 +135,7 @@ impl Node {
             return Err(self.unsent(Failure::server("ERR", &format!("the server refused to switch database: {text}"))));
         }
         drop(next());
-        let info = next().extract_error().map_err(|error| self.unsent(Failure::from(error)))?;
-        let introduced = self.common.direct_writes.then(|| (next(), next()));
-        Ok(Greeted { info, introduced })
+        next().extract_error().map_err(|error| self.unsent(Failure::from(error)))
     }
 
     /// A connection over a stream that a test provides.

@@ -26,9 +26,8 @@ pub struct RedisOptions {
     pub database: Option<i64>,
     /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
     pub ca_file: Option<PathBuf>,
-    /// How many connections to each node are shared by all calls. Default: 4, at least 1. Each is a writer's where
-    /// writes go without a script. Other calls go over the first, those of several commands over the second; while 128 are under way
-    /// there, what comes goes over the next.
+    /// How many connections to each node are shared by all calls. Default: 4, at least 1. Calls go over the first, those of
+    /// several commands over the second; while 128 are under way there, what comes goes over the next.
     pub connections: usize,
     /// The longest time to open a connection. Default: 1 s.
     pub connect_timeout: Duration,
@@ -46,11 +45,6 @@ pub struct RedisOptions {
     pub clean_ttl: Duration,
     /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
-    /// Whether a write that repeats the fields of one which has not landed goes as plain commands in a transaction, without a script;
-    /// and how long a connection that sends nothing may still do so. It is best less than what most writes have until their deadline: one
-    /// that may be over sooner has a small script go before it. None: every write is a script, as it is in a cluster in any case.
-    /// Default: 4 s.
-    pub direct_writes: Option<Duration>,
     /// Whether nothing is ever written: commands that would are refused before they are sent, and hashes of a partition that was not taken
     /// over from another server are read as suspect. Default: false.
     pub read_only: bool,
@@ -81,7 +75,6 @@ impl RedisOptions {
             partitions: 16,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
-            direct_writes: Some(Duration::from_secs(4)),
             read_only: false,
             gate: None,
             dial: None,

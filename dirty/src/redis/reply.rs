@@ -89,20 +89,17 @@ pub(crate) fn version(text: &[u8]) -> Decoded<Version> {
     Version::new(number).ok_or_else(|| Failure::Nonsense(format!("version {number} is above 2^53 - 1")))
 }
 
-/// Set in what a map of marks keeps if the mark has landed at its version.
-const LANDED: u64 = 1 << 55;
-
-/// A version as a map of marks keeps it: 14 hexadecimal digits; and whether the mark has landed at that version.
-pub(crate) fn mark_version(text: &[u8]) -> Decoded<(Version, bool)> {
+/// A version as a map of marks keeps it: 14 hexadecimal digits.
+pub(crate) fn mark_version(text: &[u8]) -> Decoded<Version> {
     let is_one = text.len() == 14 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let number = std::str::from_utf8(text).ok().filter(|_| is_one).and_then(|text| u64::from_str_radix(text, 16).ok());
-    let version = number.and_then(|number| Some((Version::new(number & !LANDED)?, number & LANDED != 0)));
+    let version = number.and_then(Version::new);
     version.ok_or_else(|| Failure::Nonsense(format!("expected a mark's version, got {:?}", String::from_utf8_lossy(text))))
 }
 
 /// What [`mark_version`] reads.
-pub(crate) fn mark_text(version: Version, landed: bool) -> [u8; 14] {
-    let mut left = version.get() | if landed { LANDED } else { 0 };
+pub(crate) fn mark_text(version: Version) -> [u8; 14] {
+    let mut left = version.get();
     let mut text = [b'0'; 14];
     for digit in text.iter_mut().rev() {
         *digit = HEXADECIMAL.get(usize::try_from(left % 16).unwrap_or_default()).copied().unwrap_or_default();
@@ -136,10 +133,8 @@ mod tests {
     fn a_marks_version_is_fourteen_hexadecimal_digits() {
         for number in [0, 1, 15, 16, 0x1234_5678_9abc, Version::MAX.get()] {
             let version = Version::new(number).unwrap();
-            assert_eq!(mark_text(version, false).as_slice(), format!("{number:014x}").as_bytes());
-            for landed in [false, true] {
-                assert_eq!(mark_version(&mark_text(version, landed)).unwrap(), (version, landed));
-            }
+            assert_eq!(mark_text(version).as_slice(), format!("{number:014x}").as_bytes());
+            assert_eq!(mark_version(&mark_text(version)).unwrap(), version);
         }
     }
 

@@ -235,15 +235,6 @@ impl Router {
         }
     }
 
-    /// The node that serves all partitions; none of a cluster.
-    pub(crate) fn only_node(&self) -> Option<Arc<Node>> {
-        if self.is_cluster() { None } else { self.topology().nodes.first().cloned() }
-    }
-
-    fn is_cluster(&self) -> bool {
-        matches!(*self.source, Source::Cluster(_))
-    }
-
     fn topology(&self) -> Arc<Topology> {
         current(&self.topology)
     }

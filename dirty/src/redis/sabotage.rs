@@ -65,7 +65,6 @@ const BREAKS: &[Break] = &[
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
-    ("R11-round", "mutate", "if #ARGV[1] == 24 then", "if false then"),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
     ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids-incr", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
@@ -91,7 +90,6 @@ const BREAKS: &[Break] = &[
     ("R14-given-again", "adopt", "math.max(time(), from) + leap", "from"),
     ("R14-generation", "adopt", "forgotten and ARGV[3] or old[3]", "old[3]"),
     ("R14-early", "adopt", "last <= collected", "last <= source"),
-    ("R14-still", "check_part", "math.max(r.source + 2, time())", "r.source"),
     ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
@@ -117,28 +115,6 @@ const BREAKS: &[Break] = &[
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
-    // Who writes without a script is not told of what changes, or the partition does not know whom to tell.
-    ("R17-update", "update", "if call('EXISTS', told[n]) == 1 then", "if false then"),
-    ("R17-mutate", "mutate", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
-    ("R17-fill", "fill", "end_grant(hash, KEYS[1], out)", "call('EXISTS', KEYS[1])"),
-    // A mark that stands for a later write goes; whoever builds on one that goes is not told; who did so before does not count.
-    (
-        "R17-behind",
-        "settle",
-        "return covers(g, version) or g.since > number(read, 'a version')",
-        "return g.since > number(read, 'a version')",
-    ),
-    ("R17-settle", "settle", "if not covers(g, version) then return end", "if true then return end"),
-    ("R17-ended", "settle", "return covers(g, version) or g.since > number(read, 'a version')", "return covers(g, version)"),
-    ("R17-rewound", "settle", "if writer and h[5] and not is_suspect then", "if writer and h[5] then"),
-    ("R17-park", "park", "if behind then", "if false then"),
-    ("R17-adopt", "adopt", "end_grants(KEYS[1])", "call('EXISTS', KEYS[1])"),
-    (
-        "R17-unknown",
-        "update",
-        "call('HSET', KEYS[2], 'writers', table.concat({ r[7] or '', writer, '\\31' }))",
-        "call('EXISTS', KEYS[2])",
-    ),
     // Marks on probation are not landed again; one that is takes the place of a newer one.
     ("H33-kept", "adopt", "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then", "if false then"),
     ("H33-lowered", "relive", "held[name] = math.max(held[name] or 0, version)", "held[name] = version"),

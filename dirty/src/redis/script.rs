@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Version};
 
 use super::barrier::Barrier;
 use super::space::Space;
@@ -34,7 +34,6 @@ pub(crate) struct Script {
     pub(super) name: &'static str,
     source: String,
     sha: String,
-    bare: OnceLock<String>,
 }
 
 impl Script {
@@ -45,7 +44,7 @@ impl Script {
         #[cfg(any(test, feature = "sabotage"))]
         let source = super::sabotage::spoil(name, source);
         let sha = redis::Script::new(&source).get_hash().to_owned();
-        Self { name, source, sha, bare: OnceLock::new() }
+        Self { name, source, sha }
     }
 
     pub(crate) fn source(&self) -> &str {
@@ -55,14 +54,6 @@ impl Script {
     #[cfg(test)]
     pub(crate) fn sha(&self) -> &str {
         &self.sha
-    }
-
-    /// Its text without comments, for a script that is sent each time.
-    fn bare(&self) -> &str {
-        self.bare.get_or_init(|| {
-            let code = self.source.lines().filter(|line| !line.starts_with("-- "));
-            code.flat_map(|line| [line, "\n"]).collect()
-        })
     }
 
     fn call(&self, keys: &[String]) -> Cmd {
@@ -114,7 +105,6 @@ macro_rules! scripts {
 
 scripts! {
     update [];
-    direct [];
     mutate [PRELUDE, OWNER];
     fill [PRELUDE, OWNER];
     prove [PRELUDE, OWNER];
@@ -159,13 +149,8 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together. A writer asks for their owners.
-pub(crate) fn update<'a>(
-    space: &Space,
-    partition: Partition,
-    mutations: impl IntoIterator<Item = &'a Mutation>,
-    writer: Option<&str>,
-) -> Command {
+/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together.
+pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
     let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
     let apart = parts.len() == 1 || all_differ(&parts) && all_differ(mutations.iter().map(|mutation| mutation.id));
@@ -174,7 +159,7 @@ pub(crate) fn update<'a>(
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
     cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
-    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart)).arg(writer.unwrap_or_default());
+    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart));
     for mutation in &mutations {
         cmd.arg(mutation.id.as_bytes());
     }
@@ -206,14 +191,6 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
             Change::Remove | Change::Restore | Change::Purge => continue,
         };
     }
-}
-
-/// `direct.lua`, by its text: not to be known to the server must not let the transaction behind it pass.
-pub(crate) fn direct(writer: &str, deadline: Timestamp) -> Cmd {
-    let text = SCRIPTS.direct.bare();
-    let mut cmd = Cmd::with_capacity(5, text.len() + writer.len() + 32);
-    cmd.arg("EVAL").arg(text).arg(1).arg(writer).arg(deadline.0);
-    cmd
 }
 
 /// `mutate.lua`.

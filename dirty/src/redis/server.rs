@@ -64,11 +64,6 @@ pub(super) fn primary(info: &str) -> Option<String> {
     Some(incarnation(value("run_id")?, value("master_replid")?))
 }
 
-/// The replication history that INFO tells of; none of a replica.
-pub(super) fn history(info: &str) -> Option<&str> {
-    (value_of(info, "role")? == "master").then(|| value_of(info, "master_replid")).flatten()
-}
-
 fn incarnation(run: &str, replication: &str) -> String {
     format!("{run}/{replication}")
 }

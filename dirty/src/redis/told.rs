@@ -2,28 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use storage_model::OpId;
 use tokio::sync::oneshot;
 
 use super::common::locked;
 use super::error::Failure;
 use super::transport::Answer;
 
-/// The answer to a write, and the id that its round gave it, if it did.
-pub(super) type Told = (Answer, Option<OpId>);
-
-/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, and under which id to ask for it.
+/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost.
 #[derive(Debug)]
-pub(super) struct Reply {
-    to: Option<To>,
-    /// The id that the write's round gave it.
-    pub(super) id: Option<OpId>,
-}
+pub(super) struct Reply(Option<To>);
 
 #[derive(Debug)]
 enum To {
     /// Who waits for one write.
-    One(oneshot::Sender<Told>),
+    One(oneshot::Sender<Answer>),
     /// Who waits for several, of which this is the one of this number.
     Several(Arc<Mutex<Several>>, usize),
 }
@@ -31,29 +23,29 @@ enum To {
 /// The answers to several writes of one caller, who is woken once.
 #[derive(Debug)]
 struct Several {
-    told: Vec<Option<Told>>,
+    told: Vec<Option<Answer>>,
     /// How many are still to come.
     left: usize,
-    to: Option<oneshot::Sender<Vec<Told>>>,
+    to: Option<oneshot::Sender<Vec<Answer>>>,
 }
 
 impl Reply {
     /// To who waits for one write.
-    pub(super) fn one(to: oneshot::Sender<Told>) -> Self {
-        Self { to: Some(To::One(to)), id: None }
+    pub(super) fn one(to: oneshot::Sender<Answer>) -> Self {
+        Self(Some(To::One(to)))
     }
 
     pub(super) fn send(&mut self, answer: Answer) {
         // Who does not wait any more needs no answer.
-        match self.to.take() {
-            Some(To::One(to)) => drop(to.send((answer, self.id))),
-            Some(To::Several(several, number)) => locked(&several).put(number, (answer, self.id)),
+        match self.0.take() {
+            Some(To::One(to)) => drop(to.send(answer)),
+            Some(To::Several(several, number)) => locked(&several).put(number, answer),
             None => {}
         }
     }
 
     pub(super) fn is_awaited(&self) -> bool {
-        match &self.to {
+        match &self.0 {
             Some(To::One(to)) => !to.is_closed(),
             Some(To::Several(several, _)) => locked(several).to.as_ref().is_some_and(|to| !to.is_closed()),
             None => false,
@@ -62,7 +54,7 @@ impl Reply {
 }
 
 impl Several {
-    fn put(&mut self, number: usize, told: Told) {
+    fn put(&mut self, number: usize, told: Answer) {
         if let Some(slot) = self.told.get_mut(number) {
             *slot = Some(told);
             self.left -= 1;
@@ -74,11 +66,11 @@ impl Several {
 }
 
 /// So many replies that go to one caller, and where their answers come in the same order when the last one has come.
-pub(super) fn replies(count: usize) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Told>>) {
+pub(super) fn replies(count: usize) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Answer>>) {
     let (to, told) = oneshot::channel();
     let several = Several { told: (0..count).map(|_| None).collect(), left: count, to: Some(to).filter(|_| count > 0) };
     let several = Arc::new(Mutex::new(several));
-    ((0..count).map(move |number| Reply { to: Some(To::Several(Arc::clone(&several), number)), id: None }), told)
+    ((0..count).map(move |number| Reply(Some(To::Several(Arc::clone(&several), number)))), told)
 }
 
 impl Drop for Reply {
@@ -88,26 +80,20 @@ impl Drop for Reply {
 }
 
 /// What a write is told that waits for its turn.
-pub(super) async fn told(answered: oneshot::Receiver<Told>) -> Told {
+pub(super) async fn told(answered: oneshot::Receiver<Answer>) -> Answer {
     // A reply that is dropped tells, too.
-    answered.await.unwrap_or((Err(Failure::Unverified), None))
+    answered.await.unwrap_or(Err(Failure::Unverified))
 }
 
 #[cfg(test)]
 mod tests {
-    use storage_model::Version;
-
     use super::*;
 
     #[tokio::test]
-    async fn who_is_never_answered_is_told_under_which_id_to_ask() {
-        let id = OpId::given(1, 2, Version::ZERO);
+    async fn who_is_never_answered_is_told_so() {
         let (to, told) = oneshot::channel();
-        let mut reply = Reply::one(to);
-        reply.id = Some(id);
-        drop(reply);
-        let (answer, told) = told.await.unwrap();
-        assert!(matches!(answer, Err(Failure::Lost(_))) && told == Some(id));
+        drop(Reply::one(to));
+        assert!(matches!(told.await.unwrap(), Err(Failure::Lost(_))));
     }
 
     #[tokio::test]
@@ -120,7 +106,7 @@ mod tests {
         assert!(told.try_recv().is_err() && replies[0].is_awaited());
         replies[0].send(Err(Failure::Unverified));
         let told = told.await.unwrap();
-        let answers: Vec<_> = told.iter().map(|(answer, _)| answer.as_ref().unwrap_err()).collect();
+        let answers: Vec<_> = told.iter().map(|answer| answer.as_ref().unwrap_err()).collect();
         assert!(matches!(answers[..], [Failure::Lost(_), Failure::Unverified, Failure::TimedOut]), "{answers:?}");
         let (replies, gone) = super::replies(1);
         drop(gone);

@@ -17,7 +17,7 @@ use super::RedisStore;
 use super::common::locked;
 use super::error::Failure;
 use super::script;
-use super::told::{Reply, Told, told};
+use super::told::{Reply, told};
 use super::transport::{Answer, Command};
 
 /// The most writes of one call, and about the most bytes that they set: the server does nothing else meanwhile.
@@ -28,21 +28,9 @@ const BYTES_MAX: usize = 256 * 1024;
 /// future is not polled, as beside the branch of a `select!` that runs; and that branch may be what waits.
 const PATIENCE: u32 = 10;
 
-/// Whose turn it is, in each queue.
+/// Whose turn it is, in each partition.
 #[derive(Debug)]
-pub(super) struct Turns {
-    partitions: Vec<Turn>,
-    writers: Vec<Turn>,
-}
-
-/// Where a write waits for its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Queue {
-    /// With those of its partition.
-    Partition(Partition),
-    /// With those of the partitions of a writer.
-    Writer(usize),
-}
+pub(super) struct Turns(Vec<Turn>);
 
 #[derive(Debug, Default)]
 struct Turn {
@@ -67,10 +55,10 @@ pub(super) struct Waiting {
     pub(super) reply: Reply,
 }
 
-/// Writes that go together: those of one partition in one call, or those of one writer.
+/// Writes of one partition that go together in one call.
 #[derive(Debug)]
 pub(super) struct Batch {
-    queue: Queue,
+    partition: Partition,
     members: Vec<Waiting>,
     /// Given back when the batch is dropped. None in a carrier's batch.
     _turn: Option<Taken>,
@@ -80,46 +68,42 @@ pub(super) struct Batch {
 #[derive(Debug)]
 struct Taken {
     turns: Arc<Turns>,
-    queue: Queue,
+    partition: Partition,
 }
 
-/// Sends what waits in a queue, call by call, until nothing does.
+/// Sends what waits in a partition, call by call, until nothing does.
 struct Carrier {
     store: RedisStore,
-    queue: Queue,
+    partition: Partition,
     /// Nothing waited any more, and the next one who waits has a carrier of its own.
     ended: bool,
 }
 
 impl Turns {
-    pub(super) fn new(partitions: u32, writers: usize) -> Self {
-        let turns = |count: usize| (0..count).map(|_| Turn::default()).collect();
-        Self { partitions: turns(usize::try_from(partitions).unwrap_or(usize::MAX)), writers: turns(writers) }
+    pub(super) fn new(partitions: u32) -> Self {
+        Self((0..partitions).map(|_| Turn::default()).collect())
     }
 
-    fn of(&self, queue: Queue) -> Option<&Turn> {
-        match queue {
-            Queue::Partition(partition) => self.partitions.get(usize::try_from(partition.0).ok()?),
-            Queue::Writer(writer) => self.writers.get(writer),
-        }
+    fn of(&self, partition: Partition) -> Option<&Turn> {
+        self.0.get(usize::try_from(partition.0).ok()?)
     }
 }
 
 impl State {
     /// Has a write wait; answers where its answer comes.
-    fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Told> {
+    fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Answer> {
         let (to, told) = oneshot::channel();
         self.waiting.push_back(Waiting { mutation, reply: Reply::one(to) });
         told
     }
 
-    fn group(&mut self, queue: Queue) -> Vec<Waiting> {
+    fn group(&mut self) -> Vec<Waiting> {
         let (mut group, mut bytes) = (Vec::with_capacity(self.waiting.len().min(WRITES_MAX)), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
             // What is sent in another epoch goes in another call.
             let fits = |next: &mut Waiting| {
                 let same = |first: &Waiting| first.mutation.epoch == next.mutation.epoch;
-                matches!(queue, Queue::Writer(_)) || group.first().is_none_or(same)
+                group.first().is_none_or(same)
             };
             let Some(next) = self.waiting.pop_front_if(fits) else { break };
             if next.reply.is_awaited() {
@@ -137,105 +121,86 @@ fn size(mutation: &Mutation) -> usize {
 }
 
 impl RedisStore {
-    /// Has writes of one queue sent: those that find its turn free by the caller, who gets them as a batch, the others by
+    /// Has writes of one partition sent: those that find its turn free by the caller, who gets them as a batch, the others by
     /// a carrier.
-    pub(super) fn take_turn(&self, queue: Queue, writes: Vec<Waiting>) -> Option<Batch> {
-        let mut state = locked(&self.turns.of(queue)?.state);
+    pub(super) fn take_turn(&self, partition: Partition, writes: Vec<Waiting>) -> Option<Batch> {
+        let mut state = locked(&self.turns.of(partition)?.state);
         state.waiting.extend(writes);
-        self.begin(queue, state)
+        self.begin(partition, state)
     }
 
-    /// Has what waits in a queue sent: by the caller, who gets it as a batch, if it finds the turn free; else by a carrier.
-    fn begin(&self, queue: Queue, mut state: MutexGuard<'_, State>) -> Option<Batch> {
+    /// Has what waits in a partition sent: by the caller, who gets it as a batch, if it finds the turn free; else by a carrier.
+    fn begin(&self, partition: Partition, mut state: MutexGuard<'_, State>) -> Option<Batch> {
         let mut batch = None;
         if !state.taken && !state.carried {
             state.taken = true;
-            let turn = Taken { turns: Arc::clone(&self.turns), queue };
-            batch = Some(Batch { queue, members: state.group(queue), _turn: Some(turn) });
+            let turn = Taken { turns: Arc::clone(&self.turns), partition };
+            batch = Some(Batch { partition, members: state.group(), _turn: Some(turn) });
         }
         let alone = !state.waiting.is_empty() && !state.carried;
         state.carried |= alone;
         // ORDER: before the task, which a runtime that ends drops at once.
         drop(state);
         if alone {
-            let carrier = Carrier { store: self.clone(), queue, ended: false };
+            let carrier = Carrier { store: self.clone(), partition, ended: false };
             tokio::spawn(carrier.carry());
         }
         batch
     }
 
     /// Sends one write when it is its turn, alone or with others.
-    pub(super) async fn send_in_turn(&self, queue: Queue, mutation: &Mutation) -> Told {
-        let Some(turn) = self.turns.of(queue) else { return (Err(Failure::Unverified), None) };
+    pub(super) async fn send_in_turn(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        let Some(turn) = self.turns.of(partition) else { return Err(Failure::Unverified) };
         let (answered, batch) = {
             let mut state = locked(&turn.state);
-            (state.join(mutation.clone()), self.begin(queue, state))
+            (state.join(mutation.clone()), self.begin(partition, state))
         };
         if let Some(batch) = batch {
             // Boxed, so that the future of all who only wait is small.
             Box::pin(self.send_batch(batch)).await;
         }
-        self.carried(&[queue], told(answered)).await
+        self.carried(&[partition], told(answered)).await
     }
 
     /// Waits for what carriers bring. Where they take longer than any call does, other carriers go on with what waits: the runtime of one
     /// may stand still, as one does that is left without being dropped. It does no harm if it does not: turns only save work.
-    pub(super) async fn carried<T>(&self, queues: &[Queue], told: impl Future<Output = T>) -> T {
+    pub(super) async fn carried<T>(&self, partitions: &[Partition], told: impl Future<Output = T>) -> T {
         let mut told = std::pin::pin!(told);
         loop {
             if let Ok(told) = timeout(self.router.common.patience(), told.as_mut()).await {
                 return told;
             }
-            queues.iter().for_each(|queue| self.carry_on(*queue));
+            partitions.iter().for_each(|partition| self.carry_on(*partition));
         }
     }
 
-    fn carry_on(&self, queue: Queue) {
-        let Some(turn) = self.turns.of(queue) else { return };
+    fn carry_on(&self, partition: Partition) {
+        let Some(turn) = self.turns.of(partition) else { return };
         let mut state = locked(&turn.state);
         if !state.waiting.is_empty() {
             state.carried = true;
             drop(state);
-            tokio::spawn(Carrier { store: self.clone(), queue, ended: false }.carry());
+            tokio::spawn(Carrier { store: self.clone(), partition, ended: false }.carry());
         }
     }
 
     /// Sends batches together and hands out their answers.
     pub(super) async fn send_batches(&self, batches: Vec<Batch>) {
-        let (mut calls, mut rounds) = (Vec::new(), Vec::new());
-        for batch in batches {
-            match batch.queue {
-                Queue::Partition(partition) => calls.push((partition, batch)),
-                Queue::Writer(_) => rounds.push(self.send_batch(batch)),
-            }
-        }
-        let scripts = async {
-            let partitions: Vec<Partition> = calls.iter().map(|(partition, _)| *partition).collect();
-            let commands: Vec<_> = calls.iter().map(|(partition, batch)| self.command(*partition, &batch.members)).collect();
-            let answers = self.send_verified(commands, &partitions, false).await;
-            for ((partition, batch), answer) in calls.into_iter().zip(answers) {
-                self.hand_out(partition, batch.members, answer).await;
-            }
-        };
-        futures::join!(scripts, futures::future::join_all(rounds));
-    }
-
-    async fn send_batch(&self, batch: Batch) {
-        let Batch { queue, members, _turn } = batch;
-        match queue {
-            Queue::Partition(partition) => self.send_call(partition, members).await,
-            Queue::Writer(writer) => self.send_round(writer, members).await,
+        let partitions: Vec<Partition> = batches.iter().map(|batch| batch.partition).collect();
+        let commands: Vec<_> = batches.iter().map(|batch| self.command(batch.partition, &batch.members)).collect();
+        let answers = self.send_verified(commands, &partitions, false).await;
+        for (batch, answer) in batches.into_iter().zip(answers) {
+            self.hand_out(batch.partition, batch.members, answer).await;
         }
     }
 
-    /// Sends writes of one partition in one call.
-    pub(super) async fn send_call(&self, partition: Partition, members: Vec<Waiting>) {
+    async fn send_batch(&self, Batch { partition, members, _turn }: Batch) {
         let answer = self.send_one_verified(self.command(partition, &members), partition).await;
         self.hand_out(partition, members, answer).await;
     }
 
     fn command(&self, partition: Partition, members: &[Waiting]) -> Command {
-        script::update(&self.space, partition, members.iter().map(|member| &member.mutation), None)
+        script::update(&self.space, partition, members.iter().map(|member| &member.mutation))
     }
 
     async fn hand_out(&self, partition: Partition, members: Vec<Waiting>, answer: Answer) {
@@ -250,14 +215,14 @@ impl RedisStore {
 
     /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
     async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
-        let commands = members.iter().map(|member| script::update(&self.space, partition, [&member.mutation], None)).collect();
+        let commands = members.iter().map(|member| script::update(&self.space, partition, [&member.mutation])).collect();
         let answers = self.send_verified(commands, &vec![partition; members.len()], false).await;
         answers.into_iter().flat_map(|answer| shared(answer, 1)).collect()
     }
 }
 
 /// Answers those who wait.
-pub(super) fn answer_all(members: impl IntoIterator<Item = Waiting>, answers: impl IntoIterator<Item = Answer>) {
+fn answer_all(members: impl IntoIterator<Item = Waiting>, answers: impl IntoIterator<Item = Answer>) {
     for (mut member, answer) in members.into_iter().zip(answers) {
         member.reply.send(answer);
     }
@@ -275,21 +240,21 @@ fn shared(answer: Answer, count: usize) -> Vec<Answer> {
 impl Carrier {
     async fn carry(mut self) {
         let turns = Arc::clone(&self.store.turns);
-        let Some(turn) = turns.of(self.queue) else { return };
+        let Some(turn) = turns.of(self.partition) else { return };
         let patience = self.store.router.common.response_timeout / PATIENCE;
         let taken = locked(&turn.state).taken;
         if taken {
             let _ = timeout(patience, turn.ended.notified()).await;
         }
         while let Some(members) = self.next(turn) {
-            self.store.send_batch(Batch { queue: self.queue, members, _turn: None }).await;
+            self.store.send_batch(Batch { partition: self.partition, members, _turn: None }).await;
         }
     }
 
     /// What goes next; none if nothing waits.
     fn next(&mut self, turn: &Turn) -> Option<Vec<Waiting>> {
         let mut state = locked(&turn.state);
-        let members = state.group(self.queue);
+        let members = state.group();
         self.ended = members.is_empty();
         state.carried = !self.ended;
         state.carried.then_some(members)
@@ -299,7 +264,7 @@ impl Carrier {
 impl Drop for Carrier {
     fn drop(&mut self) {
         // It panicked, or its runtime ends: those who wait are told so by their channels.
-        if let Some(turn) = self.store.turns.of(self.queue).filter(|_| !self.ended) {
+        if let Some(turn) = self.store.turns.of(self.partition).filter(|_| !self.ended) {
             let mut state = locked(&turn.state);
             state.carried = false;
             state.waiting.clear();
@@ -309,7 +274,7 @@ impl Drop for Carrier {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let Some(turn) = self.turns.of(self.queue) else { return };
+        let Some(turn) = self.turns.of(self.partition) else { return };
         let mut state = locked(&turn.state);
         state.taken = false;
         if state.carried {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::{Applied, Field, Mutation, OpId, Outcome, Partition, Version};
+use storage_model::{Applied, Field, Mutation, Partition};
 
 use super::barrier::Barrier;
 use super::error::{Failure, hot_error};
-use super::told::{Told, replies};
+use super::told::replies;
 use super::transport::Answer;
-use super::turns::{Queue, Waiting};
+use super::turns::Waiting;
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
@@ -20,52 +20,46 @@ impl RedisStore {
             return Box::pin(self.mutate_several(mutations)).await;
         }
         let (mutation, partition) = (&one.0, self.space.partition(&one.0.owner));
-        let mut told = self.send_in_turn(self.queue_of(partition, mutation), mutation).await;
-        if is_left(&told.0) {
+        let mut answer = self.send_in_turn(partition, mutation).await;
+        if is_left(&answer) {
             let again = vec![script::mutate(&self.space, mutation, None)];
-            told.0 = Box::pin(self.send_verified(again, &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified));
+            answer = Box::pin(self.send_verified(again, &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified));
         }
-        vec![self.mutated(partition, mutation, told)]
+        vec![self.mutated(partition, mutation, answer)]
     }
 
     async fn mutate_several(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
-        let mut answers: Vec<Told> = mutations.iter().map(|_| (Err(Failure::Unverified), None)).collect();
+        let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
         let (shared, alone): (Vec<usize>, Vec<usize>) =
             (0..mutations.len()).partition(|index| mutations.get(*index).is_some_and(goes_with_others));
         let (together, each) = futures::join!(
             self.mutate_together(mutations, &partitions, &shared),
             self.mutate_alone(mutations, &partitions, &alone)
         );
-        let each = alone.into_iter().zip(each.into_iter().map(|answer| (answer, None)));
-        for (index, told) in together.into_iter().chain(each) {
+        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)) {
             if let Some(slot) = answers.get_mut(index) {
-                *slot = told;
+                *slot = answer;
             }
         }
-        let left: Vec<usize> =
-            (0..answers.len()).filter(|index| answers.get(*index).is_some_and(|told| is_left(&told.0))).collect();
+        let left: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_left)).collect();
         if !left.is_empty() {
             let some = left.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
             let (again, partitions): (Vec<_>, Vec<_>) =
                 some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
             for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions, false).await) {
                 if let Some(slot) = answers.get_mut(index) {
-                    slot.0 = answer;
+                    *slot = answer;
                 }
             }
         }
         let named = answers.into_iter().zip(&partitions).zip(mutations);
-        named.map(|((told, partition), (mutation, _))| self.mutated(*partition, mutation, told)).collect()
+        named.map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer)).collect()
     }
 
-    fn mutated(&self, partition: Partition, mutation: &Mutation, (answer, given): Told) -> Result<Mutated, HotError> {
-        let id = given.unwrap_or(mutation.id);
-        let mutated = answer.and_then(|value| decode(value, id, mutation.changes.len()));
-        let mutated = mutated.map_err(|failure| {
-            let error = hot_error(failure, "mutate", true, Some(partition));
-            HotError { id: given.filter(|_| error.outcome == Outcome::Unknown), ..error }
-        })?;
+    fn mutated(&self, partition: Partition, mutation: &Mutation, answer: Answer) -> Result<Mutated, HotError> {
+        let mutated = answer.and_then(|value| decode(value, mutation.changes.len()));
+        let mutated = mutated.map_err(|failure| hot_error(failure, "mutate", true, Some(partition)))?;
         match &mutated {
             Mutated::Load(observed) => self.answered(partition, observed.epoch),
             Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(partition, *epoch),
@@ -74,31 +68,31 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in turns, each queue's together; answers in the order of the indices.
+    /// Sends writes in turns, each partition's together; answers in the order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
         partitions: &[Partition],
         indices: &[usize],
-    ) -> Vec<(usize, Told)> {
+    ) -> Vec<(usize, Answer)> {
         if indices.is_empty() {
             return Vec::new();
         }
         let (replies, told) = replies(indices.len());
-        let mut by_queue: BTreeMap<Queue, Vec<Waiting>> = BTreeMap::new();
+        let mut by_partition: BTreeMap<Partition, Vec<Waiting>> = BTreeMap::new();
         for (index, reply) in indices.iter().zip(replies) {
             if let (Some(partition), Some((mutation, _))) = (partitions.get(*index), mutations.get(*index)) {
                 let waiting = Waiting { mutation: mutation.clone(), reply };
-                by_queue.entry(self.queue_of(*partition, mutation)).or_default().push(waiting);
+                by_partition.entry(*partition).or_default().push(waiting);
             }
         }
-        let queues: Vec<Queue> = by_queue.keys().copied().collect();
-        let batches: Vec<_> = by_queue.into_iter().filter_map(|(queue, writes)| self.take_turn(queue, writes)).collect();
+        let waiting_in: Vec<Partition> = by_partition.keys().copied().collect();
+        let batches: Vec<_> = by_partition.into_iter().filter_map(|(at, writes)| self.take_turn(at, writes)).collect();
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
         // Each is answered, at the latest when its reply is dropped.
-        let answers = self.carried(&queues, told).await.unwrap_or_default();
+        let answers = self.carried(&waiting_in, told).await.unwrap_or_default();
         indices.iter().copied().zip(answers).collect()
     }
 
@@ -122,10 +116,9 @@ impl RedisStore {
     }
 }
 
-/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own, and only
-/// `mutate.lua` knows what became of a round.
+/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own.
 fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
-    script::takes_update(mutation) && load.is_none() && !mutation.id.is_given() && !Barrier::is_of(mutation.durability)
+    script::takes_update(mutation) && load.is_none() && !Barrier::is_of(mutation.durability)
 }
 
 /// Whether `update.lua` left a write to `mutate.lua`.
@@ -133,21 +126,10 @@ fn is_left(answer: &Answer) -> bool {
     matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
 }
 
-/// The answer of `update.lua` and `mutate.lua` to a mutation with this id and so many changes.
-pub(super) fn decode(value: Value, id: OpId, changes: usize) -> Result<Mutated, Failure> {
-    if let Value::Int(version) = value {
-        // Of a transaction, which knows its versions.
-        let version = u64::try_from(version).ok().and_then(Version::new);
-        let version = version.ok_or_else(|| Failure::Nonsense("a version that is none".to_owned()))?;
-        return Ok(Mutated::Applied(Applied {
-            id,
-            version,
-            changed: u32::try_from(changes).unwrap_or(u32::MAX),
-            counters: Vec::new(),
-        }));
-    }
+/// The answer of `update.lua` and `mutate.lua` to a mutation with so many changes.
+pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
     if !matches!(value, Value::Array(_)) {
-        return applied(&reply::bytes(value)?, id, changes).map(Mutated::Applied);
+        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
     }
     let mut values = reply::list(value)?.into_iter();
     let mut next = || reply::bytes(values.next().unwrap_or_default());
@@ -170,12 +152,12 @@ pub(super) fn decode(value: Value, id: OpId, changes: usize) -> Result<Mutated, 
 }
 
 /// "version changed counters…", as it is remembered under the operation's id; of what only sets fields, "version" alone.
-pub(super) fn applied(text: &[u8], id: OpId, changes: usize) -> Result<Applied, Failure> {
+pub(super) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;
     let changed = parts.next().map_or_else(|| Ok(u32::try_from(changes).unwrap_or(u32::MAX)), reply::digits)?;
     let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
-    Ok(Applied { id, version, changed, counters })
+    Ok(Applied { version, changed, counters })
 }
 
 /// A marker as scripts name it.

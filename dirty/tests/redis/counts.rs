@@ -72,23 +72,14 @@ fn some<T>(random: &mut StdRng, items: Vec<T>) -> Vec<T> {
 
 fn parked(mark: Mark, version: Version, source: Option<Entry>) -> Parked {
     let fault = |field: &Field| Fault { field: field.clone(), version, code: 1406, message: "too long".into() };
-    Parked { source, read: Version::MAX, faults: mark.fields.iter().map(fault).collect(), owner: Some(mark.owner) }
+    Parked { source, faults: mark.fields.iter().map(fault).collect(), owner: Some(mark.owner) }
 }
 
 async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let parked = parked.collect();
     store
-        .park(&Park {
-            partition: PARTITION,
-            lock: lock("w"),
-            epoch: Epoch(1),
-            collected: Version::MAX,
-            retry_min,
-            retry_max,
-            probation: false,
-            parked,
-        })
+        .park(&Park { partition: PARTITION, lock: lock("w"), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
         .await
         .unwrap();
 }
@@ -124,19 +115,10 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let entry = snapshot().await.remove(0);
     server.call(&["DEL", data]).await.unwrap();
     let fault = Fault { field: field("gold"), version: lost, code: 0, message: "vanished".into() };
-    let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
+    let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault] }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     store
-        .park(&Park {
-            partition: PARTITION,
-            lock: held.clone(),
-            epoch: Epoch(1),
-            collected: Version::MAX,
-            retry_min,
-            retry_max,
-            probation: false,
-            parked,
-        })
+        .park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
         .await
         .unwrap();
 
@@ -144,13 +126,12 @@ async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of
     let version = apply(&store, &ann, &[("gold", set("2"))]).await.version;
     let entry = snapshot().await.remove(0);
     apply(&store, &ann, &[("bag", set("sword"))]).await;
-    let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
+    let (marks, rows) = (vec![entry], vec![(ann.clone(), field("gold"), version)]);
     let settle = Settle {
         partition: PARTITION,
         lock: Some(held.clone()),
         epoch: Epoch(1),
         landed: version,
-        collected: version,
         marks,
         rows,
         probation: false,

@@ -85,20 +85,11 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
     let entries = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries;
     assert!(entries.len() == junk.len() && entries.iter().all(|entry| entry.mark.is_none() && entry.version == Version::ZERO));
     let fault = Fault { field: field("-"), version: Version::ZERO, code: 0, message: "unreadable".into() };
-    let one = |entry| Parked { source: Some(entry), read: Version::MAX, owner: None, faults: vec![fault.clone()] };
+    let one = |entry| Parked { source: Some(entry), owner: None, faults: vec![fault.clone()] };
     let parked = entries.into_iter().map(one).collect();
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(60));
     store
-        .park(&Park {
-            partition,
-            lock: lock.clone(),
-            epoch: Epoch(1),
-            collected: Version::MAX,
-            retry_min,
-            retry_max,
-            probation: false,
-            parked,
-        })
+        .park(&Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
         .await
         .unwrap();
     assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Empty));

@@ -8,7 +8,6 @@ mod cluster;
 mod conformance;
 mod connections;
 mod counts;
-mod direct;
 mod landing;
 mod loads;
 mod memory_limit;

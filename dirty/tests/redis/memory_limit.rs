@@ -53,17 +53,9 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let entries = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries;
     let source = entries.into_iter().find(|entry| entry.mark.as_ref().is_some_and(|mark| mark.owner == ann));
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1406, message: "too long".into() };
-    let parked = vec![Parked { source, read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
-    let park = Park {
-        partition,
-        lock: lock.clone(),
-        epoch: Epoch(1),
-        collected: Version::MAX,
-        retry_min: stored,
-        retry_max: stored,
-        probation: false,
-        parked,
-    };
+    let parked = vec![Parked { source, owner: Some(ann.clone()), faults: vec![fault] }];
+    let park =
+        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min: stored, retry_max: stored, probation: false, parked };
     store.park(&park).await.unwrap();
     assert_eq!(store.errors(partition, 0, 10).await.unwrap().entries.len(), 1);
     assert_eq!(store.unlock(&[partition], &lock).await, [Ok(())]);

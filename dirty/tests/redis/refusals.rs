@@ -16,9 +16,9 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
     let mark = Mark { owner: ann.clone(), fields: vec![field("gold")] };
     let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
-    let entry = Entry { raw, mark: Some(mark), version: Version::new(5).unwrap(), landed: false };
+    let entry = Entry { raw, mark: Some(mark), version: Version::new(5).unwrap() };
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1, message: "no".into() };
-    let parked = Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] };
+    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] };
     for changes in [
         &[("gold", set("2"))][..],
         &[("gold", set("2")), ("name", set("x"))],
@@ -37,30 +37,21 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     let _ = store.raise_landed(partition, Epoch(1), Version::new(9).unwrap()).await;
     let _ = store.lock(&[partition], &lock, Duration::from_secs(9)).await;
     let _ = store.snapshot(partition, &lock).await;
-    let marks = vec![(entry.clone(), entry.version)];
+    let marks = vec![entry.clone()];
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let settle = Settle {
         partition,
         lock: Some(lock.clone()),
         epoch: Epoch(1),
         landed: Version::new(5).unwrap(),
-        collected: Version::new(5).unwrap(),
         marks,
         rows,
         probation: false,
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let park = Park {
-        partition,
-        lock: lock.clone(),
-        epoch: Epoch(1),
-        collected: Version::MAX,
-        retry_min,
-        retry_max,
-        probation: false,
-        parked: vec![parked],
-    };
+    let park =
+        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked: vec![parked] };
     let _ = store.park(&park).await;
 }
 
@@ -171,30 +162,12 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         store.snapshot(partition, &held).await.unwrap();
         let entry = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries.pop().unwrap();
         let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
-        let parked =
-            vec![Parked { source: Some(entry.clone()), read: Version::MAX, owner: Some(ann.clone()), faults: vec![fault] }];
+        let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-        let park = Park {
-            partition,
-            lock: held.clone(),
-            epoch: Epoch(1),
-            collected: Version::MAX,
-            retry_min,
-            retry_max,
-            probation: false,
-            parked,
-        };
-        let (marks, rows) = (vec![(entry, version)], vec![(ann.clone(), field("gold"), version)]);
-        let settle = Settle {
-            partition,
-            lock: Some(held.clone()),
-            epoch: Epoch(1),
-            landed: version,
-            collected: version,
-            marks,
-            rows,
-            probation: false,
-        };
+        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+        let (marks, rows) = (vec![entry], vec![(ann.clone(), field("gold"), version)]);
+        let settle =
+            Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows, probation: false };
         server.call(spoil).await.unwrap();
         let before = dump(&server).await;
         let error = store.settle(&settle).await.unwrap_err();

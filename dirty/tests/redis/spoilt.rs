@@ -66,7 +66,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
     let changes = [("bag", Change::Remove), ("gold", Change::Incr(1)), ("name", set("x"))];
     let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
     let mark = Some(Mark { owner: ann.clone(), fields: vec![field("gold")] });
-    let entry = Entry { raw, mark, version, landed: false };
+    let entry = Entry { raw, mark, version };
     match name {
         "update" => mutate(store, &ann, &[("gold", set("2"))]).await.map(drop),
         "mutate" => mutate(store, &ann, &changes).await.map(drop),
@@ -109,14 +109,13 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "snapshot" => store.snapshot(PARTITION, &held).await.map(drop),
         "settle" => {
             let rows = vec![(ann, field("gold"), version)];
-            let marks = vec![(entry.clone(), version)];
+            let marks = vec![entry.clone()];
             store
                 .settle(&Settle {
                     partition: PARTITION,
                     lock: Some(held),
                     epoch: Epoch(1),
                     landed: version,
-                    collected: version,
                     marks,
                     rows,
                     probation: false,
@@ -133,13 +132,12 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
         "park" => {
             let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
-            let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(ann), faults: vec![fault] }];
+            let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];
             store
                 .park(&Park {
                     partition: PARTITION,
                     lock: held,
                     epoch: Epoch(1),
-                    collected: Version::MAX,
                     retry_min: TTL,
                     retry_max: TTL,
                     probation: false,

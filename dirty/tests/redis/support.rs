@@ -142,19 +142,8 @@ pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock
         rows.extend(read.cells.iter().map(|(field, _)| (owner.clone(), field.clone(), version)));
     }
     let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
-    let mut versions = collected.reads.iter().map(|read| read.header.unwrap().version);
-    let mut read = |entry: &Entry| entry.mark.as_ref().and_then(|_| versions.next()).unwrap_or(Version::MAX);
-    let marks = entries.into_iter().map(|entry| (entry.clone(), read(&entry))).collect();
-    let settle = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: collected.epoch,
-        landed,
-        collected: landed,
-        marks,
-        rows,
-        probation: false,
-    };
+    let settle =
+        Settle { partition, lock: Some(lock.clone()), epoch: collected.epoch, landed, marks: entries, rows, probation: false };
     store.settle(&settle).await.unwrap()
 }
 

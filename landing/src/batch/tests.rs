@@ -1,12 +1,11 @@
-use storage_dirty::HotRead;
-use storage_model::{Bytes, Cell, Epoch};
+use storage_model::{Bytes, Cell};
 
 use super::*;
 
 fn part(partition: u32, owners: &[&str]) -> Part {
     let entry = |(at, id): (usize, &&str)| {
         let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
-        Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap(), landed: false }
+        Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap() }
     };
     Part { partition: Partition(partition), entries: owners.iter().enumerate().map(entry).collect(), replay: false }
 }
@@ -37,7 +36,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
     rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     let births = vec![Version::ZERO; rows.len()];
-    let rows = Rows { rows, births, ..Rows::default() };
+    let rows = Rows { rows, births };
     // Above its own row's version, but not above others'.
     part.entries[2].version = version(13);
     let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
@@ -55,7 +54,7 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     let mut part = part(0, &["a"]);
     let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
     let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
-    let rows = Rows { rows: vec![row], births: vec![version(4)], ..Rows::default() };
+    let rows = Rows { rows: vec![row], births: vec![version(4)] };
     for (mark, parks) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
         part.entries[0].version = version(mark);
         let verdict = judge(&part, &rows, &Faults::new(), true);
@@ -66,36 +65,6 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
     let parked = judge(&part, &rows, &refused, true).park;
     assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
-}
-
-#[test]
-fn an_owner_that_still_has_the_version_at_which_its_mark_has_landed_is_settled_without_a_row() {
-    let mut part = part(0, &["a", "b", "c"]);
-    let version = |number| Version::new(number).unwrap();
-    for (entry, landed) in part.entries.iter_mut().zip([true, true, false]) {
-        (entry.version, entry.landed) = (version(5), landed);
-    }
-    let (epoch, born, cell) = (Epoch(1), Some(version(1)), Cell::Live(Bytes::new()));
-    let header = Header { version: version(5), complete: true, generation: epoch, suspect: false, marks: None, born };
-    let wanted = part.wanted();
-    let read = |(owner, version)| {
-        let (_, fields): &(Owner, Vec<Field>) = owner;
-        let cells = vec![(fields[0].clone(), cell.clone())];
-        HotRead { header: Some(Header { version, ..header }), cells }
-    };
-    let reads = wanted.iter().zip([5, 7, 5].map(version)).map(read).collect();
-    let zero = Version::ZERO;
-    let collected = Collected { epoch, landed: zero, reaches: zero, database: None, has_errors: false, reads };
-    let rows = rows(&part, &wanted, &collected);
-    assert_eq!(rows.rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["b", "c"]);
-    let verdict = judge(&part, &rows, &Faults::new(), false);
-    assert_eq!(verdict.settle.iter().map(|(_, read)| read.get()).collect::<Vec<_>>(), [5, 7, 5]);
-    let gone = Collected { reads: vec![HotRead::default(); 3], ..collected };
-    assert_eq!(
-        judge(&part, &super::rows(&part, &wanted, &gone), &Faults::new(), false).park.len(),
-        3,
-        "without a hash all vanished"
-    );
 }
 
 #[test]

@@ -116,7 +116,6 @@ impl Tiers {
             epoch: collected.epoch,
             // Nothing was committed if all was refused; then the fence has not moved either.
             landed: if refused.len() < rows.len() { reaches } else { collected.landed },
-            collected: collected.reaches,
             marks: Vec::new(),
             rows: landed.map(|row| (row.owner.clone(), row.field.clone(), row.version)).collect(),
             probation: self.has_probation(),

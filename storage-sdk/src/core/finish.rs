@@ -141,11 +141,6 @@ impl Core {
     pub(super) async fn finish(&self, mut write: Unfinished, first: Result<Mutated, HotError>) -> Result<(Applied, Epoch)> {
         let mut answer = first;
         loop {
-            if let Err(HotError { id: Some(given), .. }) = answer
-                && !broken("R11-given")
-            {
-                write.mutation.id = given;
-            }
             match write.progress.heed(answer, Instant::now() >= write.until) {
                 Ok(applied) => return Ok((applied, write.mutation.epoch.unwrap_or_default())),
                 Err(next) => self.make_ready(&mut write, next).await?,

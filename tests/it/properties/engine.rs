@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{
-    Adopt, Collected, Entry, Fault, Fields, Filled, HotRead, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle,
-    Snapshot,
+    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle, Snapshot,
 };
 use storage_model::{Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
 
@@ -187,7 +186,6 @@ impl Engine {
             .zip(&collected.reads)
             .map(|((owner, _), read)| format!("{owner} {}", self.words.read(owner, read)))
             .collect();
-        // Not their versions: a write without a script leaves its mark's as it is.
         let told = format!(", values {reads:?}");
         if matches!(to, LandTo::Parked) {
             return format!("{told}, {}", self.park(partition, &collected, entries).await);
@@ -197,19 +195,8 @@ impl Engine {
             return told;
         }
         let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default().max(collected.landed);
-        let read_at =
-            |(entry, read): (Entry, &HotRead)| (entry.clone(), read.header.map_or(entry.version, |header| header.version));
-        let marks = entries.into_iter().zip(&collected.reads).map(read_at).collect();
-        let settle = Settle {
-            partition,
-            lock: Some(lock()),
-            epoch: collected.epoch,
-            landed,
-            collected: landed,
-            marks,
-            rows,
-            probation: false,
-        };
+        let settle =
+            Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks: entries, rows, probation: false };
         format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
     }
 
@@ -235,14 +222,13 @@ impl Engine {
             let fault = |field: &Field| Fault { field: field.clone(), version, code: 1, message: "no".to_owned() };
             // Of a mark of several fields all but the first have landed.
             let faults = mark.iter().flat_map(|mark| &mark.fields).take(1).map(fault).collect();
-            Parked { owner: mark.map(|mark| mark.owner), read: version, faults, source: Some(entry) }
+            Parked { owner: mark.map(|mark| mark.owner), faults, source: Some(entry) }
         });
         let second = Duration::from_secs(1);
         let park = Park {
             partition,
             lock: lock(),
             epoch: collected.epoch,
-            collected: Version::MAX,
             retry_min: second,
             retry_max: second,
             probation: true,

@@ -163,8 +163,6 @@ async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Re
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    // The second of these needs no script, and is granted.
-    write("1").await?;
     write("2").await?;
     // A newer row of one player, as of a write that Redis forgot; and records from which nobody can tell what else it forgot.
     let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7'";

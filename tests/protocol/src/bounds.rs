@@ -32,8 +32,6 @@ pub struct Bounds {
     pub writes: u8,
     /// Which kinds.
     pub kinds: &'static [Kind],
-    /// Whether writes may go without a script, and leave their marks as they are.
-    pub direct: bool,
     /// How many clients read and write at once.
     pub clients: usize,
     /// How many loads there are for reads.
@@ -78,7 +76,6 @@ impl Bounds {
         fields: 1,
         writes: 3,
         kinds: &[Kind::Set],
-        direct: false,
         clients: 1,
         reads: 1,
         partial: false,

@@ -211,18 +211,6 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));
-    if bounds.direct && sent.lost.is_none() && load.is_none() {
-        let mut next = world.clone();
-        if let Some(applied) = mutate::mutate_directly(next.hot(), &present, PARTITION, &sent.mutation) {
-            acknowledge(next, at, sent, &applied, Step { what: "writes without a script", ..by }, take);
-        }
-        let mut next = world.clone();
-        if let Ok(Mutated::Applied(applied)) = mutate::mutate_granted(next.hot(), &present, PARTITION, &sent.mutation)
-            && next.hot != before
-        {
-            acknowledge(next, at, sent, &applied, Step { what: "writes, and is granted the owner", ..by }, take);
-        }
-    }
     match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
         Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
             set(&mut world, at, Client::Idle);

@@ -136,8 +136,7 @@ fn commit_but(
             let landed = if fine.is_empty() { collected.landed } else { fence.reaches };
             let rows: Vec<(_, _, Version)> = fine.into_iter().map(|row| (row.owner, row.field, row.version)).collect();
             let (epoch, probation) = (collected.epoch, bounds.probation);
-            let settle =
-                Settle { partition: PARTITION, lock: None, epoch, landed, collected: landed, marks: Vec::new(), rows, probation };
+            let settle = Settle { partition: PARTITION, lock: None, epoch, landed, marks: Vec::new(), rows, probation };
             let then = Flush::Settle(Arc::new(settle));
             match refused {
                 Some(_) => to("is refused a row", next, then, take),

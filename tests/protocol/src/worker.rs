@@ -153,7 +153,7 @@ impl Working<'_, '_> {
         let errors = park::errors(&self.world.hot, 0, usize::MAX).entries;
         let entries = errors.into_iter().filter_map(|error| {
             let (owner, field) = error.target?;
-            Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version, landed: false })
+            Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version })
         });
         let part = Part { partition: PARTITION, entries: entries.collect(), replay: true };
         self.to("tries again what was refused", self.world.clone(), Worker::Collect(Arc::new(part)));
@@ -238,7 +238,7 @@ impl Working<'_, '_> {
 }
 
 fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
-    let mut rows = batch::rows(part, wanted, collected);
+    let mut rows = batch::rows(wanted, collected);
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
             let names = |entry: &&Entry| entry.mark.as_ref().is_some_and(|mark| mark.fields.contains(&row.field));

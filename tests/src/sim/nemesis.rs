@@ -87,7 +87,7 @@ impl Nemesis {
             Fault::RedisWiped => self.restart(Some((Data::default(), Kept::default()))).await,
             Fault::RedisFlushed => {
                 world.history.rewind(&Kept::default(), &world.database);
-                redis.change(|data| data.keys.replace(Keyspace::default()));
+                redis.change(|data| data.keys = Keyspace::default());
             }
             Fault::ScriptsFlushed => redis.flush_scripts(),
             Fault::KeyEvicted => self.evict(),

@@ -13,8 +13,8 @@ use super::chance::Chance;
 use super::fault::Fault;
 use super::point::point;
 use super::process::{Process, Socket};
+use super::redis::Server;
 use super::redis::reply::take_request;
-use super::redis::{Server, Session};
 
 const LINK: &[Fault] = &[Fault::RequestLost, Fault::ReplyLost, Fault::RequestLate, Fault::ReplyLate, Fault::RequestCopied];
 /// Bytes that a connection takes before its reader has read them.
@@ -51,7 +51,7 @@ impl Link {
     async fn serve(&self, mut stream: DuplexStream) {
         let mut lives = self.server.lives();
         let life = *lives.borrow_and_update();
-        let (mut buffer, mut session) = (BytesMut::new(), self.server.session());
+        let mut buffer = BytesMut::new();
         loop {
             let read = tokio::select! {
                 biased;
@@ -62,7 +62,7 @@ impl Link {
                 return;
             }
             while let Some(request) = take_request(&mut buffer) {
-                let Some(reply) = self.answer(&mut session, &request, life).await else { return };
+                let Some(reply) = self.answer(&request, life).await else { return };
                 if stream.write_all(&reply).await.is_err() {
                     return;
                 }
@@ -71,11 +71,11 @@ impl Link {
     }
 
     /// The answer to a request; none if the connection breaks.
-    async fn answer(&self, session: &mut Session, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
+    async fn answer(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
         let point = point(&self.server, request);
         if point == "setup" {
             // One fault for each opening of a connection is enough: at its last request.
-            return self.execute(session, request, life);
+            return self.execute(request, life);
         }
         let _under_way = self.chance.begin(point);
         let fault = self.chance.fault(point, LINK);
@@ -86,11 +86,11 @@ impl Link {
             _ => {}
         }
         self.server.process.runs().await;
-        let reply = self.execute(session, request, life)?;
+        let reply = self.execute(request, life)?;
         // As by a library or proxy that repeats a request whose answer it missed; it gives up if the repeat gets on no better.
         if fault == Some(Fault::RequestCopied) {
             sleep(self.chance.millis(0, 900)).await;
-            if self.execute(session, request, life)? != reply {
+            if self.execute(request, life)? != reply {
                 return None;
             }
         }
@@ -107,12 +107,12 @@ impl Link {
     }
 
     /// Carries a request out, if the server is still the one it was sent to.
-    fn execute(&self, session: &mut Session, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
+    fn execute(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
         if *self.server.lives().borrow() != life {
             return None;
         }
         let mut reply = Vec::new();
-        self.server.execute(session, request).encode(&mut reply);
+        self.server.execute(request).encode(&mut reply);
         self.chance.digest(&reply);
         Some(reply)
     }

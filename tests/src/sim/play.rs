@@ -12,7 +12,6 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
-use super::oracle::applied::{Asked, id_key};
 use super::oracle::book::{PAIR, value_key};
 use super::plan::Operation;
 use super::process::Process;
@@ -57,11 +56,11 @@ struct Turn<'a> {
     id: OpId,
 }
 
-/// What an applied write was answered: its id, its owner's version, and how many fields changed.
-type Answer = (OpId, Version, u32);
+/// What an applied write was answered: its owner's version, and how many fields changed.
+type Answer = (Version, u32);
 
 fn told(ack: &Ack) -> Answer {
-    (ack.id(), ack.version(), ack.changed())
+    (ack.version(), ack.changed())
 }
 
 /// Whether a write that failed may have been applied, and a repeat under its id tells.
@@ -151,20 +150,19 @@ impl Turn<'_> {
                 if chance.below(4) == 0 { self.write(set).await } else { self.set_to(&self.count, set).await }
             }
             Operation::UpdateIfVersion => {
-                let asked = Asked { wanted: Some(known.get()), ..Asked::default() };
-                self.write_asking(owner.update([(text, self.value.clone())]).if_version(*known), asked).await;
+                self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await;
             }
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
                 let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
                 self.land(owner.update([(text, self.value.clone())]).durability(landed), text).await;
             }
-            Operation::Incr => self.count(owner.incr(counter, by), by).await,
+            Operation::Incr => self.count(owner.incr(counter, by)).await,
             Operation::IncrLarge => {
                 let by = *chance.one(&LARGE);
-                self.count(owner.incr(counter, by), by).await;
+                self.count(owner.incr(counter, by)).await;
             }
-            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by))), by).await,
+            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by)))).await,
             Operation::Remove => self.write(owner.remove([*chance.one(&[text, counter])])).await,
             Operation::RemovePair => self.write(owner.remove(PAIR)).await,
             Operation::RestorePair => self.write(owner.restore(PAIR)).await,
@@ -217,7 +215,7 @@ impl Turn<'_> {
     async fn set_to(&self, value: &str, write: Write) {
         let begun = self.world.history.begin(&self.name);
         let answered = self.send(write, told).await;
-        self.answered(&self.name, &begun, &value_key(&self.name, value.as_bytes()), answered);
+        self.answered(&begun, &value_key(&self.name, value.as_bytes()), answered);
     }
 
     /// Sends a write that sets a text and is acknowledged only when that is in the database.
@@ -229,10 +227,10 @@ impl Turn<'_> {
             told(ack)
         };
         if chance.below(4) == 0 {
-            return self.send_as(write, Asked::default(), answer).await;
+            return self.send_as(write, answer).await;
         }
         let answered = self.send(write, answer).await;
-        self.answered(&self.name, &begun, &value_key(&self.name, self.value.as_bytes()), answered);
+        self.answered(&begun, &value_key(&self.name, self.value.as_bytes()), answered);
     }
 
     /// Sets a text of some owners in one call.
@@ -248,37 +246,31 @@ impl Turn<'_> {
         let mut answers = answers.map(|answers| answers.into_iter());
         for ((_, name), begun) in owners.iter().zip(&begun) {
             let answer = answers.as_mut().and_then(Iterator::next).map(|answer| answer.as_ref().map(told).map_err(Clone::clone));
-            self.answered(name, begun, &value_key(name, self.value.as_bytes()), answer);
+            self.answered(begun, &value_key(name, self.value.as_bytes()), answer);
         }
     }
 
     async fn write(&self, write: Write) {
-        self.write_asking(write, Asked::default()).await;
+        self.send_as(write, told).await;
     }
 
-    async fn write_asking(&self, write: Write, asked: Asked) {
-        self.send_as(write, asked, told).await;
-    }
-
-    async fn count(&self, write: Write<Counters>, step: i64) {
-        let answer = |counters: &Counters| (counters.ack().id(), counters.version(), counters.ack().changed());
-        self.send_as(write, Asked { step: Some(step), ..Asked::default() }, answer).await;
+    async fn count(&self, write: Write<Counters>) {
+        self.send_as(write, |counters: &Counters| told(counters.ack())).await;
     }
 
     /// Sends a write under the turn's id. If what became of it is not known, it may be sent once more under that id, by another call.
-    async fn send_as<T: Clone + Send + 'static>(&self, write: Write<T>, asked: Asked, answer: impl Fn(&T) -> Answer) {
+    async fn send_as<T: Clone + Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> Answer) {
         let World { history, chance, plan, .. } = self.world;
-        history.asks(self.id.as_bytes(), Asked { owner: self.name.clone(), ..asked });
         let begun = history.begin(&self.name);
         let answered = self.send(write.clone().with_new_id(self.id), &answer).await;
         let is_unknown = answered.as_ref().is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
-        self.answered(&self.name, &begun, self.id.as_bytes(), answered);
+        self.answered(&begun, self.id.as_bytes(), answered);
         if is_unknown && chance.below(2) == 0 {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
             let repeated = history.begin(&self.name);
             match self.send(write.with_id(self.id), answer).await {
-                Some(Ok((_, version, changed))) => history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed),
+                Some(Ok((version, changed))) => history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed),
                 // What it says of the outcome is of now; an earlier copy may be on its way still.
                 Some(Err(error)) => self.refused(&error),
                 None => {}
@@ -294,10 +286,10 @@ impl Turn<'_> {
     }
 
     /// Tells the oracle what an owner's write was answered.
-    fn answered(&self, name: &str, begun: &Begun, key: &[u8], answer: Option<Result<Answer, Error>>) {
+    fn answered(&self, begun: &Begun, key: &[u8], answer: Option<Result<Answer, Error>>) {
         let history = &self.world.history;
         match answer {
-            Some(Ok((id, version, changed))) => history.acknowledged(begun, &id_key(name, id.as_bytes()), version, changed),
+            Some(Ok((version, changed))) => history.acknowledged(begun, key, version, changed),
             Some(Err(error)) => {
                 history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
                 self.refused(&error);

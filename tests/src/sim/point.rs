@@ -29,7 +29,6 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
     let [name, args @ ..] = request else { return "nothing" };
     match name.to_ascii_uppercase().as_slice() {
         b"EVALSHA" => args.first().and_then(|sha| server.script_name(sha)).unwrap_or("script"),
-        b"EVAL" | b"WATCH" | b"MULTI" | b"HSET" | b"HGET" | b"MSET" | b"HDEL" | b"EXEC" => "direct",
         b"HMGET" | b"HGETALL" => "read",
         b"HSCAN" => "scan",
         b"GET" => "observe",

@@ -28,9 +28,6 @@ pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Comm
 pub(crate) struct MarkRef<'a> {
     pub(crate) name: Cow<'a, [u8]>,
     pub(crate) version: Version,
-    pub(crate) landed: bool,
-    /// The version at which the owner was read.
-    pub(crate) read: Version,
     pub(crate) owner: Option<&'a Owner>,
 }
 
@@ -50,29 +47,19 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[Ma
     let mut owners = Owners { numbers: HashMap::with_capacity(count), order: Vec::with_capacity(count) };
     let numbered: Vec<_> = marks.iter().chain(errors).map(|mark| (mark, owners.number(mark.owner))).collect();
     // A version has up to 16 digits, an owner's number up to 3.
-    let bytes = 256 + numbered.iter().map(|(mark, _)| mark.name.len() + 49).sum::<usize>();
-    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed(keys, partition)), 7 + 5 * count, bytes);
+    let bytes = 256 + numbered.iter().map(|(mark, _)| mark.name.len() + 19).sum::<usize>();
+    let mut cmd = SCRIPTS.settle.call_with_room(&owners.keys(space, partition, fixed(keys, partition)), 6 + 3 * count, bytes);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(settle.landed.get());
-    cmd.arg(settle.collected.get())
-        .arg(millis(head.clean_ttl))
-        .arg(u8::from(settle.probation && !broken("H33-forgotten")))
-        .arg(marks.len());
+    cmd.arg(millis(head.clean_ttl)).arg(u8::from(settle.probation && !broken("H33-forgotten"))).arg(marks.len());
     for (at, (mark, owner)) in numbered.into_iter().enumerate() {
         // As either map keeps it.
         cmd.arg(&*mark.name);
         if at < marks.len() {
-            cmd.arg(reply::mark_text(mark.version, mark.landed).as_slice())
+            cmd.arg(reply::mark_text(mark.version).as_slice())
         } else {
             cmd.arg(mark.version.get())
         };
         cmd.arg(owner);
-    }
-    for mark in marks {
-        cmd.arg(mark.read.get());
-        match mark.read > mark.version {
-            true => cmd.arg(reply::mark_text(mark.read, true).as_slice()),
-            false => cmd.arg(""),
-        };
     }
     SCRIPTS.settle.write(space.slot(head.partition), cmd)
 }
@@ -85,13 +72,11 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
     let mut cmd = SCRIPTS.park.call(&owners.keys(space, partition, fixed(keys, partition)));
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0);
     cmd.arg(micros(park.retry_min)).arg(micros(park.retry_max)).arg(millis(head.clean_ttl));
-    cmd.arg(park.collected.get());
     for (parked, owner) in numbered {
         let source = parked.source.as_ref();
         let stays = park.probation && parked.has_landed();
         cmd.arg(owner).arg(u8::from(source.is_some()) + u8::from(stays));
         cmd.arg(source.map_or(&[][..], |entry| &entry.raw)).arg(source.map_or(0, |entry| entry.version.get()));
-        cmd.arg(parked.read.get());
         match &parked.owner {
             Some(owner) => {
                 cmd.arg(parked.faults.len());
@@ -111,9 +96,9 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
 }
 
 /// The keys of a call that settles or parks, before those of the owners.
-fn fixed(keys: &Keys, partition: Partition) -> [String; 6] {
+fn fixed(keys: &Keys, partition: Partition) -> [String; 5] {
     let [saving, error, part] = [keys.saving(partition), keys.error(partition), keys.part(partition)];
-    [saving, error, part, keys.lock(partition), keys.landed(partition), keys.dirty(partition)]
+    [saving, error, part, keys.lock(partition), keys.landed(partition)]
 }
 
 /// The owners that a call names, numbered from 1 in the order they come up; 0 is nobody.

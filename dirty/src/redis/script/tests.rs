@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, Field, OpId, RandomIds, Token};
+use storage_model::{Bytes, Field, OpId, RandomIds, Timestamp, Token};
 
 use super::*;
 use crate::{Entry, Fault, HotPaired, HotPairing, Lock, Observed, Park, Parked, PartitionState, Settle, Window};
@@ -51,39 +51,28 @@ fn calls() -> Vec<Command> {
     let seen = PartitionState { incarnation: "a/b".into(), record: None };
     let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version, landed_here: false, database: None };
     let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
-    let mark = MarkRef { name: b"m"[..].into(), version, landed: false, read: version, owner: Some(&owner) };
-    let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version, landed: false };
+    let mark = MarkRef { name: b"m"[..].into(), version, owner: Some(&owner) };
+    let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };
     let faults = vec![Fault { field: field.clone(), version, code: 1, message: "no".into() }];
-    let parked = vec![Parked { source: Some(entry), read: Version::MAX, owner: Some(owner.clone()), faults }];
+    let parked = vec![Parked { source: Some(entry), owner: Some(owner.clone()), faults }];
     let parking = Park {
         partition,
         lock: lock_.clone(),
         epoch: Epoch(1),
-        collected: Version::MAX,
         retry_min: ttl,
         retry_max: ttl,
         probation: true,
         parked: parked.clone(),
     };
-    let settling = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        landed: version,
-        collected: version,
-        marks: vec![],
-        rows: vec![],
-        probation: true,
-    };
+    let settling =
+        Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     let now = Timestamp(1);
     let (prefix, address) = ("slug".to_owned(), String::new());
     let blank = HotPairing { incarnation: "a/b".into(), now, prefix, address, paired: None };
     let token = Token::draw(&RandomIds);
     let paired = HotPaired { token, database: token, partitions: 4, layout: 1, since: now };
-    let slot_of_writer = crate::redis::slot::slot_of(b"slug-writer:1");
     vec![
-        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))], None),
-        Command::write("direct", slot_of_writer, direct("slug-writer:1", Timestamp(1))),
+        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
@@ -117,11 +106,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
     for command in calls() {
         let script = SCRIPTS.all().into_iter().find(|script| script.name == command.name).unwrap();
         let words = words(&command);
-        let expected = match script.name {
-            "direct" => (&b"EVAL"[..], script.bare().as_bytes()),
-            _ => (&b"EVALSHA"[..], script.sha.as_bytes()),
-        };
-        assert_eq!((&words[0][..], &words[1][..]), expected);
+        assert_eq!((&words[0][..], &words[1][..]), (&b"EVALSHA"[..], script.sha.as_bytes()));
         let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
         assert!(fits(keys, declared(&script.source, "KEYS")), "{}: {keys} keys", script.name);
         let arguments = words.len() - 3 - keys;
@@ -146,7 +131,7 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
         }
         let first = script.source.lines().next().unwrap();
         let expected = match name {
-            "update" | "direct" | "mutate" | "fill" => "#!lua",
+            "update" | "mutate" | "fill" => "#!lua",
             _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
             _ => "#!lua flags=no-writes,allow-oom",
         };

@@ -5,14 +5,13 @@ use storage_config::{HotUrl, RedisSettings};
 use super::{PASSWORD, USER};
 
 /// Commands with what needs them. Those of scripts are among them: Redis asks for the right to each command that a script calls.
-const COMMANDS: [(&str, &str); 8] = [
-    ("to know the server, and its scripts", "info time script|load evalsha eval"),
-    ("the values of owners", "hget hmget hgetall hset hsetnx hdel hexists"),
+const COMMANDS: [(&str, &str); 7] = [
+    ("to know the server, and its scripts", "info time script|load evalsha"),
+    ("the values of owners", "hget hmget hgetall hset hdel"),
     ("what is known of owners, leases, locks", "get set mset exists"),
     ("what may leave", "pexpire persist del unlink"),
     ("marks that wait to be landed", "hlen hscan rename"),
     ("who lands", "zadd zrange zrangebyscore zrem zremrangebyscore"),
-    ("writes without a script (redis.direct_writes)", "client|id watch multi exec"),
     ("writes that wait for replicas or the disk", "wait config|get"),
 ];
 /// What commands that only read send, and their scripts.

@@ -20,7 +20,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let part = part(count)?;
         let wanted = part.wanted();
         let collected = collected(&wanted)?;
-        let rows = batch::rows(&part, &wanted, &collected);
+        let rows = batch::rows(&wanted, &collected);
         let faults = Faults::new();
         ensure!(rows.rows.len() == ROWS, "the batch has {} rows", rows.rows.len());
         ensure!(batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(), "not all is settled");
@@ -32,7 +32,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
             b.iter_batched(|| vec![part.clone()], |parts| batch::cut(parts, ROWS), BatchSize::LargeInput);
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
-        group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&part), black_box(&wanted), black_box(&collected))));
+        group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
         let judged = || batch::judge(black_box(&part), black_box(&rows), &faults, false);
         group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
@@ -45,7 +45,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
         let raw = Bytes::from(encode_mark(&owner, &fields));
-        Entry { mark: decode_mark(&raw), raw, version, landed: false }
+        Entry { mark: decode_mark(&raw), raw, version }
     };
     let entries = shape::owners(count)?.into_iter().map(entry).collect();
     Ok(Part { partition: Partition(7), entries, replay: false })

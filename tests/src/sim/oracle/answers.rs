@@ -2,7 +2,6 @@
 
 use storage_model::{Field, Outcome, Version};
 
-use super::applied::Asked;
 use super::book::Book;
 use super::history::{History, owner_of};
 use crate::sim::database::Database;
@@ -39,11 +38,6 @@ impl History {
         let (era, forgets, landed) = (state.era, state.forgets, state.landed.get(owner).copied().unwrap_or_default());
         let seen = state.told(owner).seen.max(landed);
         Begun { owner: owner.to_owned(), era, forgets, seen }
-    }
-
-    /// A write will be sent under this id.
-    pub fn asks(&self, id: &[u8], asked: Asked) {
-        self.state().asked.insert(id.to_vec(), asked);
     }
 
     /// A write was acknowledged, with how many changes.

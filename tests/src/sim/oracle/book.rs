@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::{Field, Owner, Row};
 
-use super::applied::{Applied, Asked};
+use super::applied::Applied;
 use super::history::owner_of;
 use super::line::Line;
 use super::slot::{Change, Slot};
@@ -37,8 +37,6 @@ pub(super) struct Book {
     /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something. None may be applied
     /// again; what landed later than Redis came back is not among them.
     pub(super) survived: BTreeSet<Vec<u8>>,
-    /// What callers asked for.
-    pub(super) asked: BTreeMap<Vec<u8>, Asked>,
     /// Mutations whose callers were told that they are not applied.
     pub(super) denied: BTreeSet<Vec<u8>>,
     /// Mutations whose callers were told that there was nothing to change, since Redis last came back older.
@@ -100,8 +98,7 @@ impl Book {
 
     /// A mutation was applied.
     pub(super) fn apply(&mut self, applied: &Applied) {
-        let meant = applied.direct.then(|| self.asked.get(&applied.id).map(|asked| asked.complete(applied))).flatten();
-        let Applied { id, owner, version, wanted, changes, .. } = meant.as_ref().unwrap_or(applied);
+        let Applied { id, owner, version, wanted, changes } = applied;
         self.counts.applied += 1;
         let values = changes.iter().filter_map(|(_, change)| if let Change::Set(value) = change { Some(value) } else { None });
         let keys: BTreeSet<_> = values.map(|value| value_key(owner, value)).chain([id.clone()]).collect();

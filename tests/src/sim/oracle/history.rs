@@ -186,8 +186,7 @@ impl Watch for History {
         {
             self.fail(&owner, &format!("V9: a mutation is said to have been applied at version {version}, but was not"));
         }
-        let named = |id: &[u8]| self.state().asked.get(id).map(|asked| asked.owner.clone());
-        for applied in Applied::all(executed, &named) {
+        for applied in Applied::all(executed) {
             let Applied { id, owner, version, changes, .. } = &applied;
             if self.state().ids.get(id) == Some(version) {
                 continue; // a repeat
@@ -199,7 +198,7 @@ impl Watch for History {
                 self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
             }
         }
-        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "direct" | "relive" | "acquit" | "evict") {
+        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict") {
             self.look(executed.data);
         }
     }

@@ -37,13 +37,11 @@ pub struct Keyspace {
     now: i64,
     /// No key ends before this.
     soonest: i64,
-    /// How often each key was changed that somebody watched.
-    watched: BTreeMap<Vec<u8>, u64>,
 }
 
 impl Default for Keyspace {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), now: 0, soonest: i64::MAX, watched: BTreeMap::new() }
+        Self { entries: BTreeMap::new(), now: 0, soonest: i64::MAX }
     }
 }
 
@@ -55,36 +53,8 @@ impl Keyspace {
     pub fn set_now(&mut self, now: i64) {
         self.now = now;
         if now >= self.soonest {
-            let watched = &mut self.watched;
-            self.entries.retain(|key, entry| {
-                let stays = entry.ends.is_none_or(|ends| ends > now);
-                watched.get_mut(key).filter(|_| !stays).into_iter().for_each(|changes| *changes += 1);
-                stays
-            });
+            self.entries.retain(|_, entry| entry.ends.is_none_or(|ends| ends > now));
             self.soonest = self.entries.values().filter_map(|entry| entry.ends).min().unwrap_or(i64::MAX);
-        }
-    }
-
-    /// Takes these keys in place of its own, which changes all.
-    pub fn replace(&mut self, keys: Self) {
-        let watched = std::mem::take(&mut self.watched).into_iter().map(|(key, changes)| (key, changes + 1)).collect();
-        *self = Self { watched, ..keys };
-    }
-
-    /// How often a key was changed since it is watched, which it is from now on.
-    pub fn watch(&mut self, key: &[u8]) -> u64 {
-        *self.watched.entry(key.to_vec()).or_default()
-    }
-
-    /// As [`Keyspace::watch`] answered; none of a key that nobody watches.
-    #[must_use]
-    pub fn changes(&self, key: &[u8]) -> Option<u64> {
-        self.watched.get(key).copied()
-    }
-
-    fn touch(&mut self, key: &[u8]) {
-        if let Some(changes) = self.watched.get_mut(key) {
-            *changes += 1;
         }
     }
 
@@ -122,7 +92,6 @@ impl Keyspace {
         if hash.is_empty() {
             self.entries.remove(key);
         }
-        self.touch(key);
         Ok(changed)
     }
 
@@ -148,13 +117,11 @@ impl Keyspace {
     /// Puts a string in place of whatever is there; it ends after so many milliseconds, if any.
     pub fn set(&mut self, key: &[u8], text: Vec<u8>, ttl: Option<i64>) {
         let ends = self.end(ttl);
-        self.touch(key);
         self.entries.insert(key.to_vec(), Entry { stored: Stored::Text(text), ends });
     }
 
     /// Removes a key; answers whether it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        self.touch(key);
         self.entries.remove(key).is_some()
     }
 
@@ -174,7 +141,6 @@ impl Keyspace {
     /// Gives a key so many milliseconds, or none to last; answers whether it is there.
     pub fn expire(&mut self, key: &[u8], ttl: Option<i64>) -> bool {
         let ends = self.end(ttl);
-        self.touch(key);
         let found = self.entries.get_mut(key).map(|entry| entry.ends = ends).is_some();
         if ttl.is_some_and(|ttl| ttl <= 0) {
             self.entries.remove(key);

@@ -7,7 +7,6 @@
 //! | [`data`] | all that a server holds and says of itself |
 //! | [`command`] | the commands that the engine and its scripts use |
 //! | [`script`] | the scripts: `redis.call` and the conversions between Lua and RESP |
-//! | [`session`] | what a connection has begun: WATCH, MULTI, EXEC |
 //! | [`server`] | [`Server`]: one process, with its connections; it can be stopped, rewound and wiped |
 
 pub mod command;
@@ -16,7 +15,5 @@ pub mod keyspace;
 pub mod reply;
 pub mod script;
 pub mod server;
-pub mod session;
 
 pub use server::{Executed, Server, Watch};
-pub use session::Session;

@@ -130,9 +130,7 @@ impl Session {
             Keys::All => (texts.len(), 1),
             Keys::Odd => (texts.len(), 2),
         };
-        // A hash names its writer, and on one server a script may tell that.
-        let known = |key: &Vec<u8>| self.keys.contains(key) || key.starts_with(b"slug-writer:");
-        if !texts.iter().take(count).step_by(step).all(known) {
+        if !texts.iter().take(count).step_by(step).all(|key| self.keys.contains(key)) {
             return error("ERR Script attempted to access a key that it did not declare");
         }
         if kind.writes && self.read_only {

@@ -12,7 +12,6 @@ use super::command;
 use super::data::Data;
 use super::reply::Reply;
 use super::script::{self, Script};
-use super::session::{self, Session, Step};
 use crate::sim::point::script as script_name;
 use crate::sim::process::Process;
 
@@ -22,7 +21,7 @@ pub trait Watch: Send + Sync + fmt::Debug {
     fn executed(&self, executed: &Executed<'_>);
 }
 
-/// A script that ran, or a transaction, whose name is `direct`.
+/// A script that ran.
 #[derive(Debug)]
 pub struct Executed<'a> {
     /// Its name.
@@ -31,8 +30,6 @@ pub struct Executed<'a> {
     pub keys: &'a [Vec<u8>],
     /// Its other arguments.
     pub argv: &'a [Vec<u8>],
-    /// The commands of a transaction, which has none of these.
-    pub commands: &'a [Vec<Vec<u8>>],
     /// What it answered.
     pub reply: &'a Reply,
     /// What the server holds after it.
@@ -57,8 +54,6 @@ struct State {
     scripts: BTreeMap<String, Loaded>,
     /// The names of scripts by the hash of their text: SHA-1 is slow, and each connection loads all of them.
     names: HashMap<u64, String>,
-    /// How many connections there have been.
-    sessions: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -81,47 +76,18 @@ impl Server {
         state
     }
 
-    /// A new connection's session.
-    #[must_use]
-    pub fn session(&self) -> Session {
-        let mut state = self.state();
-        state.sessions += 1;
-        Session::new(state.sessions)
-    }
-
     /// Runs one request of a connection.
-    pub fn execute(&self, session: &mut Session, request: &[Vec<u8>]) -> Reply {
+    pub fn execute(&self, request: &[Vec<u8>]) -> Reply {
         let [name, args @ ..] = request else { return Reply::Error("ERR empty command".to_owned()) };
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         let mut state = self.state();
-        let refused = state.refusal(&name);
-        match session.take(&mut state.data, &name, request, refused) {
-            Step::Answer(reply) => return reply,
-            Step::Execute(commands) => {
-                let reply = session::run(&mut state.data, &commands);
-                self.tell(&Executed {
-                    name: "direct",
-                    keys: &[],
-                    argv: &[],
-                    commands: &commands,
-                    reply: &reply,
-                    data: &state.data,
-                });
-                return reply;
-            }
-            Step::Run => {}
-        }
-        if let Some(refused) = refused {
+        if let Some(refused) = state.refusal(&name) {
             return Reply::Error(refused.to_owned());
         }
         match name.as_str() {
+            "CLIENT" => Reply::ok(),
             "SCRIPT" => state.script_command(args),
             "EVALSHA" => self.evalsha(&mut state, args),
-            "EVAL" => {
-                let [source, rest @ ..] = args else { return Reply::Error("ERR wrong number of arguments".to_owned()) };
-                let Reply::Bulk(sha) = state.script_command(&[b"LOAD".to_vec(), source.clone()]) else { return Reply::Nil };
-                self.evalsha(&mut state, &[&[sha], rest].concat())
-            }
             _ => command::run(&mut state.data, &name, args).unwrap_or_else(|refused| Reply::Error(refused.0)),
         }
     }
@@ -147,7 +113,7 @@ impl Server {
             return Reply::Error(text.to_owned());
         }
         let reply = script::run(&mut state.data, &sha, &script, keys, argv);
-        self.tell(&Executed { name, keys, argv, commands: &[], reply: &reply, data: &state.data });
+        self.tell(&Executed { name, keys, argv, reply: &reply, data: &state.data });
         reply
     }
 
@@ -200,7 +166,7 @@ impl Server {
         self.change(|data| {
             data.replication += 1;
             data.replica = false;
-            data.keys.replace(kept.keys);
+            data.keys = kept.keys;
         });
     }
 
@@ -214,7 +180,7 @@ impl Server {
 impl State {
     /// Why the server would not run a command now.
     fn refusal(&self, name: &str) -> Option<&'static str> {
-        if self.data.replica && !matches!(name, "INFO" | "SCRIPT" | "PING" | "CLIENT" | "WATCH" | "MULTI" | "EXEC") {
+        if self.data.replica && !matches!(name, "INFO" | "SCRIPT" | "PING" | "CLIENT") {
             return Some("READONLY You can't write against a read only replica.");
         }
         let grows = command::kind(name).is_some_and(|kind| kind.grows);
