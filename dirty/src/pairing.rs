@@ -24,6 +24,8 @@ pub struct HotPairing {
     pub incarnation: String,
     /// The hot tier's time.
     pub now: Timestamp,
+    /// The number of its database on that server; 0 in a cluster and in memory.
+    pub number: u32,
     /// The prefix of its keys.
     pub prefix: String,
     /// Where it is: host and port, never a login.

@@ -101,11 +101,8 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
 #[derive(Debug, Clone)]
 struct Found {
     maps: BTreeSet<Timestamp>,
-    /// Whether the maps of the next look belong to them too: at first; while marks on probation become live again; and behind a snapshot that
-    /// was there at first, since marks of it go back into the dirty map if their owners were written after it was read.
+    /// Whether the maps of the next look belong to them too: at first, and while marks on probation become live again.
     grows: bool,
-    /// The snapshot of the first look, by when its first entry was marked; none before that look.
-    first: Option<Option<Timestamp>>,
 }
 
 impl Found {
@@ -113,8 +110,7 @@ impl Found {
         if self.grows {
             self.maps.extend(peek.live_since.into_iter().chain(peek.snapshot_since));
         }
-        let is_first = *self.first.get_or_insert(peek.snapshot_since) == peek.snapshot_since && peek.snapshot > 0;
-        self.grows = peek.relive || is_first && !broken("H48-put-back");
+        self.grows = peek.relive;
     }
 
     fn waits(&self, peek: &PartitionPeek) -> bool {
@@ -142,7 +138,7 @@ pub async fn drained(
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
-    let nothing = || Found { maps: BTreeSet::new(), grows: true, first: None };
+    let nothing = || Found { maps: BTreeSet::new(), grows: true };
     let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();
     loop {
         let error = match Backlog::read(hot).await {

@@ -159,12 +159,12 @@ fn fence(ready: &Ready<'_>) -> Fence {
 
 /// Clears what landed and parks what was refused.
 async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
-    // Each transaction raises the fences of all parts that have rows, so one row that landed anywhere has raised them.
+    // Each transaction raises the fences of all parts that have rows, so one row that landed anywhere has raised them. A part without rows
+    // has nothing to settle.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
-        let is_raised = committed && (!ready.rows.rows.is_empty() || broken("R14-rowless"));
-        let reached = if is_raised { fence(ready).reaches } else { ready.collected.landed };
+        let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
         finish_part(worker, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {

@@ -37,19 +37,23 @@ impl Token {
         Self(id.as_bytes().iter().fold(0, |bits, byte| bits.rotate_left(8) ^ u128::from(*byte)))
     }
 
-    /// The token that a hot tier gets when it takes over the database of this identity while this incarnation holds it.
+    /// The token that a hot tier gets when it takes over the database of this identity while this incarnation holds it. One server may hold
+    /// several hot tiers, which the number of the database and the prefix of the keys tell apart.
     ///
     /// It is drawn by nobody, so all programs that meet the same blank server name it alike, however late one of them is.
     ///
     /// ```
     /// use storage_model::{SeededIds, Token};
     /// let database = Token::draw(&SeededIds::new(7));
-    /// assert_eq!(Token::of_server(database, "run/history"), Token::of_server(database, "run/history"));
-    /// assert_ne!(Token::of_server(database, "run/history"), Token::of_server(database, "another run/history"));
+    /// let token = |run, number, prefix| Token::of_server(database, run, number, prefix);
+    /// assert_eq!(token("run/history", 0, "slug"), token("run/history", 0, "slug"));
+    /// assert_ne!(token("run/history", 0, "slug"), token("another run/history", 0, "slug"));
+    /// assert_ne!(token("run/history", 0, "slug"), token("run/history", 1, "slug"));
+    /// assert_ne!(token("run/history", 0, "slug"), token("run/history", 0, "another"));
     /// ```
     #[must_use]
-    pub fn of_server(database: Self, incarnation: &str) -> Self {
-        Self(xxh3_128(format!("{database} {incarnation}").as_bytes()))
+    pub fn of_server(database: Self, incarnation: &str, number: u32, prefix: &str) -> Self {
+        Self(xxh3_128(format!("{database} {incarnation} {number} {prefix}").as_bytes()))
     }
 
     /// The token that [`fmt::Display`] wrote; none for any other text.

@@ -102,8 +102,9 @@ async fn pair_open<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pa
         Some(old) => exec.execute(Statement::SwapMeta, 1, &[hot.as_str().into(), HOT.into(), old.as_str().into()]).await?,
     };
     let now = read(exec, &seen.address).await?;
-    let wanted = (Some(pair.identity), Some(pair.partitions), Some(pair.layout), Some(&pair.hot));
-    if (now.identity, now.partitions, now.layout, now.hot.as_ref()) != wanted {
+    // By its text, which cuts a long address.
+    let wanted = (Some(pair.identity), Some(pair.partitions), Some(pair.layout), Some(hot));
+    if (now.identity, now.partitions, now.layout, now.hot.as_ref().map(Paired::to_text)) != wanted {
         return Err(Unpaired::Moved);
     }
     // ORDER: in the same transaction, so that no landing of the hot tier before commits once this one is known.

@@ -1,16 +1,13 @@
 //! From a write to a row, and what may come between.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_dirty::{Lock, Map, Settle, Snapshot};
+use storage_dirty::{Lock, Snapshot};
 use storage_landing::drained;
-use storage_model::Field;
 use storage_sdk::{Evicted, Kind, Outcome};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -314,42 +311,6 @@ async fn an_owner_that_is_written_all_the_time_lands_each_time() -> Result<()> {
     }
     stack.landed().await?;
     assert_eq!(ann.evict().await?, Evicted::Gone);
-    worker.stop().await
-}
-
-/// Written after the snapshot of the first look was read: its mark is in the dirty map.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_drain_waits_for_what_is_written_while_a_snapshot_is_landed() -> Result<()> {
-    let stack = Stack::open().await?;
-    let ann = stack.player("ann");
-    for value in ["0", "1"] {
-        ann.update([("gold", value)]).await?;
-    }
-    let hot = Arc::clone(stack.storage.tiers().hot());
-    let partition = ann.owner().partition(hot.partition_count());
-    let lock = Lock { holder: "slow".into(), token: "t".into() };
-    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(600)).await, [Ok(true)]);
-    assert_eq!(hot.snapshot(partition, &lock).await?, Snapshot::Taken);
-    let entry = hot.scan(partition, Map::Snapshot, 0, 10).await?.entries.remove(0);
-    let collected = hot.collect(partition, &[(ann.owner().clone(), vec![Field::new("gold")?])]).await?;
-    ann.update([("gold", "2")]).await?;
-
-    let (look, mut looks) = watch::channel(0);
-    let drain = tokio::spawn({
-        let hot = Arc::clone(&hot);
-        async move { drained(hot.as_ref(), Instant::now() + Duration::from_secs(60), |_| look.send_modify(|looks| *looks += 1)).await }
-    });
-    looks.wait_for(|looks| *looks > 0).await?;
-    let (epoch, landed) = (collected.epoch, collected.reaches);
-    let marks = vec![entry];
-    let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows: vec![], probation: false };
-    assert_eq!(hot.settle(&settle).await?.cleared, 1);
-    let before = *looks.borrow_and_update();
-    looks.wait_for(|looks| *looks > before + 2).await?;
-    assert_eq!(hot.unlock(&[partition], &lock).await, [Ok(())]);
-    let worker = stack.worker();
-    assert!(drain.await??.is_empty());
-    assert_eq!(rows(&stack.database).await?.pop().unwrap().value, b"2");
     worker.stop().await
 }
 

@@ -38,6 +38,19 @@ async fn tables(database: &str) -> Result<i64> {
     Ok(sqlx::query_scalar(count).fetch_one(&mut connection).await?)
 }
 
+/// Each database of one server, and each prefix, is a hot tier of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_database_number_of_one_redis_is_another_hot_tier() -> Result<()> {
+    let redis = blank_redis().await?;
+    let stack = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
+    let mut second = stack.settings.clone();
+    second.redis.database = Some(1);
+    tiers(&second).await?.belong().await?;
+    let error = tiers(&stack.settings).await?.belong().await.unwrap_err();
+    assert!(matches!(error, TierError::Unpaired(_)), "{error}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_another_database_is_refused_and_lands_nothing() -> Result<()> {
     let stack = Stack::open().await?;

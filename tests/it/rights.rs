@@ -38,10 +38,21 @@ async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_right_that_is_missing_is_named_as_something_for_an_operator() -> Result<()> {
-    let error = Storage::open(world_with("norights", "SELECT").await?.settings).await.unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
-    assert!(error.to_string().contains("CREATE") && !error.to_string().contains("few"), "{error}");
+async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> Result<()> {
+    const NEEDED: [&str; 4] = ["CREATE", "SELECT", "INSERT", "UPDATE"];
+    for missing in NEEDED {
+        let others: Vec<&str> = NEEDED.into_iter().filter(|right| *right != missing).collect();
+        let world = world_with(&format!("no_{}", missing.to_lowercase()), &others.join(", ")).await?;
+        let use_it = async {
+            let storage = Storage::open(world.settings.clone()).await?;
+            let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+            ann.update([("gold", "1")]).await?;
+            ann.flush(Duration::from_secs(10)).await
+        };
+        let error = use_it.await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Denied, "{missing}: {error}");
+        assert!(error.to_string().contains(missing) && !error.to_string().contains(":few"), "{missing}: {error}");
+    }
     Ok(())
 }
 

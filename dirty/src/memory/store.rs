@@ -216,6 +216,7 @@ impl MemoryStore {
         HotPairing {
             incarnation: self.server(),
             now: self.now(),
+            number: 0,
             prefix: self.settings.prefix.clone(),
             address: "the memory of one process".to_owned(),
             paired: *lock(&self.paired),

@@ -10,6 +10,7 @@ use crate::{HotError, HotPaired, HotPairing};
 impl RedisStore {
     pub(super) async fn read_pairing(&self) -> Result<HotPairing, HotError> {
         let (prefix, address) = (self.space.keys.prefix().to_owned(), self.router.address());
+        let number = self.router.database_number();
         let decode = |value| {
             let [incarnation, now, token, database, partitions, layout, since] = reply::array(value)?;
             let paired = match token {
@@ -25,6 +26,7 @@ impl RedisStore {
             Ok(HotPairing {
                 incarnation: reply::text(incarnation)?,
                 now: Timestamp(reply::number(now)?),
+                number,
                 prefix,
                 address,
                 paired,

@@ -88,6 +88,12 @@ impl Router {
         self.topology().nodes.first().map(|node| node.name.clone()).unwrap_or_default()
     }
 
+    /// The number of the database that calls use on each node.
+    pub(crate) fn database_number(&self) -> u32 {
+        let number = self.topology().nodes.first().map(|node| node.info.redis_settings().db());
+        number.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
+    }
+
     /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent again all or none, so that the last
     /// one is always answered after the others.
     pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {

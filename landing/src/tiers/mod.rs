@@ -102,6 +102,7 @@ impl TierError {
     #[must_use]
     pub fn is_for_operator(&self) -> bool {
         match self {
+            Self::Unpaired(_) => true,
             Self::Hot(error) => matches!(error.kind, HotKind::Denied | HotKind::Settings),
             Self::Cold(error) => matches!(error.kind, ColdKind::Operator | ColdKind::Settings | ColdKind::Schema),
             _ => false,

@@ -56,7 +56,7 @@ pub fn judge(partitions: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<Pa
         }
         (None, Some(by)) => Ok(match cold.identity {
             // Only the server that the token names: of two blank ones the other would have the same.
-            Some(database) if by.token == Token::of_server(database, &hot.incarnation) || broken("H76-shared") => {
+            Some(database) if by.token == token_of(database, hot) || broken("H76-shared") => {
                 PairingStep::Join(joining(partitions, database, by))
             }
             _ => PairingStep::TakeOver,
@@ -85,6 +85,11 @@ fn same_shape(configured: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<(
     Ok(())
 }
 
+/// The token of a hot tier as the one of this database.
+fn token_of(database: Token, hot: &HotPairing) -> Token {
+    Token::of_server(database, &hot.incarnation, hot.number, &hot.prefix)
+}
+
 fn joining(partitions: u32, database: Token, by: &Paired) -> HotPaired {
     HotPaired { token: by.token, database, partitions, layout: LAYOUT, since: by.since }
 }
@@ -97,12 +102,7 @@ pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &
         identity,
         partitions,
         layout: LAYOUT,
-        hot: Paired {
-            token: Token::of_server(identity, &hot.incarnation),
-            since: hot.now,
-            prefix: hot.prefix.clone(),
-            address: hot.address.clone(),
-        },
+        hot: Paired { token: token_of(identity, hot), since: hot.now, prefix: hot.prefix.clone(), address: hot.address.clone() },
     }
 }
 

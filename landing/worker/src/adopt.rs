@@ -36,7 +36,13 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
     match tiers.compare_pairing().await {
         Ok(()) => {
-            tiers.belong().await?;
+            if args.dry_run && tiers.hot().pairing().await?.paired.is_none() {
+                writeln!(out, "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)")?;
+                return Ok(Exit::Found);
+            }
+            if !args.dry_run {
+                tiers.belong().await?;
+            }
             writeln!(out, "the tiers belong together; nothing is to be adopted")?;
             return Ok(Exit::Fine);
         }

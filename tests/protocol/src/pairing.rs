@@ -90,7 +90,7 @@ impl Tiers {
         let (incarnation, address) = (format!("{which}/{}", hot.server), which.to_string());
         // Time goes on between two take-overs.
         let now = Timestamp(self.cold.hot.as_ref().map_or(1, |hot| hot.since.0 + 1));
-        HotPairing { incarnation, now, prefix: "slug".to_owned(), address, paired: hot.paired }
+        HotPairing { incarnation, now, number: 0, prefix: "slug".to_owned(), address, paired: hot.paired }
     }
 
     fn pair_hot(&mut self, which: usize, seen: &HotPairing, paired: HotPaired, any: bool) {

@@ -68,7 +68,7 @@ fn calls() -> Vec<Command> {
         Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks: vec![], rows: vec![], probation: true };
     let now = Timestamp(1);
     let (prefix, address) = ("slug".to_owned(), String::new());
-    let blank = HotPairing { incarnation: "a/b".into(), now, prefix, address, paired: None };
+    let blank = HotPairing { incarnation: "a/b".into(), now, number: 0, prefix, address, paired: None };
     let token = Token::draw(&RandomIds);
     let paired = HotPaired { token, database: token, partitions: 4, layout: 1, since: now };
     vec![

@@ -12,7 +12,7 @@ fn token(seed: u64) -> Token {
 
 fn hot(paired: Option<HotPaired>) -> HotPairing {
     let (prefix, address) = ("eu".to_owned(), "redis:6379".to_owned());
-    HotPairing { incarnation: "here".into(), now: Timestamp(1), prefix, address, paired }
+    HotPairing { incarnation: "here".into(), now: Timestamp(1), number: 0, prefix, address, paired }
 }
 
 fn has(of: u64, database: u64, since: u64) -> Option<HotPaired> {
@@ -40,9 +40,16 @@ fn tiers_that_know_each_other_are_used_and_a_blank_hot_tier_takes_over() {
     assert_eq!(judged(&hot(has(1, 9, 5)), &cold(Some(9), knows(1, 5))), Ok(PairingStep::Paired));
     assert_eq!(judged(&hot(None), &cold(None, None)), Ok(PairingStep::TakeOver));
     assert_eq!(judged(&hot(None), &cold(Some(9), knows(1, 5))), Ok(PairingStep::TakeOver));
-    let expected = Paired { token: Token::of_server(token(9), "here"), ..knows(1, 5).unwrap() };
+    let expected = Paired { token: token_of(token(9), &hot(None)), ..knows(1, 5).unwrap() };
     let joined = HotPaired { token: expected.token, ..has(1, 9, 5).unwrap() };
     assert_eq!(judged(&hot(None), &cold(Some(9), Some(expected))), Ok(PairingStep::Join(joined)));
+}
+
+#[test]
+fn another_number_or_prefix_on_one_server_has_another_token() {
+    let of = |number: u32, prefix: &str| token_of(token(9), &HotPairing { number, prefix: prefix.to_owned(), ..hot(None) });
+    assert_eq!(of(0, "eu"), of(0, "eu"));
+    assert!(of(0, "eu") != of(1, "eu") && of(0, "eu") != of(0, "us"));
 }
 
 #[test]

@@ -102,7 +102,10 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
                 if is_early(Some(&ends)) {
                     hurry.send_replace(true);
                 }
-                end = Some(ends);
+                // What ended it first stays: a signal that was told is not waited for again.
+                if !is_early(end.as_ref()) {
+                    end = Some(ends);
+                }
             }
         }
         end.unwrap_or(End::OfFile)

@@ -28,7 +28,10 @@ impl Total {
 
     /// This line is written, bad or blank.
     pub(super) fn done(&mut self, number: u64) {
-        self.done.insert(number);
+        // A line before the first was left out, not done.
+        if number >= self.next {
+            self.done.insert(number);
+        }
         while self.done.remove(&self.next) {
             self.next += 1;
         }

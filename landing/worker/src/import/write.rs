@@ -129,7 +129,7 @@ impl Writer {
 
 /// Whether no line can be written until an operator has mended something, so that waiting does not help.
 fn is_hopeless(kind: Kind) -> bool {
-    matches!(kind, Kind::Denied | Kind::UnsafeEviction | Kind::Closed)
+    matches!(kind, Kind::Denied | Kind::UnsafeEviction | Kind::Unpaired | Kind::Closed)
 }
 
 /// The fields of one owner, divided into what one call may hold, in their order.
