@@ -70,6 +70,8 @@ pub struct Adopt {
     /// Whether all that has landed was collected from this hot tier, or one that it is a copy of; see
     /// [`PartitionRecord::has_forgotten`].
     pub landed_here: bool,
+    /// Whether every hash is to be compared with its rows, whatever has landed: the rows may be of another database.
+    pub compare_all: bool,
     /// The database that answered; none leaves what is recorded.
     pub database: Option<DatabaseId>,
 }

@@ -243,7 +243,15 @@ mod random {
                 let seen = self.store.partition_states(&[partition]).await.remove(0).unwrap();
                 let versions = self.rows.iter().filter(|((owner, _), _)| owner.partition(2) == partition);
                 let last_version = versions.map(|(_, (_, version))| *version).max().unwrap_or_default();
-                let adopt = Adopt { partition, seen, epoch: Epoch(self.epoch), last_version, landed_here: false, database: None };
+                let adopt = Adopt {
+                    partition,
+                    seen,
+                    epoch: Epoch(self.epoch),
+                    last_version,
+                    landed_here: false,
+                    compare_all: false,
+                    database: None,
+                };
                 assert_eq!(self.store.adopt(&[adopt]).await, vec![Ok(true)]);
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use storage_dirty::{HotError, HotStore, Lock};
+use storage_dirty::{HotError, HotKind, HotStore, Lock};
 use storage_model::Partition;
 
 use crate::LandingOptions;
@@ -86,7 +86,7 @@ impl Claims {
         self.forget(&those(&held, renewed, false, &mut failed));
         match hot.announce(&options.name, options.worker_ttl).await {
             Ok(workers) => self.balance(hot, options, &workers, &mut failed).await,
-            Err(error) => drop(failed.get_or_insert(error)),
+            Err(error) => note(&mut failed, error),
         }
         failed.map_or(Ok(()), Err)
     }
@@ -102,7 +102,7 @@ impl Claims {
             surplus.into_iter().collect()
         };
         if let Err(error) = self.give_back(hot, &surplus).await {
-            failed.get_or_insert(error);
+            note(failed, error);
         }
         let missing: Vec<_> = {
             let state = self.state();
@@ -185,10 +185,19 @@ fn those(
         match result {
             Ok(answer) if answer == wanted => out.push(*partition),
             Ok(_) => {}
-            Err(error) => drop(failed.get_or_insert(error)),
+            Err(error) => note(failed, error),
         }
     }
     out
+}
+
+/// Keeps the first failure, but for one that says that a part of the hot tier takes no writes: then what waits there can be rescued.
+fn note(failed: &mut Option<HotError>, error: HotError) {
+    if error.kind == HotKind::NoWrites {
+        *failed = Some(error);
+    } else {
+        failed.get_or_insert(error);
+    }
 }
 
 #[cfg(test)]

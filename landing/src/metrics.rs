@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::Rescued;
+
 /// Counters of one worker.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -16,6 +18,7 @@ pub struct Metrics {
     /// Counted where they are caught.
     pub(crate) panics: AtomicU64,
     rescues: AtomicU64,
+    unrescued: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -39,8 +42,10 @@ pub struct Counts {
     pub failures: u64,
     /// Panics that ended a part of its work, which was begun anew.
     pub panics: u64,
-    /// Times that all that waited was landed while the hot tier took no writes; the marks stay.
+    /// Times that all that can land was landed while the hot tier took no writes; the marks stay.
     pub rescues: u64,
+    /// What the last of them could not land; see [`Rescued::refused`](crate::Rescued::refused).
+    pub unrescued: u64,
 }
 
 impl Metrics {
@@ -73,10 +78,12 @@ impl Metrics {
         self.acquitted.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
-    /// A rescue of so many rows, whether or not all that waited landed.
-    pub(crate) fn rescued(&self, rows: usize, whole: bool) {
+    /// A rescue ended.
+    pub(crate) fn rescued(&self, Rescued { rows, refused, skipped }: Rescued) {
         Self::add(&self.rows, rows);
-        Self::add(&self.rescues, usize::from(whole));
+        // ORDER: before the rescue is counted, since whoever sees it counted asks.
+        self.unrescued.store(u64::try_from(refused).unwrap_or(u64::MAX), Ordering::Release);
+        Self::add(&self.rescues, usize::from(skipped == 0));
     }
 
     pub(crate) fn failed(&self) {
@@ -98,6 +105,7 @@ impl Metrics {
             failures: get(&self.failures),
             panics: get(&self.panics),
             rescues: get(&self.rescues),
+            unrescued: get(&self.unrescued),
         }
     }
 }

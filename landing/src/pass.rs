@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek};
 use storage_model::{OpId, Partition, Timestamp};
@@ -27,11 +28,16 @@ pub(crate) struct Worker {
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation were landed to. As above.
     pub(crate) looked: Mutex<Option<Instant>>,
+    /// When the tiers were last found to belong together. As above.
+    pub(crate) compared: Mutex<Option<Instant>>,
     /// The windows of probation that were seen to leave. As above.
     pub(crate) leaving: Leaving,
     /// What the jitter of waits is drawn from.
     pub(crate) jitter: OpId,
 }
+
+/// How often it is looked at most whether the tiers still belong together, as game servers do.
+const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The partitions that have something to be done.
 #[derive(Default)]
@@ -102,6 +108,9 @@ impl Worker {
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
+        if !(work.marked.is_empty() && work.parked.is_empty() && work.lost.is_empty()) {
+            self.compare().await?;
+        }
         let round = Arc::new(Round { queue: Mutex::new(work.marked), ..Round::default() });
         for partition in work.lost {
             round.pass_over(self.relive(partition).await)?;
@@ -115,6 +124,16 @@ impl Worker {
         }
         round.end()?;
         away.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Compares the tiers now and then, before anything lands.
+    async fn compare(&self) -> Result<(), TierError> {
+        let last = *self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {
+            self.tiers.belong().await?;
+            *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.

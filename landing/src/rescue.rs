@@ -3,28 +3,31 @@
 //! Locks only save work. The rows are fenced and versioned as those of any landing, and the marks that stay have them landed once more when
 //! the hot tier takes writes again. For the hot tier it is as if a worker had died between its commit and its settle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use storage_dirty::{Fields, HotKind, Map, Read};
-use storage_model::{Owner, Partition, Row};
-use storage_sql::{Batch, Fence, LandError, PartitionRecord};
+use storage_dirty::{Fields, HotKind, HotRead, Map, Read};
+use storage_model::{Epoch, Field, Owner, Partition, Row};
+use storage_sql::{Fence, LandError, PartitionRecord};
 
 use crate::tiers::is_suspect;
-use crate::{TierError, Tiers};
+use crate::{TierError, Tiers, degrade};
 
-/// Marks that the hot tier is asked for at once, and owners that land in one transaction.
-const AT_ONCE: usize = 200;
-/// Where marks wait.
-const MAPS: [Map; 3] = [Map::Dirty, Map::Snapshot, Map::Error];
+/// Marks that the hot tier is asked for at once.
+const MARKS: usize = 200;
+/// Owners that are read whole and land in one transaction.
+const OWNERS: usize = 50;
+/// Where marks are. Those on probation have landed once; the database may have forgotten them since.
+const MAPS: [Map; 5] = [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
 
 /// What a rescue did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rescued {
     /// Rows committed.
     pub rows: usize,
-    /// Owners of which the database refuses something.
+    /// What nobody can land: rows that the database refuses, marked fields that the hot tier lost, marks and owners that can't be read.
     pub refused: usize,
-    /// Partitions that could not be landed so: their server was replaced, or another worker landed them meanwhile.
+    /// Partitions that could not be landed: they can't be reached, their server or the database was replaced, or another worker landed
+    /// them meanwhile.
     pub skipped: usize,
 }
 
@@ -37,90 +40,130 @@ pub fn hot_tier_takes_no_writes(error: &TierError) -> bool {
 /// Commits all that is marked, and writes nothing to the hot tier.
 ///
 /// # Errors
-/// A tier is away.
+/// The tiers do not belong together, or the database is away. What is wrong with one partition is no error; see [`Rescued::skipped`].
 ///
 /// # Cancel safety
 /// Dropped, some of it has landed. Repeating it is harmless.
 pub async fn rescue(tiers: &Tiers) -> Result<Rescued, TierError> {
+    tiers.compare_pairing().await?;
     let mut rescued = Rescued::default();
     for partition in (0..tiers.hot().partition_count()).map(Partition) {
-        let owners: Vec<Owner> = marked(tiers, partition).await?.into_iter().collect();
-        for some in owners.chunks(AT_ONCE) {
-            match land(tiers, partition, some).await? {
-                Landed::Rows(rows) => rescued.rows += rows,
-                Landed::Skipped => {
-                    rescued.skipped += 1;
-                    break;
-                }
-                Landed::Refused => {
-                    for owner in some {
-                        match land(tiers, partition, std::slice::from_ref(owner)).await? {
-                            Landed::Rows(rows) => rescued.rows += rows,
-                            Landed::Refused | Landed::Skipped => rescued.refused += 1,
-                        }
-                    }
-                }
+        match rescue_one(tiers, partition, &mut rescued).await {
+            Ok(()) => {}
+            Err(TierError::Cold(error)) => return Err(error.into()),
+            Err(error) => {
+                rescued.skipped += 1;
+                tracing::warn!(partition = partition.0, %error, "a partition could not be rescued");
             }
         }
     }
     Ok(rescued)
 }
 
-/// How a transaction ended.
-enum Landed {
-    Rows(usize),
-    Refused,
-    Skipped,
+async fn rescue_one(tiers: &Tiers, partition: Partition, rescued: &mut Rescued) -> Result<(), TierError> {
+    let Marked { owners, unreadable } = marked(tiers, partition).await?;
+    rescued.refused += unreadable;
+    let owners: Vec<_> = owners.into_iter().collect();
+    for some in owners.chunks(OWNERS) {
+        let Some(Landed { rows, refused }) = land(tiers, partition, some).await? else {
+            rescued.skipped += 1;
+            break;
+        };
+        rescued.rows += rows;
+        rescued.refused += refused;
+    }
+    Ok(())
 }
 
-/// The owners that any mark of a partition names.
-async fn marked(tiers: &Tiers, partition: Partition) -> Result<BTreeSet<Owner>, TierError> {
-    let mut owners = BTreeSet::new();
+/// What the marks of a partition name.
+#[derive(Default)]
+struct Marked {
+    owners: BTreeMap<Owner, BTreeSet<Field>>,
+    unreadable: usize,
+}
+
+async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError> {
+    let mut marked = Marked::default();
     for map in MAPS {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
-            let page = tiers.hot().scan(partition, map, from, AT_ONCE).await?;
+            let page = tiers.hot().scan(partition, map, from, MARKS).await?;
             cursor = page.next;
-            owners.extend(page.entries.into_iter().filter_map(|entry| Some(entry.mark?.owner)));
+            for entry in page.entries {
+                match entry.mark {
+                    Some(mark) => marked.owners.entry(mark.owner).or_default().extend(mark.fields),
+                    None => marked.unreadable += 1,
+                }
+            }
         }
     }
-    Ok(owners)
+    Ok(marked)
 }
 
-async fn land(tiers: &Tiers, partition: Partition, owners: &[Owner]) -> Result<Landed, TierError> {
+/// What one transaction did.
+struct Landed {
+    rows: usize,
+    refused: usize,
+}
+
+/// Lands owners whole; none if the partition moved meanwhile.
+async fn land(tiers: &Tiers, partition: Partition, owners: &[(Owner, BTreeSet<Field>)]) -> Result<Option<Landed>, TierError> {
     // ORDER: the database's record first. A landing in between moves it, and the fence matches nothing.
-    let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else { return Ok(Landed::Skipped) };
-    let Some(epoch) = current(tiers, partition, &record).await? else { return Ok(Landed::Skipped) };
-    let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
-    let mut rows = Vec::new();
-    for (owner, read) in owners.iter().zip(tiers.hot().read(&reads).await) {
-        let read = read?;
-        let Some(header) = read.header.filter(|_| !is_suspect(&read)) else { continue };
-        let row = |(field, cell)| Row { owner: owner.clone(), field, cell, version: header.version };
-        rows.extend(read.cells.into_iter().map(row));
-    }
+    let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else { return Ok(None) };
+    let Some(epoch) = current(tiers, partition, &record).await? else { return Ok(None) };
+    let (rows, lost) = rows(tiers, owners).await?;
     // The server may have been replaced since.
     if current(tiers, partition, &record).await? != Some(epoch) {
-        return Ok(Landed::Skipped);
+        return Ok(None);
+    }
+    let count = rows.len();
+    if rows.is_empty() {
+        return Ok(Some(Landed { rows: 0, refused: lost }));
     }
     let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
     let fence = Fence { partition, epoch, landed: record.last_version, reaches, database: Some(record.database) };
-    let count = rows.len();
-    match tiers.cold().land(&Batch { fences: vec![fence], rows }).await {
-        Ok(()) => Ok(Landed::Rows(count)),
-        Err(LandError::Fenced(_)) => Ok(Landed::Skipped),
-        Err(LandError::Refused(_)) => Ok(Landed::Refused),
+    match degrade::land(tiers.cold().as_ref(), vec![fence], rows).await {
+        Ok(refused) => Ok(Some(Landed { rows: count - refused.len(), refused: lost + refused.len() })),
+        Err(LandError::Fenced(_)) => Ok(None),
         Err(LandError::Cold(error)) => Err(error.into()),
+        // Halves end at single rows, so this is the database's own trouble.
+        Err(LandError::Refused(fault)) => Err(storage_sql::ColdError {
+            kind: storage_sql::ColdKind::Unwell,
+            operation: "rescue",
+            message: format!("{} (error {})", fault.message, fault.code),
+        }
+        .into()),
     }
 }
 
-/// The epoch that both tiers agree on, if the hot tier's record is of the server that holds it.
-async fn current(
-    tiers: &Tiers,
-    partition: Partition,
-    record: &PartitionRecord,
-) -> Result<Option<storage_model::Epoch>, TierError> {
+/// The rows of owners, and how many of their marked fields nobody has any more.
+async fn rows(tiers: &Tiers, owners: &[(Owner, BTreeSet<Field>)]) -> Result<(Vec<Row>, usize), TierError> {
+    let reads: Vec<Read> = owners.iter().map(|(owner, _)| Read { owner: owner.clone(), fields: Fields::All }).collect();
+    let (mut rows, mut lost) = (Vec::new(), 0);
+    for ((owner, fields), read) in owners.iter().zip(tiers.hot().read(&reads).await) {
+        let read = match read {
+            // Somebody else wrote what stands there.
+            Err(error) if error.kind == HotKind::Corrupt => HotRead::default(),
+            // As it is with its rows: a hash from before the hot tier came back older may be behind them.
+            Ok(read) if is_suspect(&read) => tiers.glance(owner).await?,
+            read => read?,
+        };
+        lost += fields.iter().filter(|field| !read.cells.iter().any(|(held, _)| held == *field)).count();
+        let Some(header) = read.header else { continue };
+        rows.extend(read.cells.into_iter().map(|(field, cell)| Row {
+            owner: owner.clone(),
+            field,
+            cell,
+            version: header.version,
+        }));
+    }
+    Ok((rows, lost))
+}
+
+/// The epoch that both tiers agree on, if the hot tier's record is of the server that holds it, and the database has all that landed.
+async fn current(tiers: &Tiers, partition: Partition, record: &PartitionRecord) -> Result<Option<Epoch>, TierError> {
     let state = tiers.hot().partition_states(&[partition]).await.pop().transpose()?;
     let hot = state.filter(|state| state.is_current()).and_then(|state| state.record);
-    Ok(hot.filter(|hot| hot.epoch == record.epoch).map(|hot| hot.epoch))
+    let agrees = |hot: &storage_dirty::PartitionRecord| hot.epoch == record.epoch && hot.landed <= record.last_version;
+    Ok(hot.filter(agrees).map(|hot| hot.epoch))
 }

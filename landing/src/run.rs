@@ -47,6 +47,7 @@ impl LandingWorker {
             metrics: Metrics::default(),
             replayed: Mutex::default(),
             looked: Mutex::default(),
+            compared: Mutex::default(),
             leaving: Leaving::default(),
             jitter,
         };
@@ -113,7 +114,10 @@ impl LandingWorker {
                     let due = rescue_from.is_some_and(|from| Instant::now() >= from);
                     if due && rescue::hot_tier_takes_no_writes(&error) {
                         // Once: while it takes no writes nothing new is marked.
-                        let whole = self.rescue().await;
+                        let whole = tokio::select! {
+                            whole = self.rescue() => whole,
+                            _ = ended.wait_for(|ended| *ended) => break,
+                        };
                         rescue_from = (!whole).then(|| Instant::now() + options.lock_ttl);
                     }
                 }
@@ -128,8 +132,8 @@ impl LandingWorker {
     async fn rescue(&self) -> bool {
         let Worker { tiers, metrics, .. } = &*self.worker;
         match caught(&metrics.panics, rescue::rescue(tiers)).await {
-            Ok(Rescued { rows, refused, skipped }) => {
-                metrics.rescued(rows, refused == 0 && skipped == 0);
+            Ok(rescued @ Rescued { rows, refused, skipped }) => {
+                metrics.rescued(rescued);
                 tracing::warn!(rows, refused, skipped, "the hot tier takes no writes; what waits was landed, and its marks stay");
                 skipped == 0
             }

@@ -181,3 +181,31 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
     }
     Ok(())
 }
+
+/// A hash may be older than the rows of the database that its Redis is given to, whatever either has landed before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> Result<()> {
+    let redis = blank_redis().await?;
+    let older = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
+    older.player("ann").update([("gold", "1")]).await?;
+    let worker = older.worker();
+    older.landed().await?;
+    let newer = Stack::open().await?;
+    newer.player("ann").update([("gold", "2")]).await?;
+    newer.player("ann").flush(Duration::from_secs(5)).await?;
+    // So the first one has landed greater versions, in ann's partition too.
+    for id in 0..64 {
+        older.player(&id.to_string()).update([("gold", "9")]).await?;
+    }
+    older.landed().await?;
+    worker.stop().await?;
+    older.storage.close(Duration::from_secs(5)).await;
+    newer.storage.close(Duration::from_secs(5)).await;
+    let mut given = older.settings.clone();
+    given.sql.url = newer.settings.sql.url.clone();
+    tiers(&given).await?.adopt().await?;
+    let storage = Storage::open(given).await?;
+    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));
+    Ok(())
+}

@@ -70,6 +70,15 @@ async fn sql(database: &str, statement: &str) -> Result<Vec<String>> {
     Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(statement.to_owned())).fetch_all(&mut connection).await?)
 }
 
+/// Has Redis refuse writes, since it can't save.
+async fn no_more_saves(redis: &RedisServer) -> Result<()> {
+    redis.call(&["CONFIG", "SET", "save", "3600 1"]).await?;
+    // A folder stands where the file is to be, so none can be written.
+    std::fs::create_dir(redis.folder().join("dump.rdb"))?;
+    redis.call(&["BGSAVE"]).await?;
+    until("Redis refuses writes", async || Ok(redis.call(&["SET", "x", "1"]).await.is_err())).await
+}
+
 const RECORDS: &str =
     "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
 
@@ -106,11 +115,7 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
     let config = config(&world.text)?;
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("gold", "1")]).await?;
-    redis.call(&["CONFIG", "SET", "save", "3600 1"]).await?;
-    // A folder stands where the file is to be, so none can be written.
-    std::fs::create_dir(redis.folder().join("dump.rdb"))?;
-    redis.call(&["BGSAVE"]).await?;
-    until("Redis refuses writes", async || Ok(redis.call(&["SET", "x", "1"]).await.is_err())).await?;
+    no_more_saves(&redis).await?;
     let error = stack.player("ann").update([("gold", "2")]).await.unwrap_err();
     assert!(error.to_string().contains("MISCONF"), "{error}");
     assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
@@ -130,6 +135,61 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
     stack.landed().await?;
     worker.stop().await?;
     assert_eq!(rows(&stack.database).await?.len(), 1);
+    Ok(())
+}
+
+/// What can't land is counted, keeps nothing else from landing, and is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescue_lands_all_that_can_land_and_says_what_can_not() -> Result<()> {
+    let redis = own_redis().await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let config = config(&world.text)?;
+    let stack = Stack::with(world).await?;
+    crate::landing::poison(stack.database.clone(), "player/bad").await?;
+    stack.player("bad").update([("v", "1"), ("w", "2")]).await?;
+    let spoilt = stack.player("spoilt");
+    spoilt.update([("gold", "1")]).await?;
+    for id in 0..40 {
+        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+    }
+    let (prefix, partition) = (&stack.settings.redis.prefix, spoilt.owner().partition(stack.settings.redis.partitions));
+    let key = format!("{prefix}-data:{{{partition}}}:game:eu:player:spoilt");
+    redis.call(&["SET", &key, "no hash"]).await?;
+    no_more_saves(&redis).await?;
+    let drained = program(&config.path, "drain").await?;
+    assert_eq!(drained.status.code(), Some(1), "{}", said(&drained));
+    assert!(said(&drained).contains("but for 2 marked fields that can't be landed"), "{}", said(&drained));
+    let stored = rows(&stack.database).await?;
+    assert_eq!(stored.len(), 41, "40 players, and what is not refused of the bad one");
+    assert!(stored.iter().any(|row| row.name == "player/bad/w"));
+    Ok(())
+}
+
+/// A hash from before Redis came back older is landed as it is with its rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescue_lands_what_an_older_redis_still_holds() -> Result<()> {
+    let redis = own_redis().await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let config = config(&world.text)?;
+    let stack = Stack::with(world).await?;
+    let (ann, bob) = (stack.player("ann"), stack.player("bob"));
+    ann.update([("gold", "1"), ("bag", "full")]).await?;
+    bob.update([("gold", "1")]).await?;
+    redis.call(&["SAVE"]).await?;
+    ann.update([("gold", "2")]).await?;
+    ann.flush(Duration::from_secs(5)).await?;
+    redis.kill()?;
+    redis.restart().await?;
+    // Partitions are adopted by whoever reads; owners are compared one by one.
+    until("both partitions are adopted", async || Ok(bob.get(["gold"]).await.is_ok() && ann.version().await.is_ok())).await?;
+    std::fs::remove_file(redis.folder().join("dump.rdb"))?;
+    no_more_saves(&redis).await?;
+    let drained = program(&config.path, "drain").await?;
+    assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
+    let stored = rows(&stack.database).await?;
+    let value = |name: &str| stored.iter().find(|row| row.name == name).map(|row| row.value.clone());
+    assert_eq!(value("player/ann/gold").as_deref(), Some(&b"2"[..]), "a newer row wins");
+    assert_eq!(value("player/bob/gold").as_deref(), Some(&b"1"[..]));
     Ok(())
 }
 
@@ -251,6 +311,17 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
     let drained = program(&wrong.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
     assert_eq!((rows(&other.database).await?.len(), rows(&stack.database).await?.len()), (1, 0));
+    // A blank Redis would take over, and a look at that does not.
+    let blank = own_redis().await?;
+    let text = std::fs::read_to_string(&wrong.path)?.replace(&stack::redis().await?.url(), &blank.url());
+    let blank_config = config(&text)?;
+    let dry = Command::new(env!("CARGO_BIN_EXE_worker"))
+        .args(["adopt", "--dry-run", "--config"])
+        .arg(&blank_config.path)
+        .output()
+        .await?;
+    assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
+    assert!(said(&dry).contains("would take over"), "{}", said(&dry));
     let again = program(&wrong.path, "adopt").await?;
     assert!(again.status.success() && said(&again).contains("nothing is to be adopted"), "{}", said(&again));
     Ok(())

@@ -80,7 +80,7 @@ impl Harness {
     /// As [`Self::adopt`]; with whether all that landed was read from here.
     pub(super) async fn adopt_landed(&self, partition: Partition, epoch: u64, last_version: Version, landed_here: bool) -> bool {
         let seen = self.store().partition_states(&[partition]).await.remove(0).unwrap();
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, landed_here, database: None };
+        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, landed_here, compare_all: false, database: None };
         self.store().adopt(&[adopt]).await.remove(0).unwrap()
     }
 

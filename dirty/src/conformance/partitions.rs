@@ -61,6 +61,7 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         epoch: Epoch(5),
         last_version: Version::MAX,
         landed_here: false,
+        compare_all: false,
         database: None,
     });
     assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
@@ -199,6 +200,20 @@ pub async fn a_negative_answer_from_before_a_rewind_is_not_believed(h: &Harness)
     assert!(!h.read(&ann).await.header.unwrap().complete, "other fields may have landed");
     h.make_absent(&bob).await;
     assert_eq!(h.observe(&bob).await.marker, Marker::Absent, "a later answer is believed");
+}
+
+/// R14: whatever has landed, since the rows may be of another database.
+pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    h.make_absent(&ann).await;
+    h.set(&ann, "gold", "1").await;
+    let seen = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    let (epoch, last_version) = (Epoch(2), Version::ZERO);
+    let adopt = Adopt { partition, seen, epoch, last_version, landed_here: true, compare_all: true, database: None };
+    assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
+    assert_eq!(h.record(partition).await.generation, epoch);
+    assert!(h.read(&ann).await.header.unwrap().suspect);
 }
 
 /// R14: nothing is written or believed before the server was compared with the database.

@@ -9,13 +9,14 @@
 -- ARGV[4] how far landings reach
 -- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
 -- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
--- ARGV[7] how far versions leap over those that a hot tier which came back older has given and forgotten, microseconds
+-- ARGV[7] 1 if every hash is to be compared with its rows, whatever has landed; else 0
+-- ARGV[8] how far versions leap over those that a hot tier which came back older has given and forgotten, microseconds
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
 -- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
 -- Invariant: no version given later is below a landed one, nor that of a write that a rewind forgot; hashes from before it become
 --   suspect; what was committed in an earlier epoch and is on probation is landed again (H33).
-expect(#KEYS == 3 and #ARGV == 7)
-local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[7], 'the leap')
+expect(#KEYS == 3 and #ARGV == 8)
+local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[8], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
 local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected')
 local now_at = incarnation()
@@ -26,10 +27,11 @@ if old[1] then
   -- What was collected here reaches as far as `collected`, unless that was forgotten with it; so a commit that was not settled is told
   -- from a forgotten one. What another may have landed is not.
   local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
-  local generation = forgotten and ARGV[3] or old[3]
+  local suspect = forgotten or ARGV[7] == '1'
+  local generation = suspect and ARGV[3] or old[3]
   local from = math.max(source, last)
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
-    'src', forgotten and leapt(from) or digits(from), 'landed', ARGV[4])
+    'src', suspect and leapt(from) or digits(from), 'landed', ARGV[4])
 else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
     'src', last > 0 and leapt(last) or digits(time()), 'landed', digits(last))

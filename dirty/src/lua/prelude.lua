@@ -47,7 +47,7 @@ end
 
 -- The record in partition key `key`; refused if there is none.
 local function record(key)
-  local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first', 'collected')
+  local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first')
   if not r[1] or not r[2] or not r[3] or not r[4] or not r[5] then refuse('UNPREPARED the partition has no record') end
   return {
     incarnation = r[1],
@@ -56,7 +56,6 @@ local function record(key)
     source = number(r[4], 'the version source'),
     landed = number(r[5], 'landed'),
     first = r[6],
-    collected = number(r[7] or '0', 'collected'),
   }
 end
 

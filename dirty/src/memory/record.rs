@@ -82,7 +82,8 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let record = match &state.record {
         Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
-            let suspect = old.has_forgotten(adopt.last_version, adopt.landed_here) && !broken("R14-generation");
+            let forgotten = old.has_forgotten(adopt.last_version, adopt.landed_here) && !broken("R14-generation");
+            let suspect = forgotten || adopt.compare_all;
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,

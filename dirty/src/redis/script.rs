@@ -313,6 +313,7 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
     cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
+    cmd.arg(u8::from(adopt.compare_all));
     cmd.arg(Version::REWIND_LEAP);
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }

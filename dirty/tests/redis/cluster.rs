@@ -66,7 +66,15 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     let error = send(&store, incr.clone()).await.unwrap_err();
     assert_eq!(error.kind, HotKind::Unprepared(partition));
     let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
-    let adopt = Adopt { partition, seen, epoch: Epoch(2), last_version: Version::ZERO, landed_here: false, database: None };
+    let adopt = Adopt {
+        partition,
+        seen,
+        epoch: Epoch(2),
+        last_version: Version::ZERO,
+        landed_here: false,
+        compare_all: false,
+        database: None,
+    };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     for _ in 0..2 {
         assert!(matches!(send(&store, incr.clone()).await, Ok(Mutated::Applied(_))));
@@ -98,7 +106,15 @@ async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     };
     tokio::time::timeout(Duration::from_secs(60), unprepared).await.unwrap();
     let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
-    let adopt = Adopt { partition, seen, epoch: Epoch(2), last_version: Version::ZERO, landed_here: false, database: None };
+    let adopt = Adopt {
+        partition,
+        seen,
+        epoch: Epoch(2),
+        last_version: Version::ZERO,
+        landed_here: false,
+        compare_all: false,
+        database: None,
+    };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     apply(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("3"));

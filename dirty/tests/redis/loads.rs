@@ -119,7 +119,8 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
     let partition = ann.partition(4);
     let landed = version(old.get() + 1_000_000_000);
     let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
-    let adopt = Adopt { partition, seen, epoch: Epoch(2), last_version: landed, landed_here: false, database: None };
+    let adopt =
+        Adopt { partition, seen, epoch: Epoch(2), last_version: landed, landed_here: false, compare_all: false, database: None };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     let suspect = read(&store, &ann).await.header.unwrap();
     assert!(suspect.generation < Epoch(2));

@@ -88,6 +88,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                     epoch: Epoch(9),
                     last_version: version,
                     landed_here: false,
+                    compare_all: false,
                     database: None,
                 }])
                 .await

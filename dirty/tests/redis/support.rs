@@ -35,6 +35,7 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
             epoch: Epoch(epoch),
             last_version: Version::ZERO,
             landed_here: false,
+            compare_all: false,
             database: None,
         })
         .collect();

@@ -144,12 +144,38 @@ impl Tiers {
                 .into_iter()
                 .zip(raised)
                 .filter(|(_, raised)| raised.moved || broken("R14-joined"))
-                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record))
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, false))
                 .collect();
             // An adoption that the epoch forbids, or that another process made, is looked at again like any other.
             self.hot.adopt(&adopts).await.into_iter().collect::<Result<Vec<bool>, HotError>>()?;
         }
         Ok((again, overtaken))
+    }
+
+    /// Gives every partition a new epoch, above those of both tiers, in which each hash is compared with its rows before it is used.
+    pub(super) async fn begin_anew(&self) -> Result<(), TierError> {
+        let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
+        for _ in 0..ROUNDS_MAX {
+            let states = self.hot.partition_states(&left).await.into_iter().collect::<Result<Vec<_>, HotError>>()?;
+            let records = self.cold.partitions(&left).await?;
+            let asked: Vec<Raise> = states.iter().zip(&records).map(|(seen, record)| above_both(seen, *record)).collect();
+            let raised = self.cold.raise(&asked).await?;
+            let asked = asked.into_iter().zip(states).zip(raised);
+            let adopts: Vec<Adopt> = asked
+                .filter(|(_, raised)| raised.moved)
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, true))
+                .collect();
+            let adopted = self.hot.adopt(&adopts).await;
+            for (adopt, adopted) in adopts.iter().zip(adopted) {
+                if adopted? {
+                    left.retain(|partition| *partition != adopt.partition);
+                }
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(TierError::Contended { what: format!("begin {} partitions anew", left.len()), tries: ROUNDS_MAX })
     }
 
     /// Prepares the partition that a call was refused for. Any other error is returned as it is.
@@ -163,14 +189,14 @@ impl Tiers {
         }
     }
 
-    fn adoption(&self, raise: Raise, seen: PartitionState, cold: PartitionRecord) -> Adopt {
+    fn adoption(&self, raise: Raise, seen: PartitionState, cold: PartitionRecord, compare_all: bool) -> Adopt {
         let partition = raise.partition;
         let landed_here = landed_here(&seen, raise, cold);
         report(&seen, cold, landed_here);
         // Once watched, always watched: processes of other settings would undo each other's records.
         let watched = self.has_probation() || seen.record.as_ref().is_some_and(|record| record.database.is_some());
         let database = watched.then_some(cold.database);
-        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, landed_here, database }
+        Adopt { partition, seen, epoch: cold.epoch, last_version: cold.last_version, landed_here, compare_all, database }
     }
 }
 
@@ -181,6 +207,12 @@ impl Tiers {
 pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -> bool {
     let here = |record: &storage_dirty::PartitionRecord| (cold.landed_epoch..=raise.seen).contains(&record.epoch);
     seen.record.as_ref().is_some_and(here) || broken("R14-claimed")
+}
+
+/// The raise of an epoch above those of both tiers.
+fn above_both(seen: &PartitionState, cold: PartitionRecord) -> Raise {
+    let above = seen.record.as_ref().map(|record| record.epoch).unwrap_or_default();
+    Raise { partition: cold.partition, seen: cold.epoch, above }
 }
 
 fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {

@@ -159,7 +159,14 @@ impl Tiers {
     pub async fn compare_pairing(&self) -> Result<(), TierError> {
         let cold = self.cold.pairing().await?;
         let hot = self.hot.pairing().await?;
-        judge(self.hot.partition_count(), &hot, &cold).map(drop).map_err(TierError::Unpaired)
+        let step = judge(self.hot.partition_count(), &hot, &cold).map_err(TierError::Unpaired)?;
+        if let (PairingStep::TakeOver, Some(before)) = (step, &cold.hot) {
+            tracing::warn!(
+                address = %hot.address, before = %before.address,
+                "the hot tier is blank, and the database knows another one: what only that one holds is not seen here"
+            );
+        }
+        Ok(())
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
@@ -182,7 +189,7 @@ impl Tiers {
     /// `Unpaired`: their layouts or numbers of partitions differ from the settings; nothing was written. A tier is away.
     ///
     /// # Cancel safety
-    /// A dropped call may have told the database alone; repeat it.
+    /// A dropped call, or one that fails, may have told the database alone; repeat it.
     pub async fn adopt(&self) -> Result<(), TierError> {
         for _ in 0..ROUNDS_MAX {
             let cold = self.cold.pairing().await?;
@@ -191,7 +198,12 @@ impl Tiers {
             same_shape(partitions, &hot, &cold).map_err(TierError::Unpaired)?;
             let pair = taking_over(partitions, &hot, &cold, self.ids.as_ref());
             let paired = joining(partitions, pair.identity, &pair.hot);
-            if self.cold.pair(&cold, &pair).await? && self.hot.pair(&hot, &paired).await? {
+            if !self.cold.pair(&cold, &pair).await? {
+                continue;
+            }
+            // ORDER: before the hot tier is paired, since nobody uses it until then: the rows may be of another database.
+            self.begin_anew().await?;
+            if self.hot.pair(&hot, &paired).await? {
                 return self.belong().await;
             }
         }

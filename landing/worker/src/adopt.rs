@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use anyhow::Context as _;
 use storage_landing::{Backlog, TierError, Tiers};
 
 use crate::cli::ConfigArgs;
@@ -35,17 +36,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     let tiers = open::tiers_apart(&settings).await?;
     let mut out = std::io::stdout();
     match tiers.compare_pairing().await {
-        Ok(()) => {
-            if args.dry_run && tiers.hot().pairing().await?.paired.is_none() {
-                writeln!(out, "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)")?;
-                return Ok(Exit::Found);
-            }
-            if !args.dry_run {
-                tiers.belong().await?;
-            }
-            writeln!(out, "the tiers belong together; nothing is to be adopted")?;
-            return Ok(Exit::Fine);
-        }
+        Ok(()) => return belong(&tiers, args.dry_run, &mut out).await,
         Err(TierError::Unpaired(why)) => writeln!(out, "found: {why}")?,
         Err(error) => return Err(error.into()),
     }
@@ -58,8 +49,23 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     pair(&tiers, &mut out).await
 }
 
+/// Of tiers that nothing is to be adopted of.
+async fn belong(tiers: &Tiers, dry_run: bool, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
+    let is_blank = tiers.hot().pairing().await?.paired.is_none();
+    if is_blank && dry_run {
+        writeln!(out, "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)")?;
+        return Ok(Exit::Found);
+    }
+    if !dry_run {
+        tiers.belong().await?;
+    }
+    let said = if is_blank { "the hot tier was blank and has taken over the database" } else { "the tiers belong together" };
+    writeln!(out, "{said}; nothing is to be adopted")?;
+    Ok(Exit::Fine)
+}
+
 async fn pair(tiers: &Tiers, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
-    tiers.adopt().await?;
+    tiers.adopt().await.context("the database may know of this Redis already; repeat this command")?;
     let (hot, cold) = (tiers.hot().pairing().await?, tiers.cold().pairing().await?);
     writeln!(
         out,

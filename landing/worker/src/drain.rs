@@ -74,11 +74,17 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
     if counts.rescues > 0 {
+        let but = match counts.unrescued {
+            0 => String::new(),
+            some => format!(
+                " but for {some} marked fields that can't be landed, whose marks tell which (landing-worker errors, status)"
+            ),
+        };
         writeln!(
             out,
-            "Redis takes no writes: all that waits is in the database, and its marks stay until Redis takes writes again"
+            "Redis takes no writes: all that waits is in the database{but}, and its marks stay until Redis takes writes again"
         )?;
-        return Ok(Exit::Fine);
+        return Ok(if counts.unrescued == 0 { Exit::Fine } else { Exit::Found });
     }
     let Some(left_over) = left_over else { return Ok(Exit::Signal) };
     let exit = exit(&left_over, Instant::now() >= deadline);

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::stack::bounded;
 use storage_tests::{Stack, World, stack, until};
 use tokio::io::AsyncWriteExt as _;
@@ -189,5 +190,43 @@ async fn a_byte_order_mark_is_passed_over_and_another_encoding_is_refused_by_nam
     let import = program(&config, &["import", path]).await?;
     assert_eq!(import.status.code(), Some(2));
     assert!(text(&import.stderr).contains("is in UTF-16"), "{}", text(&import.stderr));
+    Ok(())
+}
+
+/// No line is bad because the tiers came apart while it was imported, so that it can be imported again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() -> Result<()> {
+    let (first, other) = (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let world = World::on(&first.url(), stack::mariadb().await?).await?;
+    let folder = tempfile::tempdir()?;
+    let written = |name: &str, text: String| -> Result<_> {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path)
+    };
+    let config = written("first.toml", world.text.clone())?;
+    let replaced = written("other.toml", world.text.replace(&first.url(), &other.url()))?;
+    let mut import = begin(&config, &[])?;
+    let mut lines = import.stdin.take().context("an input")?;
+    lines.write_all(line("0", &json!({"gold": 1})).as_bytes()).await?;
+    until("the first line is written", async || {
+        let export = program(&config, &["export"]).await?;
+        Ok(text(&export.stdout).contains("\"gold\""))
+    })
+    .await?;
+    let drain = program(&replaced, &["drain"]).await?;
+    ensure!(drain.status.success(), "{}", text(&drain.stderr));
+    let mut number = 0;
+    until("the import ends", async || {
+        number += 1;
+        // It may have ended by now.
+        let _ = lines.write_all(line(&number.to_string(), &json!({"gold": 1})).as_bytes()).await;
+        Ok(import.try_wait()?.is_some())
+    })
+    .await?;
+    let ended = import.wait_with_output().await?;
+    assert_eq!(ended.status.code(), Some(6), "{}{}", text(&ended.stdout), text(&ended.stderr));
+    let said = format!("{}{}", text(&ended.stdout), text(&ended.stderr));
+    assert!(said.contains(", 0 bad") && said.contains("go on with --from-line"), "{said}");
     Ok(())
 }

@@ -251,7 +251,15 @@ impl Engine {
         let last_version =
             if rewound { Version::new(landed.get().max(self.words.newest().get()) + 1_000_000) } else { Some(landed) };
         let last_version = last_version.expect("a version");
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch + 1), last_version, landed_here: false, database: None };
+        let adopt = Adopt {
+            partition,
+            seen,
+            epoch: Epoch(epoch + 1),
+            last_version,
+            landed_here: false,
+            compare_all: false,
+            database: None,
+        };
         format!("{:?}", self.store.adopt(&[adopt]).await)
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, rais
     let PartitionRecord { epoch, last_version, database, .. } = cold.record;
     let database = bounds.probation.then_some(database);
     let (seen, landed_here) = (seen.clone(), landed_here(seen, raise, cold.record));
-    Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, database }
+    Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, compare_all: false, database }
 }
 
 /// Replication, and what happens to the server itself.

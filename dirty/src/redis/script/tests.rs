@@ -49,7 +49,8 @@ fn calls() -> Vec<Command> {
     let load = Load { owner: owner.clone(), observed, rows, complete: true };
     let of = |change| Mutation::new(owner.clone(), vec![(field.clone(), change)], OpId::new([7; 16]), Timestamp(1));
     let seen = PartitionState { incarnation: "a/b".into(), record: None };
-    let adopted = Adopt { partition, seen, epoch: Epoch(2), last_version: version, landed_here: false, database: None };
+    let adopted =
+        Adopt { partition, seen, epoch: Epoch(2), last_version: version, landed_here: false, compare_all: false, database: None };
     let head = Head { partition, lock: Some(&lock_), epoch: Epoch(1), clean_ttl: ttl };
     let mark = MarkRef { name: b"m"[..].into(), version, owner: Some(&owner) };
     let entry = Entry { raw: Bytes::from_static(b"m"), mark: None, version };

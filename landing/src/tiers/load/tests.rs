@@ -13,8 +13,15 @@ async fn a_load_answered_by_the_hash_still_holds_when_the_hash_is_gone() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
     let hot = MemoryStore::new(MemorySettings { partitions: 1, ..MemorySettings::default() }, clock);
     let seen = hot.partition_states(&[Partition(0)]).await.remove(0).unwrap();
-    let adopt =
-        Adopt { partition: Partition(0), seen, epoch: Epoch(1), last_version: Version::ZERO, landed_here: false, database: None };
+    let adopt = Adopt {
+        partition: Partition(0),
+        seen,
+        epoch: Epoch(1),
+        last_version: Version::ZERO,
+        landed_here: false,
+        compare_all: false,
+        database: None,
+    };
     assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);
     let owner = Owner::new("game", "eu", "player", "ann").unwrap();
     let (owners, gold) = ([owner.clone()], Field::new("gold").unwrap());

@@ -91,7 +91,10 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let report = tokio::select! {
         biased;
         () = stop, if !matches!(end, End::Signal) => {
-            end = End::Signal;
+            // What ended it first is what has to be told.
+            if let End::OfFile = end {
+                end = End::Signal;
+            }
             storage.close(CLOSE_MIN).await
         }
         report = storage.close(left) => report,
