@@ -61,7 +61,8 @@ impl<T: Clone + Send + 'static> Flight<T> {
         if let Ok(found) = timeout(limit, found.recv()).await {
             return found.ok();
         }
-        drop(locked(&self.0).take());
+        // Not a later one, which others wait for.
+        drop(locked(&self.0).take_if(|tell| tell.subscribe().same_channel(&found)));
         None
     }
 

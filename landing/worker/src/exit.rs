@@ -98,6 +98,8 @@ fn of_tier(error: &TierError) -> Option<Exit> {
         TierError::Hot(error) => Some(of_hot(&error.kind)),
         TierError::Cold(error) => Some(of_cold(error.kind)),
         TierError::Unpaired(_) => Some(Exit::Refused),
+        // Nothing was done, and the same command may do it.
+        TierError::Contended { .. } => Some(Exit::HotAway),
         _ => None,
     }
 }
