@@ -20,6 +20,10 @@ use crate::rescue::{self, Rescued};
 use crate::turn::Turns;
 use crate::{LandingOptions, TierError, Tiers};
 
+/// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes writes now and then, and none whenever a
+/// lock is to be kept, has new marks by then.
+const WHOLE_RESCUE_TTLS: u32 = 10;
+
 /// A landing worker. Any number of them may run at once, in one process or in many.
 ///
 /// What it does not do is hold anything of its own: killed at any instruction, it loses nothing, and another worker goes on when
@@ -104,24 +108,22 @@ impl LandingWorker {
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
-        let mut rescue_from = Some(Instant::now());
+        let mut rescue_from = Instant::now();
         while !*ended.borrow_and_update() {
             let round = caught(&metrics.panics, async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
             let round = timeout(options.lock_ttl, round).await;
             match round {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "locks could not be kept");
-                    let due = rescue_from.is_some_and(|from| Instant::now() >= from);
-                    if due && rescue::hot_tier_takes_no_writes(&error) {
-                        // Once: while it takes no writes nothing new is marked.
+                    if Instant::now() >= rescue_from && rescue::hot_tier_takes_no_writes(&error) {
                         let whole = tokio::select! {
                             whole = self.rescue() => whole,
                             _ = ended.wait_for(|ended| *ended) => break,
                         };
-                        rescue_from = (!whole).then(|| Instant::now() + options.lock_ttl);
+                        rescue_from = Instant::now() + options.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
                     }
                 }
-                Ok(Ok(())) => rescue_from = Some(Instant::now()),
+                Ok(Ok(())) => rescue_from = Instant::now(),
                 Err(_) => {}
             }
             wait(rhythm.min(options.interval), &mut ended).await;

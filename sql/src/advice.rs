@@ -33,7 +33,7 @@ fn of_sqlite(kind: u32) -> Option<&'static str> {
         10 => "the disk fails or is full",
         11 | 26 => "the file is damaged or no database: restore it from a backup",
         13 => "the disk is full: free space there",
-        14 => "let this user read and write the file and its folder",
+        14 => "the file is not there, or this user may not read and write it and its folder: check its path in sql.url",
         _ => return None,
     })
 }

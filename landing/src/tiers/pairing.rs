@@ -116,6 +116,7 @@ impl Tiers {
     /// A dropped call leaves a take-over that the next call finishes.
     pub async fn belong(&self) -> Result<(), TierError> {
         for _ in 0..ROUNDS_MAX {
+            let look = self.refusals.look();
             // ORDER: the database first. If it is still as it was read, no hot tier took over between the two.
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
@@ -123,13 +124,13 @@ impl Tiers {
                 Ok(step) => step,
                 Err(mismatch) => {
                     let error = TierError::Unpaired(mismatch);
-                    self.refusals.pairing(Some(error.clone()));
+                    self.refusals.pairing(look, Some(error.clone()));
                     return Err(error);
                 }
             };
             match step {
                 PairingStep::Paired => {
-                    self.refusals.pairing(None);
+                    self.refusals.pairing(look, None);
                     return Ok(());
                 }
                 PairingStep::Join(paired) => {
@@ -140,7 +141,7 @@ impl Tiers {
                     if let Err(error) = &taken
                         && error.database_takes_no_writes()
                     {
-                        self.refusals.pairing(Some(error.clone()));
+                        self.refusals.pairing(look, Some(error.clone()));
                     }
                     taken?;
                 }

@@ -1,7 +1,7 @@
 //! Why writes are refused: nothing would land them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use storage_model::sabotage::broken;
 use storage_sql::ColdKind;
@@ -13,26 +13,51 @@ use super::{TierError, Tiers};
 pub(super) struct Refusals {
     /// Read by every write; set by whoever finds something.
     any: AtomicBool,
+    /// Looks at the pairing that were begun.
+    looks: AtomicU64,
     why: Mutex<Why>,
 }
+
+/// A look at the pairing: of two that overlap, what the later one found counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Look(u64);
 
 /// Held for a look or a change, never across an await.
 #[derive(Debug, Default)]
 struct Why {
     /// The tiers do not belong together, or the hot tier could not take over.
     pairing: Option<TierError>,
+    /// The look that found so.
+    look: Look,
     /// The database takes no rows, and the hot tier ends with this process.
     landing: Option<TierError>,
 }
 
 impl Refusals {
-    pub(super) fn pairing(&self, found: Option<TierError>) {
-        self.set(found, |why| &mut why.pairing);
+    /// Begins a look at the pairing, before anything is read.
+    pub(super) fn look(&self) -> Look {
+        Look(self.looks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn set(&self, found: Option<TierError>, slot: fn(&mut Why) -> &mut Option<TierError>) {
-        let mut why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = slot(&mut why);
+    /// What a look found. One that was begun earlier than the last says nothing new.
+    pub(super) fn pairing(&self, look: Look, found: Option<TierError>) {
+        let mut why = self.lock();
+        if look >= why.look {
+            why.look = look;
+            self.set(&mut why, found, |why| &mut why.pairing);
+        }
+    }
+
+    fn landing(&self, found: Option<TierError>) {
+        self.set(&mut self.lock(), found, |why| &mut why.landing);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Why> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, why: &mut Why, found: Option<TierError>, slot: fn(&mut Why) -> &mut Option<TierError>) {
+        let held = slot(why);
         match (&*held, &found) {
             (old, Some(new)) if old.as_ref() != Some(new) => tracing::error!(why = %new, "writes are refused"),
             (Some(_), None) => tracing::info!("writes are no longer refused"),
@@ -58,7 +83,7 @@ impl Tiers {
         if !self.refusals.any.load(Ordering::Acquire) || broken("H76-unrefused") {
             return None;
         }
-        let why = self.refusals.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = self.refusals.lock();
         why.pairing.clone().or_else(|| why.landing.clone())
     }
 
@@ -67,9 +92,26 @@ impl Tiers {
     pub(crate) fn note_landing(&self, ended: Result<(), &TierError>) {
         match ended {
             _ if !self.alone => {}
-            Ok(()) => self.refusals.set(None, |why| &mut why.landing),
-            Err(error) if error.database_takes_no_writes() => self.refusals.set(Some(error.clone()), |why| &mut why.landing),
+            Ok(()) => self.refusals.landing(None),
+            Err(error) if error.database_takes_no_writes() => self.refusals.landing(Some(error.clone())),
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_look_does_not_undo_what_a_later_one_found() {
+        let refusals = Refusals::default();
+        let refused = || Some(TierError::Contended { what: "compare the tiers".into(), tries: 1 });
+        let (slow, quick) = (refusals.look(), refusals.look());
+        refusals.pairing(quick, refused());
+        refusals.pairing(slow, None);
+        assert_eq!(refusals.lock().pairing, refused());
+        refusals.pairing(refusals.look(), None);
+        assert_eq!(refusals.lock().pairing, None);
     }
 }

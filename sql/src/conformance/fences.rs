@@ -259,6 +259,20 @@ pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     assert_eq!(h.store.pairing().await.unwrap().hot, Some(second.hot));
 }
 
+/// The meta table keeps 255 bytes. What is cut is only read by people.
+pub async fn a_hot_tier_with_a_long_address_takes_over(h: &Harness) {
+    let ids = SeededIds::new(8);
+    let mut long = pair(&ids, Token::draw(&ids), 256);
+    long.hot.address = "redis-0.eu.example.com:6379, ".repeat(40);
+    for _ in 0..2 {
+        let seen = h.store.pairing().await.unwrap();
+        assert!(h.store.pair(&seen, &long).await.unwrap());
+        let now = h.store.pairing().await.unwrap().hot.unwrap();
+        assert!(now.token == long.hot.token && now.address.starts_with("redis-0."));
+        long.hot.token = Token::draw(&ids);
+    }
+}
+
 /// H50: two settings of the partition count never meet one database, nor two identities.
 pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
     let ids = SeededIds::new(6);

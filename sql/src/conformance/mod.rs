@@ -160,6 +160,7 @@ macro_rules! conformance_cases {
                 batches_of_the_same_rows_do_not_deadlock
                 partition_count_and_identity_are_fixed_once
                 a_hot_tier_takes_over_only_from_the_one_it_saw
+                a_hot_tier_with_a_long_address_takes_over
                 a_take_over_ends_the_landings_of_the_hot_tier_before_it
             }
             reads {

@@ -11,9 +11,14 @@ pub(super) fn statements(user: &str, database: &str) -> String {
     let start: String = user.chars().take(USER_CHARS_MAX - READER.len()).collect();
     let (reader, user) = (text(&format!("{start}{READER}")), text(user));
     let (made, granted) = (name(database), name(&pattern(database)));
+    let escaped = if pattern(database) == database {
+        String::new()
+    } else {
+        format!("\n-- Where partial_revokes is on, a grant takes names as they are: write {made} in place of {granted}.")
+    };
     format!(
         "\
--- In the database, as an administrator. '%' is any host; name those of your servers instead.
+-- In the database, as an administrator. '%' is any host; name those of your servers instead.{escaped}
 CREATE DATABASE IF NOT EXISTS {made};
 -- For game servers and workers. CREATE makes and upgrades the tables; DELETE only clears away a migration that was cut.
 CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}';
@@ -50,6 +55,8 @@ mod tests {
         assert!(said.contains("CREATE DATABASE IF NOT EXISTS `my_game``s`;"), "{said}");
         assert!(said.contains("ON `my\\_game``s`.* TO 'o''neil'@'%';"), "{said}");
         assert!(said.contains("GRANT SELECT ON `my\\_game``s`.* TO 'o''neil_reader'@'%';"), "{said}");
+        assert!(said.contains("partial_revokes is on") && said.contains("write `my_game``s` in place of"), "{said}");
+        assert!(!statements("game", "game").contains("partial_revokes"), "nothing is escaped there");
         let long = statements(&"u".repeat(32), "game");
         assert!(long.contains(&format!("'{}_reader'", "u".repeat(25))), "{long}");
     }

@@ -29,7 +29,7 @@ pub(super) enum End {
     Deadline,
     /// The file can't be read on.
     Unreadable(std::io::Error),
-    /// The file is in another encoding.
+    /// The file is in another encoding, or too short.
     Foreign(anyhow::Error),
     /// An operator has to act first.
     Hopeless(Error),
@@ -94,7 +94,7 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
                         }
                         Err(error) => Some(End::Foreign(error)),
                     },
-                    Ok(None) => Some(End::OfFile),
+                    Ok(None) => Some(beyond(*first, lines.count()).map_or(End::OfFile, |why| End::Foreign(named(name, &why)))),
                     Err(error) => Some(End::Unreadable(error)),
                 },
             };
@@ -102,19 +102,30 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
                 if is_early(Some(&ends)) {
                     hurry.send_replace(true);
                 }
-                // What ended it first stays: a signal that was told is not waited for again.
-                if !is_early(end.as_ref()) {
-                    end = Some(ends);
-                }
+                end = Some(first_of(end, ends));
             }
         }
         end.unwrap_or(End::OfFile)
     }
 }
 
+/// What ended the import first stays, unless that was only the end of the file: a signal that was told is not waited for again.
+fn first_of(before: Option<End>, now: End) -> End {
+    before.filter(|end| is_early(Some(end))).unwrap_or(now)
+}
+
 /// Whether the import ends before the file does, whatever else comes.
 fn is_early(end: Option<&End>) -> bool {
     matches!(end, Some(End::Signal | End::Deadline | End::Foreign(_) | End::Hopeless(_)))
+}
+
+/// Why there is nothing at the line to begin with; none if it is there, or next after the last.
+fn beyond(first: u64, count: u64) -> Option<String> {
+    (first > count.saturating_add(1)).then(|| format!("there are {count} lines, so there is no --from-line {first}"))
+}
+
+fn named(file: &str, why: &str) -> anyhow::Error {
+    exit::error(Exit::Usage, format!("{file}: {why}"))
 }
 
 /// Counts what becomes of lines, and says it of bad ones.
@@ -181,5 +192,29 @@ impl Told<'_> {
     fn done(&mut self, number: u64, bytes: u64) {
         self.total.done(number);
         self.bar.inc(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_an_import_first_is_what_is_told() {
+        let hopeless = || End::Foreign(anyhow::anyhow!("a cause"));
+        assert!(matches!(first_of(None, End::OfFile), End::OfFile));
+        assert!(matches!(first_of(Some(End::OfFile), End::Signal), End::Signal));
+        assert!(matches!(first_of(Some(End::OfFile), hopeless()), End::Foreign(_)));
+        assert!(matches!(first_of(Some(hopeless()), End::Signal), End::Foreign(_)));
+        assert!(matches!(first_of(Some(End::Signal), hopeless()), End::Signal));
+        assert!(matches!(first_of(Some(End::Deadline), End::OfFile), End::Deadline));
+    }
+
+    #[test]
+    fn a_line_beyond_the_end_is_refused_and_the_next_after_the_last_is_not() {
+        assert_eq!(beyond(1, 0), None);
+        assert_eq!(beyond(8, 7), None);
+        let why = beyond(9, 7);
+        assert!(why.as_deref().is_some_and(|why| why.contains("7 lines") && why.contains("--from-line 9")), "{why:?}");
     }
 }

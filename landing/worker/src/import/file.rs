@@ -34,6 +34,11 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { file, limit, count: 0, begun: None, bytes: 0 }
     }
 
+    /// Lines that were read whole.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The next line's number, from 1; the line; how many bytes of the file it takes. None at the end.
     ///
     /// # Errors
