@@ -47,6 +47,10 @@ impl HotStore for MemoryStore {
         Ok(())
     }
 
+    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+        owners.iter().map(|owner| self.run_for(owner, "marked", |state, _, _| read::marked(state, owner))).collect()
+    }
+
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
         owners.iter().map(|owner| self.run_for(owner, "evict", |state, _, _| read::evict(state, owner))).collect()
     }

@@ -221,6 +221,10 @@ impl HotStore for RedisStore {
         self.release_all(owners).await
     }
 
+    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+        self.marked_all(owners).await
+    }
+
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
         self.evict_all(owners).await
     }
