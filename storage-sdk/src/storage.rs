@@ -27,13 +27,13 @@ pub struct Storage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Marks that wait to be landed, of all processes; an owner that is written all the time has one also when it has just landed.
+    /// Owners with changes that wait to be landed, of all processes; one that is written all the time counts also when it has just landed.
     pub marks: u64,
     /// The age of the oldest of them.
     pub oldest_unlanded: Option<Duration>,
-    /// Marks whose rows the database refused, of all processes.
+    /// Owners of whom the database refused rows, of all processes.
     pub error_marks: u64,
-    /// Landed marks on probation, of all processes.
+    /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
     /// How near all that waits is to the watermarks of the settings, as this process saw it last. 0: below them. 1 to 99: writes are
     /// slowed down, the more the higher. 100: writes are refused.

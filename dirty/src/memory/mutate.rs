@@ -72,10 +72,11 @@ pub fn mutate(
         return Err(HotError::not_applied(HotKind::OutOfMemory, OPERATION, message));
     }
     // Nothing is refused from here on.
-    let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
     if let Some(merged) = merged {
         keep(state, present, &mutation.owner, merged, Some(next));
     }
+    // Also if the load has just found that there is no row.
+    let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
     make(state, &record, &mutation.owner, next, complete);
     Ok(Mutated::Applied(write(state, present, mutation, plan, next)))
 }
