@@ -92,6 +92,11 @@ impl Keys {
         [dirty, saving, error, self.landed(partition), self.leaving(partition)]
     }
 
+    /// The maps of marks as layout 1 named them.
+    pub(crate) fn maps_of_layout_1(&self, partition: Partition) -> [String; 5] {
+        ["", ":saving", ":error", ":landed", ":leaving"].map(|map| self.of_partition("dirty", partition, map))
+    }
+
     /// Owners that go when no map names them any more.
     pub(crate) fn evict(&self, partition: Partition) -> String {
         self.of_partition("evict", partition, "")

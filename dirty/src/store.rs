@@ -86,6 +86,11 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// memory limit.
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
 
+    /// Takes a hot tier of an older layout to this program's, if no map of the older one holds a mark; answers the partitions of which one
+    /// does, and then nothing was changed. Nothing happens if server and token are no longer those seen. What has landed stays: its hashes
+    /// and markers are the same in both layouts.
+    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError>;
+
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;
 

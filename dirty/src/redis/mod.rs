@@ -245,6 +245,10 @@ impl HotStore for RedisStore {
         self.write_pairing(seen, paired).await
     }
 
+    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
+        self.leave_layout_1(seen).await
+    }
+
     async fn check(&self) -> Result<(), HotError> {
         const OPERATION: &str = "check";
         let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
