@@ -47,8 +47,8 @@ fn weight(entry: &Entry) -> usize {
 }
 
 /// Cuts parts into groups of about `rows` rows each, as even as can be: a transaction of the few that are left over costs as much as
-/// one of many. Entries of one owner stay together (R16): its own, those that were put aside, its error marks. An entry that the scan brought
-/// twice is kept once (H30).
+/// one of many. Entries of one owner stay together (R16): its own, those that were put aside, its error marks. An entry that the scan
+/// brought twice is kept once (H30).
 #[must_use]
 pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
     for part in &mut parts {
@@ -145,8 +145,8 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
 /// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark lies between its
-/// birth and its version, neither excluded (R6). What is missing, or was read from another hash, has vanished. Rows are named only where there are error marks that they may
-/// clear.
+/// birth and its version, neither excluded (R6). What is missing, or was read from another hash, has vanished. Rows are named only where
+/// there are error marks that they may clear.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };

@@ -69,10 +69,10 @@ pub struct CloseReport {
     /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
     /// last 1,000 of them, with their ids.
     pub unknown: Vec<(Owner, OpId)>,
-    /// Marks that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis, workers land them,
-    /// and this is 0.
+    /// Owners with changes that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis,
+    /// workers land them, and this is 0.
     pub unlanded: u64,
-    /// Marks whose rows the database refused, lost with the process. Only in embedded mode, as above.
+    /// Owners of whom the database refused rows, which are lost with the process. Only in embedded mode, as above.
     pub errors: u64,
 }
 

@@ -62,7 +62,7 @@ impl Tiers {
         let mut healed = false;
         for _ in 0..TRIES_MAX {
             // ORDER: before the hash is read. What no map names then has landed, and what is written later is not asked for.
-            let is_marked = self.hot.marked(std::slice::from_ref(owner)).await.pop().transpose()?.unwrap_or(true);
+            let is_marked = self.is_marked(owner).await?;
             let mut collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
                 Ok(collected) => collected,
                 Err(error) => {
@@ -81,6 +81,7 @@ impl Tiers {
                 return Ok((Flushed { version: Version::ZERO, rows: 0 }, collected.epoch));
             };
             if rows.is_empty() {
+                // ORDER: behind the hash, too: the version that it has may be of a write that came in between, which has not landed.
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = degrade::fence(partition, &collected, rows.iter());
@@ -100,6 +101,11 @@ impl Tiers {
             };
         }
         Err(TierError::Contended { what: format!("flush {owner}"), tries: TRIES_MAX })
+    }
+
+    /// Whether a map names the owner.
+    async fn is_marked(&self, owner: &Owner) -> Result<bool, TierError> {
+        Ok(self.hot.marked(std::slice::from_ref(owner)).await.pop().transpose()?.unwrap_or(true))
     }
 
     /// Tells the hot tier what has landed. Whatever fails here is made up for by the next landing of the partition.

@@ -37,6 +37,8 @@ const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, .
 const REWOUND_REPLIES: Bounds = Bounds { writes: 2, kinds: &[Incr], reads: 0, replies: 1, late: 1, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
+const DELETED: Bounds = Bounds { stored: true, fields: 2, writes: 2, deletes: 1, ..LEAST };
+const REFILLED: Bounds = Bounds { stored: true, fields: 2, writes: 2, partial: true, clients: 2, reads: 2, ..LEAST };
 const REFUSED_PART: Bounds = Bounds { fields: 2, writes: 1, kinds: &[SetAll], refusals: 1, ..PROBATION };
 
 /// What fits a test: all of it holds.
@@ -56,13 +58,15 @@ pub const CASES: &[Case] = &[
     Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
     Case { name: "probation", bounds: PROBATION },
+    Case { name: "deleted hash", bounds: DELETED },
+    Case { name: "deleted hash, crash", bounds: Bounds { crashes: 1, ..DELETED } },
+    Case { name: "refills", bounds: REFILLED },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
 
 /// Rules, and bounds within which the search finds what happens without them.
 ///
-/// Five have none within bounds that can be searched; other tests guard them. R4-whole: the one owner has one mark, so a snapshot is never
-/// settled in part. R7-refill: it takes three loads of an owner with two fields, two of them at once. R5-marks-error: the mark of a later write stands for its
+/// Three have none within bounds that can be searched; other tests guard them. R5-marks-error: the mark of a later write stands for its
 /// value by itself, so a lower version of an error mark does harm only to what an operator reads. R5-older-error: an older error mark does harm
 /// only if a third landing of the field commits a value in between that is as old, after three refusals. R15-settle-epoch: a
 /// settle of an earlier epoch raises `landed` with it, mostly above what a database that forgot still has, which the next look finds;
@@ -84,6 +88,12 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
+    Case { name: "R4-whole", bounds: Bounds { page: 1, ..DELETED } },
+    Case { name: "R6-birth", bounds: DELETED },
+    Case { name: "R6-unproven", bounds: DELETED },
+    Case { name: "R6-reborn", bounds: DELETED },
+    Case { name: "R6-older-row", bounds: DELETED },
+    Case { name: "R7-refill", bounds: REFILLED },
     Case { name: "R7-marker", bounds: LEAST },
     Case { name: "R7-presence", bounds: LEAST },
     Case { name: "R7-unraised", bounds: LEAST },

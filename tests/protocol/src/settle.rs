@@ -66,10 +66,12 @@ impl Working<'_, '_> {
         let present = next.present();
         let Ok(is_there) = park::park(next.hot(), &present, parked) else { return self.to("may not park", next, Worker::Idle) };
         let there = parked.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked));
-        match there.flat_map(|parked| &parked.faults).find(|fault| fault.code == 0) {
-            Some(fault) => self.wrong("parks", format!("{} is said to have vanished, and nothing was deleted", fault.field)),
-            None => self.to("parks", next, Worker::Idle),
+        for fault in there.flat_map(|parked| &parked.faults).filter(|fault| fault.code == 0) {
+            if !next.truth.tell(&fault.field, fault.version) {
+                return self.wrong("parks", format!("{} is said to have vanished, and was not deleted", fault.field));
+            }
         }
+        self.to("parks", next, Worker::Idle);
     }
 }
 
