@@ -1,6 +1,5 @@
 //! What the micro-benchmarks call of this crate's inside. No part of its interface.
 
-use bytes::Bytes;
 use storage_model::{Field, Owner, Partition};
 
 use crate::{Mark, key, mark};
@@ -29,14 +28,14 @@ impl Keys {
     }
 }
 
-/// The name of a mark.
+/// A mark as it is stored: its name, and its fields.
 #[must_use]
-pub fn encode_mark(owner: &Owner, fields: &[Field]) -> String {
-    mark::encode(owner, fields)
+pub fn encode_mark(owner: &Owner, fields: &[Field]) -> (String, String) {
+    (key::owner_part(owner), mark::fields_text(fields))
 }
 
-/// The mark of a name.
+/// The mark of a name and fields.
 #[must_use]
-pub fn decode_mark(name: &Bytes) -> Option<Mark> {
-    mark::decode(name)
+pub fn decode_mark(name: &[u8], fields: &[u8]) -> Option<Mark> {
+    mark::decode(name, fields)
 }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use proptest::prelude::*;
 use storage_model::{Field, Owner, Partition};
 
@@ -67,17 +66,16 @@ proptest! {
     }
 
     #[test]
-    fn every_mark_comes_back_from_its_name(owner in owner(), fields in prop::collection::btree_set(field(), 1..5)) {
+    fn every_mark_comes_back_from_its_name_and_fields(owner in owner(), fields in prop::collection::btree_set(field(), 1..5)) {
         let fields: BTreeSet<Field> = fields;
-        let decoded = mark::decode(&Bytes::from(mark::encode(&owner, &fields)));
+        let decoded = mark::decode(owner_part(&owner).as_bytes(), mark::fields_text(&fields).as_bytes());
         prop_assert_eq!(decoded, Some(mark::Mark { owner, fields: fields.into_iter().collect() }));
     }
 
     #[test]
-    fn a_name_that_reads_as_a_mark_an_owner_or_a_field_is_the_one_that_is_written(bytes in foreign()) {
-        if let Some(mark) = mark::decode(&Bytes::from(bytes.clone())) {
-            prop_assert_eq!(mark::encode(&mark.owner, &mark.fields).into_bytes(), bytes.clone());
-        }
+    fn a_name_that_reads_as_an_owner_or_a_field_is_the_one_that_is_written(bytes in foreign()) {
+        // Whatever it is, it is no reason to panic.
+        let _ = mark::decode(&bytes, &bytes);
         if let Ok(text) = std::str::from_utf8(&bytes) {
             prop_assert!(owner_of(text).is_none_or(|owner| owner_part(&owner) == text));
             prop_assert!(field_of(text).is_none_or(|field| stored(&field) == text));

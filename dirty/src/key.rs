@@ -63,32 +63,48 @@ impl Keys {
 
     /// The dirty map.
     pub(crate) fn dirty(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, "")
+        self.of_partition("marks", partition, "")
     }
 
     /// The snapshot.
     pub(crate) fn saving(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, ":saving")
+        self.of_partition("marks", partition, ":saving")
     }
 
     /// The error map.
     pub(crate) fn error(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, ":error")
+        self.of_partition("marks", partition, ":error")
     }
 
     /// Marks on probation.
     pub(crate) fn landed(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, ":landed")
+        self.of_partition("marks", partition, ":landed")
     }
 
     /// Marks whose probation ends together.
     pub(crate) fn leaving(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, ":leaving")
+        self.of_partition("marks", partition, ":leaving")
+    }
+
+    /// The maps of marks: dirty map, snapshot, error map, marks on probation, marks whose probation ends.
+    pub(crate) fn maps(&self, partition: Partition) -> [String; 5] {
+        let [dirty, saving, error] = [self.dirty(partition), self.saving(partition), self.error(partition)];
+        [dirty, saving, error, self.landed(partition), self.leaving(partition)]
+    }
+
+    /// The maps of marks as layout 1 named them.
+    pub(crate) fn maps_of_layout_1(&self, partition: Partition) -> [String; 5] {
+        ["", ":saving", ":error", ":landed", ":leaving"].map(|map| self.of_partition("dirty", partition, map))
+    }
+
+    /// Owners that go when no map names them any more.
+    pub(crate) fn evict(&self, partition: Partition) -> String {
+        self.of_partition("evict", partition, "")
     }
 
     /// The lock.
     pub(crate) fn lock(&self, partition: Partition) -> String {
-        self.of_partition("dirty", partition, ":lock")
+        self.of_partition("lock", partition, "")
     }
 
     /// The partition's record.
@@ -254,9 +270,9 @@ mod tests {
         let (keys, owner) = (Keys::new("slug"), Owner::new("a:b", "eu", "player", "50%").unwrap());
         assert_eq!(keys.data(Partition(3), &owner), "slug-data:{3}:a%3Ab:eu:player:50%25");
         assert_eq!(keys.exist(Partition(3), &owner), "slug-exist:{3}:a%3Ab:eu:player:50%25");
-        assert_eq!(keys.saving(Partition(3)), "slug-dirty:{3}:saving");
-        assert_eq!(keys.landed(Partition(3)), "slug-dirty:{3}:landed");
-        assert_eq!(keys.leaving(Partition(3)), "slug-dirty:{3}:leaving");
+        assert_eq!(keys.saving(Partition(3)), "slug-marks:{3}:saving");
+        assert_eq!(keys.landed(Partition(3)), "slug-marks:{3}:landed");
+        assert_eq!(keys.leaving(Partition(3)), "slug-marks:{3}:leaving");
         assert_eq!(keys.ops(Partition(3), 1), "slug-ops:{3}:1");
     }
 }

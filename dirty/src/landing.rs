@@ -14,10 +14,15 @@ pub enum Snapshot {
     /// Nothing is marked.
     Empty,
     /// The dirty map became the snapshot.
-    Taken,
+    Taken(SnapshotId),
     /// A snapshot was left over; it must be finished first. The dirty map was not touched (R4).
-    Leftover,
+    Leftover(SnapshotId),
 }
+
+/// The number of a snapshot, counted by the hot tier; it means something only together with the epoch. Nothing is added to a snapshot, so
+/// who names it is sure of its marks (R5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct SnapshotId(pub u64);
 
 /// The maps of a partition that hold marks, in the order a mark passes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +44,9 @@ pub enum Map {
 pub struct Entry {
     /// The entry's name as stored.
     pub raw: Bytes,
-    /// The mark; none if the name can't be read (somebody else wrote it).
+    /// The mark; none if it can't be read (somebody else wrote it).
     pub mark: Option<Mark>,
-    /// The version of the write that made the mark last.
+    /// The version of the last write that the mark is of.
     pub version: Version,
 }
 
@@ -83,7 +88,9 @@ pub struct Settle {
     pub epoch: Epoch,
     /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
-    /// Snapshot entries. One that has another version by now stays (R5).
+    /// The snapshot that the marks were read from. If another one is there by now, its marks stay (R5).
+    pub snapshot: SnapshotId,
+    /// Its entries.
     pub marks: Vec<Entry>,
     /// The rows that were committed. Error marks of these fields at or below these versions are cleared. A worker that collected
     /// while the error map was empty needs to name none.
@@ -117,8 +124,8 @@ pub struct Fault {
 /// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
-    /// The snapshot entry that is cleared in the same step if it still has its version; none for a repeated attempt, which changes
-    /// nothing if its error mark is gone.
+    /// The snapshot entry that is cleared in the same step if it is still there; none for a repeated attempt, which changes nothing if its
+    /// error mark is gone.
     pub source: Option<Entry>,
     /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
@@ -143,6 +150,8 @@ pub struct Park {
     pub lock: Lock,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
+    /// The snapshot that the entries were read from. If another one is there by now, they are landed or parked already.
+    pub snapshot: SnapshotId,
     /// The first delay before another attempt; it doubles with each attempt.
     pub retry_min: Duration,
     /// The longest delay.
@@ -153,10 +162,10 @@ pub struct Park {
     pub parked: Vec<Parked>,
 }
 
-/// One entry of an error map.
+/// One error mark: of one field, or of what can't be read. The error map has an entry for each owner, which holds those of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorEntry {
-    /// The entry's name as stored.
+    /// The entry's name as stored; error marks of one owner share it.
     pub raw: Bytes,
     /// Owner and field; none if the name can't be read.
     pub target: Option<(Owner, Field)>,

@@ -38,7 +38,7 @@ pub mod redis;
 pub mod store;
 
 pub use error::{HotError, HotKind};
-pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot};
+pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot, SnapshotId};
 pub use mark::Mark;
 pub use memory::{MemorySettings, MemoryStore};
 pub use memory_use::MemoryUse;

@@ -1,11 +1,10 @@
 //! Marks: which fields of which owner are to be landed.
 
-use bytes::Bytes;
 use storage_model::{Field, Owner};
 
 use crate::key;
 
-/// An entry of a dirty map: one write's owner and the fields it changed. A later write of the same fields has the same one.
+/// An entry of a dirty map: an owner and the fields that have changed since the map was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mark {
     /// Whose fields.
@@ -14,37 +13,44 @@ pub struct Mark {
     pub fields: Vec<Field>,
 }
 
-/// Stands before each field. No name holds it, since names hold no control characters.
-const SEPARATOR: char = '\u{1f}';
+/// Stands between fields, and behind the owner's part in the name of a mark that was put aside. No name holds it, since names hold no
+/// control characters.
+pub(crate) const SEPARATOR: char = '\u{1f}';
 
-/// The name of a mark in a dirty map, a snapshot or an error map: the owner's part of its keys, then each field by name.
-pub(crate) fn encode<'a>(owner: &Owner, fields: impl IntoIterator<Item = &'a Field>) -> String {
-    append(key::owner_part(owner), fields)
-}
-
-/// As [`encode`], from the owner's part.
-pub(crate) fn append<'a>(part: String, fields: impl IntoIterator<Item = &'a Field>) -> String {
-    let mut name = part;
-    for field in fields {
-        name.push(SEPARATOR);
-        name.push_str(&key::stored(field));
+/// The fields of a mark as they stand in its value behind the version.
+#[cfg(any(test, feature = "bench"))]
+pub(crate) fn fields_text<'a>(fields: impl IntoIterator<Item = &'a Field>) -> String {
+    let mut text = String::new();
+    for (at, field) in fields.into_iter().enumerate() {
+        if at > 0 {
+            text.push(SEPARATOR);
+        }
+        text.push_str(&key::stored(field));
     }
-    name
+    text
 }
 
-/// The mark of a name; none for a name that [`encode`] did not make.
-pub(crate) fn decode(name: &Bytes) -> Option<Mark> {
-    let mut parts = std::str::from_utf8(name).ok()?.split(SEPARATOR);
-    let owner = key::owner_of(parts.next()?)?;
-    let fields = parts.map(key::field_of).collect::<Option<Vec<_>>>()?;
-    let sorted = fields.windows(2).all(|pair| pair.first() < pair.last());
-    (sorted && !fields.is_empty()).then_some(Mark { owner, fields })
+/// The owner that an entry's name tells; none for a name that nobody here made. A mark that was put aside has a version behind it.
+pub(crate) fn owner_of(name: &[u8]) -> Option<Owner> {
+    key::owner_of(std::str::from_utf8(name).ok()?.split(SEPARATOR).next()?)
+}
+
+/// Whether a mark was put aside, since its owner's hash was lost.
+pub(crate) fn is_aside(name: &[u8]) -> bool {
+    u8::try_from(SEPARATOR).is_ok_and(|separator| name.contains(&separator))
+}
+
+/// The mark of an entry: its name, and its value without the version; none if nobody here made it.
+pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
+    let owner = owner_of(name)?;
+    let mut fields = std::str::from_utf8(fields).ok()?.split(SEPARATOR).map(key::field_of).collect::<Option<Vec<_>>>()?;
+    fields.sort_unstable();
+    fields.dedup();
+    Some(Mark { owner, fields })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn field(name: &str) -> Field {
@@ -52,25 +58,33 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_comes_back_from_its_name_and_no_two_share_one() {
+    fn a_mark_comes_back_from_its_name_and_its_fields() {
         let owners = [("a:b", "c"), ("a", "b:c"), ("a", "b"), ("%3A", ":")].map(|(x, y)| Owner::new("app", "eu", x, y).unwrap());
-        let sets = [vec!["gold"], vec![":v"], vec!["%:v"], vec!["a", "b"], vec!["a"], vec![":d:a", "a"]];
-        let mut seen = BTreeSet::new();
+        let sets = [vec!["gold"], vec![":v"], vec!["%:v"], vec!["a", "b"], vec![":d:a", "a"]];
         for owner in &owners {
             for set in &sets {
                 let mark = Mark { owner: owner.clone(), fields: set.iter().map(|name| field(name)).collect() };
-                let name = encode(owner, &mark.fields);
-                assert_eq!(decode(&Bytes::from(name.clone())), Some(mark));
-                assert!(seen.insert(name));
+                let name = key::owner_part(owner);
+                let fields = fields_text(&mark.fields);
+                assert_eq!(decode(name.as_bytes(), fields.as_bytes()), Some(mark.clone()));
+                let aside = format!("{name}{SEPARATOR}0000000000000a");
+                assert_eq!(decode(aside.as_bytes(), fields.as_bytes()), Some(mark));
             }
         }
     }
 
     #[test]
-    fn names_that_somebody_else_wrote_are_no_marks() {
-        for name in ["", "a:b:c:d", "a:b:c:d\u{1f}", "a:b:c\u{1f}f", "a:b:c:d\u{1f}b\u{1f}a", "a:b:c:d\u{1f}a\u{1f}a"] {
-            assert_eq!(decode(&Bytes::copy_from_slice(name.as_bytes())), None, "{name:?}");
+    fn fields_in_any_order_and_twice_are_one_mark() {
+        let mark = decode(b"a:b:c:d", b"b\x1fa\x1fb").unwrap();
+        assert_eq!(mark.fields, [field("a"), field("b")]);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_no_mark() {
+        for (name, fields) in [("", "f"), ("a:b:c", "f"), ("a:b:c:d", ""), ("a:b:c:d", "f\u{1f}"), ("a:b:c:d:e", "f")] {
+            assert_eq!(decode(name.as_bytes(), fields.as_bytes()), None, "{name:?} {fields:?}");
         }
-        assert_eq!(decode(&Bytes::from_static(b"\xff\xfe")), None);
+        assert_eq!(decode(b"\xff\xfe", b"f"), None);
+        assert_eq!(decode(b"a:b:c:d", b"\xff"), None);
     }
 }

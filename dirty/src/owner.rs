@@ -35,12 +35,10 @@ pub struct Header {
     pub generation: Epoch,
     /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
     pub suspect: bool,
-    /// How many marks name the owner: entries of the dirty map, the snapshot, the error map and the maps of those on probation. None
-    /// in the answer to a read of some fields, which does not ask.
-    pub marks: Option<u32>,
-    /// A mark is of this hash if its version is above this one and not above [`Header::version`]; any other is of a hash that was lost
-    /// (R6). Of a clean hash its version, since no mark is of that. None in the answer to a read of some live fields, which does not ask.
-    pub born: Option<Version>,
+    /// A mark is of this hash if its version is at or above this one and not above [`Header::version`]; any other is of a hash that was
+    /// lost (R6). Only a hash that was made while a map named its owner says so; of any other it is [`Version::ZERO`], as in the answer to
+    /// a read of some live fields, which does not ask.
+    pub born: Version,
 }
 
 /// What one atomic read of an owner's hash saw.
@@ -59,7 +57,7 @@ pub enum Marker {
     Unknown,
     /// The cold tier was asked a short while ago, and had no row.
     Absent,
-    /// The owner was written, and this was its last version.
+    /// The owner has or had a hash, and this is the number of the one that was made last: no two have the same.
     At(Version),
 }
 
@@ -77,9 +75,10 @@ impl Marker {
 /// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Observed {
-    /// The owner's exist marker; of a hash with outstanding marks one below it, since the cold tier may be behind such a hash, so
-    /// that what is loaded now may join this hash, but neither replace it once it has landed and gone, nor join another.
+    /// The owner's exist marker.
     pub marker: Marker,
+    /// Whether the owner had a hash, looked at after the marker.
+    pub present: bool,
     /// The epoch of the owner's partition.
     pub epoch: Epoch,
 }

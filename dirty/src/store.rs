@@ -30,9 +30,11 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Applies mutations, each with the load it builds on, if it needed one.
     ///
     /// In one step: validates everything; then gives a version (greater than every earlier one of the partition, and at least
-    /// the hot tier's time); changes the fields; raises the owner's version and its exist marker to it; marks the changed fields
-    /// in the dirty map; remembers the id and the reply; and takes away the hash's time to live. A hash that it creates is born
-    /// at this version; it is complete only if the owner is known to have no rows, or the load brought all.
+    /// the hot tier's time); changes the fields; raises the owner's version to it; adds the changed fields to the owner's mark in the
+    /// dirty map; remembers the id and the reply; and takes away the hash's time to live. A hash that it creates has this version as
+    /// its number in the exist marker; it is complete only if the owner is known to have no rows, or the load brought all. If a map names
+    /// an owner whose hash is gone, the new one says so ([`Header::born`](crate::Header::born)), and a mark in the dirty map is put aside
+    /// under a name of its own, for the worker to report (R6).
     /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
     ///
     /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
@@ -55,16 +57,20 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Gives the right to load owners back.
     async fn release(&self, owners: &[Owner]) -> Result<(), HotError>;
 
-    /// Writes what was loaded, if it can be proved: the epoch is still the one observed, and either the hash exists and was born
-    /// at or before the marker observed (fields already there win, tombstones included), or there is no hash and the marker is
-    /// still the one observed. A hash that it creates is clean, has the marker's version (or the rows' highest, which then
-    /// becomes the marker) and the time to live of landed data. An owner of which no row was found and which has no marker is
+    /// Writes what was loaded, if it can be proved: epoch and marker are still those observed, and there is a hash if and only if there
+    /// was one. So no hash was made since, and one that was there holds all that was written since: its fields win, tombstones included.
+    /// A hash that it creates is clean, has the rows' highest version (the marker's if there is none), a number of its own in the marker,
+    /// and the time to live of landed data. An owner of which no row was found and which has no marker is
     /// remembered as absent for a short time.
     ///
     /// At the memory limit nothing is written; the proof is made all the same.
     async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>>;
 
-    /// Drops hashes whose changes have all landed; others go when the last of their marks is settled.
+    /// Which owners have something that has not landed, was refused, or is on probation: some map names them. What was written before
+    /// the call is seen by it.
+    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>>;
+
+    /// Drops hashes whose changes have all landed; others go when no map names their owner any more.
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>>;
 
     /// Gives hashes that have a time to live the full one again. Never gives one to a hash that has none.
@@ -79,6 +85,11 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// Says which database it belongs to, if its server and its token are still those seen. Answers whether it did. Works at the
     /// memory limit.
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
+
+    /// Takes a hot tier of an older layout to this program's, if no map of the older one holds a mark; answers the partitions of which one
+    /// does, and then nothing was changed. Nothing happens if server and token are no longer those seen. What has landed stays: its hashes
+    /// and markers are the same in both layouts.
+    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError>;
 
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;
@@ -124,9 +135,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// incarnation; `Unprepared` if it is not the recorded one. No fields: all of the owner.
     async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError>;
 
-    /// Clears marks after their rows were committed, each only if it still has its version (R5), and error marks of committed
-    /// fields at or below the committed versions, or puts both on probation; raises `landed`. The owner that loses its last mark gets the time to live of
-    /// landed data, or is evicted if that was asked for. Refused whole under another epoch or incarnation, or without the lock.
+    /// Clears marks after their rows were committed, if their snapshot is still there (R5), and error marks of committed
+    /// fields at or below the committed versions, or puts both on probation; raises `landed`. The owner that no map names any more gets the
+    /// time to live of landed data, or is evicted if that was asked for. Refused whole under another epoch or incarnation, or without the
+    /// lock.
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
 
     /// Moves entries to the error map, and counts attempts; answers for each whether it is there now. One that another worker landed or
@@ -137,13 +149,12 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// under another incarnation or without the lock.
     async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
 
-    /// Ends the probation of leaving marks, each only if it still has its version; answers how many went. The owner that loses its
-    /// last mark gets the time to live of landed data, or is evicted if that was asked for. Refused under another epoch or
+    /// Ends the probation of leaving marks; answers how many went. The owner that no map names any more gets the time to live of landed data, or is evicted if that was asked for. Refused under another epoch or
     /// incarnation, or without the lock; nothing happens to marks of another window.
     async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError>;
 
     /// Makes marks on probation live again, after a change of the epoch; answers how many. Where the dirty map has a mark of the
-    /// same name, the greater version stays. Refused under another incarnation or without the lock; does nothing if there was no
+    /// same name, the two become one: with the fields of both, and the greater version. Refused under another incarnation or without the lock; does nothing if there was no
     /// change of the epoch, or all marks from before it are live again.
     async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError>;
 

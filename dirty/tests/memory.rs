@@ -43,6 +43,7 @@ impl Rig for Memory {
             wipe: true,
             life: true,
             exhaust: true,
+            lose: true,
             foreign_mark: false,
         }
     }
@@ -72,6 +73,9 @@ impl Rig for Memory {
     async fn exhaust(&self) {
         self.store.limit(0);
     }
+    async fn lose(&self, owner: &Owner) {
+        self.store.lose(owner);
+    }
     async fn foreign_mark(&self, _: Partition, _: &[u8]) {}
 }
 
@@ -85,7 +89,7 @@ mod random {
     use rand::{RngExt, SeedableRng};
     use storage_dirty::{
         Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Mutated, Observed, Park, Parked, Probation, Read,
-        Refusal, Window,
+        Refusal, Snapshot, SnapshotId, Window,
     };
     use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle};
     use storage_model::{
@@ -102,6 +106,7 @@ mod random {
         partition: Partition,
         lock: Lock,
         epoch: Epoch,
+        snapshot: SnapshotId,
         entries: Vec<Entry>,
         rows: Vec<(Owner, Field, Cell, Version)>,
     }
@@ -349,7 +354,10 @@ mod random {
         async fn collect(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
             let Some(lock) = self.lock(partition).await else { return };
-            self.store.snapshot(partition, &lock).await.unwrap();
+            let snapshot = match self.store.snapshot(partition, &lock).await.unwrap() {
+                Snapshot::Taken(number) | Snapshot::Leftover(number) => number,
+                Snapshot::Empty => SnapshotId::default(),
+            };
             let count = self.random.random_range(1..6);
             let entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, count).await.unwrap().entries;
             let mut wanted: Vec<_> =
@@ -363,7 +371,7 @@ mod random {
                 let Some(header) = read.header else { continue };
                 rows.extend(read.cells.into_iter().map(|(field, cell)| (owner.clone(), field, cell, header.version)));
             }
-            self.batches.push(Batch { partition, lock, epoch: collected.epoch, entries, rows });
+            self.batches.push(Batch { partition, lock, epoch: collected.epoch, snapshot, entries, rows });
         }
 
         /// The versioned upsert of some batch (R3), which the fence refuses from an earlier epoch.
@@ -387,7 +395,7 @@ mod random {
                 self.commit(self.batches.len() - 1);
             }
             let Some(batch) = self.batches.pop().filter(|batch| batch.epoch.0 == self.epoch) else { return };
-            let Batch { partition, lock, epoch, entries, rows } = batch;
+            let Batch { partition, lock, epoch, snapshot, entries, rows } = batch;
             if refuse {
                 let Some((entry, mark)) = entries.into_iter().find_map(|entry| Some((entry.clone(), entry.mark?))) else {
                     return;
@@ -397,14 +405,14 @@ mod random {
                 let faults = mark.fields.iter().map(fault).collect();
                 let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-                let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked };
+                let park = Park { partition, lock, epoch, snapshot, retry_min, retry_max, probation: false, parked };
                 self.parked += usize::from(self.store.park(&park).await.is_ok());
                 return;
             }
             let marks = entries.into_iter().collect();
             let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
             let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
-            let settle = Settle { partition, lock: Some(lock.clone()), epoch, landed, marks, rows, probation: true };
+            let settle = Settle { partition, lock: Some(lock.clone()), epoch, snapshot, landed, marks, rows, probation: true };
             self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
             drop(self.store.unlock(&[partition], &lock).await);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked};
+use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
@@ -11,6 +11,8 @@ use storage_model::{Field, Owner, Partition, Row, Version};
 pub struct Part {
     /// The partition.
     pub partition: Partition,
+    /// The snapshot that the entries were read from; any in a replay.
+    pub snapshot: SnapshotId,
     /// Snapshot entries; or, in a replay, one entry for each error mark.
     pub entries: Vec<Entry>,
     /// Whether the entries are error marks that are tried again.
@@ -45,18 +47,21 @@ fn weight(entry: &Entry) -> usize {
 }
 
 /// Cuts parts into groups of about `rows` rows each, as even as can be: a transaction of the few that are left over costs as much as
-/// one of many. Entries of one owner stay together (R16); an entry that the scan brought twice is kept once (H30).
+/// one of many. Entries of one owner stay together (R16): its own, those that were put aside, its error marks. An entry that the scan
+/// brought twice is kept once (H30).
 #[must_use]
 pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
     for part in &mut parts {
-        part.entries.sort_by(|a, b| (owner(a), &a.raw).cmp(&(owner(b), &b.raw)));
-        part.entries.dedup_by(|later, kept| later.raw == kept.raw);
+        // Error marks of one owner share a name.
+        part.entries.sort_by(|a, b| (&a.raw, &a.mark).cmp(&(&b.raw, &b.mark)));
+        part.entries.dedup_by(|later, kept| later.raw == kept.raw && later.mark == kept.mark);
+        part.entries.sort_by(|a, b| owner(a).cmp(&owner(b)));
     }
     let all: usize = parts.iter().flat_map(|part| &part.entries).map(weight).sum();
     let rows = rows.max(1);
     let enough = all.div_ceil((all.saturating_add(rows / 2) / rows).max(1));
     let (mut groups, mut group, mut taken) = (Vec::new(), Vec::<Part>::new(), 0);
-    for Part { partition, entries, replay } in parts {
+    for Part { partition, snapshot, entries, replay } in parts {
         for entry in entries {
             let open = group.last_mut().filter(|last| last.partition == partition);
             let together = open.as_ref().and_then(|open| open.entries.last()).is_some_and(|before| belong(before, &entry));
@@ -68,7 +73,7 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
                         groups.push(std::mem::take(&mut group));
                         taken = 0;
                     }
-                    group.push(Part { partition, entries: vec![entry], replay });
+                    group.push(Part { partition, snapshot, entries: vec![entry], replay });
                 }
             }
             taken += weight;
@@ -93,7 +98,7 @@ fn belong(one: &Entry, other: &Entry) -> bool {
 pub struct Rows {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Of each row, when its owner's hash was born.
+    /// Of each row, when its owner's hash was born; zero if it does not say.
     pub births: Vec<Version>,
 }
 
@@ -105,7 +110,7 @@ pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
         let Some(Header { version, born, .. }) = read.header else { continue };
         for (field, cell) in &read.cells {
             out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
-            out.births.push(born.unwrap_or(version));
+            out.births.push(born);
         }
     }
     out
@@ -140,8 +145,8 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
 /// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark lies between its
-/// birth and its version (R6). What is missing, or was read from another hash, has vanished. Rows are named only where there are error marks that they may
-/// clear.
+/// birth and its version, neither excluded (R6). What is missing, or was read from another hash, has vanished. Rows are named only where
+/// there are error marks that they may clear.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };
@@ -186,7 +191,7 @@ const VANISHED: &str = "vanished: marked, but the hot tier lost the hash of this
 
 /// Whether a mark is of the hash that was born and has the version then.
 fn is_of(mark: Version, born: Version, version: Version) -> bool {
-    (mark > born || broken("R6-reborn")) && (mark <= version || broken("R6-older-row"))
+    (mark >= born || broken("R6-reborn")) && (mark <= version || broken("R6-older-row"))
 }
 
 #[cfg(test)]

@@ -60,13 +60,14 @@ impl Backlog {
         Ok(backlog)
     }
 
-    /// Marks that wait to be landed: dirty maps and snapshots, and marks on probation that are to become live again.
+    /// Marks that wait to be landed, one an owner in each map: dirty maps and snapshots, and marks on probation that are to become live
+    /// again.
     #[must_use]
     pub fn marks(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
     }
 
-    /// Marks whose rows the database refused.
+    /// Owners of whom the database refused rows, or the hot tier lost marked fields.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| peek.errors).sum()

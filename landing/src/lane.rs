@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use storage_dirty::{Map, Snapshot};
+use storage_dirty::{Map, Snapshot, SnapshotId};
 use tokio::task::JoinSet;
 
 use crate::batch::{self, Part};
@@ -18,6 +18,7 @@ use crate::{LandingOptions, TierError, step};
 /// A partition that has work, and how far its snapshot was read.
 struct Open<'a> {
     busy: Busy<'a>,
+    snapshot: SnapshotId,
     cursor: u64,
 }
 
@@ -112,7 +113,8 @@ impl Worker {
                 self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await;
             let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else { continue };
             marks += page.entries.len();
-            parts.push(Part { partition: one.busy.partition, entries: page.entries, replay: false });
+            let Open { busy, snapshot, .. } = &one;
+            parts.push(Part { partition: busy.partition, snapshot: *snapshot, entries: page.entries, replay: false });
             one.cursor = page.next.unwrap_or_default();
             read.push((one, page.next.is_some()));
         }
@@ -131,7 +133,9 @@ impl Worker {
             };
             match round.pass_over(snapshot.map(Some))? {
                 None | Some(Snapshot::Empty) => {}
-                Some(Snapshot::Taken | Snapshot::Leftover) => return Ok(Some(Open { busy, cursor: 0 })),
+                Some(Snapshot::Taken(snapshot) | Snapshot::Leftover(snapshot)) => {
+                    return Ok(Some(Open { busy, snapshot, cursor: 0 }));
+                }
             }
         }
     }

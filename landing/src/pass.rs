@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek};
+use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
 use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
 
@@ -168,7 +168,7 @@ impl Worker {
             if entries.is_empty() {
                 continue;
             }
-            let part = Part { partition, entries, replay: true };
+            let part = Part { partition, snapshot: SnapshotId::default(), entries, replay: true };
             for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
                 self.land(&parts).await?;
             }
@@ -182,8 +182,8 @@ fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
     let mut entries = BTreeMap::new();
     for error in errors.into_iter().filter(|error| error.next <= now) {
         if let Some((owner, field)) = error.target {
-            let mark = Some(Mark { owner, fields: vec![field] });
-            entries.insert(error.raw.clone(), Entry { raw: error.raw, mark, version: error.version });
+            let mark = Mark { owner, fields: vec![field] };
+            entries.insert(mark.clone(), Entry { raw: error.raw, mark: Some(mark), version: error.version });
         }
     }
     entries.into_values().collect()

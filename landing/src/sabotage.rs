@@ -64,7 +64,8 @@ pub(crate) async fn early(tiers: &Tiers, lock: &Lock, parts: &[Part]) {
         let Ok(Collected { epoch, landed, .. }) = tiers.hot().collect(part.partition, &part.wanted()).await else { continue };
         let marks = part.entries.clone();
         let (partition, lock) = (part.partition, Some(lock.clone()));
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let snapshot = part.snapshot;
+        let settle = Settle { partition, lock, epoch, snapshot, landed, marks, rows: Vec::new(), probation: false };
         let _ = tiers.hot().settle(&settle).await;
     }
 }

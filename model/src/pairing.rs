@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::{Ids, Timestamp};
 
 /// The number of the layout of keys, marks and scripts in the hot tier. Programs of different layouts refuse each other.
-pub const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 2;
 
 /// The longest address that is kept, in bytes.
 const ADDRESS_MAX: usize = 100;

@@ -27,13 +27,13 @@ pub struct Storage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Marks that wait to be landed, of all processes; an owner that is written all the time has one also when it has just landed.
+    /// Owners with changes that wait to be landed, of all processes; one that is written all the time counts also when it has just landed.
     pub marks: u64,
     /// The age of the oldest of them.
     pub oldest_unlanded: Option<Duration>,
-    /// Marks whose rows the database refused, of all processes.
+    /// Owners of whom the database refused rows, of all processes.
     pub error_marks: u64,
-    /// Landed marks on probation, of all processes.
+    /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
     /// How near all that waits is to the watermarks of the settings, as this process saw it last. 0: below them. 1 to 99: writes are
     /// slowed down, the more the higher. 100: writes are refused.
@@ -69,10 +69,10 @@ pub struct CloseReport {
     /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
     /// last 1,000 of them, with their ids.
     pub unknown: Vec<(Owner, OpId)>,
-    /// Marks that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis, workers land them,
-    /// and this is 0.
+    /// Owners with changes that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis,
+    /// workers land them, and this is 0.
     pub unlanded: u64,
-    /// Marks whose rows the database refused, lost with the process. Only in embedded mode, as above.
+    /// Owners of whom the database refused rows, which are lost with the process. Only in embedded mode, as above.
     pub errors: u64,
 }
 

@@ -39,6 +39,11 @@ async fn modelled() -> Box<dyn Rig> {
     Box::new(Modelled { store, server, clock, saved: Mutex::default() })
 }
 
+fn data_key(owner: &Owner) -> String {
+    let names = format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id());
+    format!("slug-data:{{{}}}:{names}", owner.partition(4))
+}
+
 #[async_trait]
 impl Rig for Modelled {
     fn store(&self) -> &dyn HotStore {
@@ -46,7 +51,16 @@ impl Rig for Modelled {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { advance: true, reincarnate: true, rewind: true, wipe: true, life: true, exhaust: true, foreign_mark: true }
+        Capabilities {
+            advance: true,
+            reincarnate: true,
+            rewind: true,
+            wipe: true,
+            life: true,
+            exhaust: true,
+            lose: true,
+            foreign_mark: true,
+        }
     }
 
     async fn advance(&self, by: Duration) {
@@ -72,8 +86,7 @@ impl Rig for Modelled {
     }
 
     async fn life(&self, owner: &Owner) -> Life {
-        let names = format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id());
-        let key = format!("slug-data:{{{}}}:{names}", owner.partition(4));
+        let key = data_key(owner);
         match self.server.copy().keys.left(key.as_bytes()) {
             None => Life::Gone,
             Some(None) => Life::Lasting,
@@ -85,8 +98,12 @@ impl Rig for Modelled {
         self.server.change(|data| data.full = true);
     }
 
+    async fn lose(&self, owner: &Owner) {
+        self.server.execute(&[b"DEL".to_vec(), data_key(owner).into_bytes()]);
+    }
+
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        let key = format!("slug-dirty:{{{partition}}}").into_bytes();
-        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001".to_vec()]);
+        let key = format!("slug-marks:{{{partition}}}").into_bytes();
+        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001gold".to_vec()]);
     }
 }

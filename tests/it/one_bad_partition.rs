@@ -23,7 +23,7 @@ async fn seconds(redis: &RedisServer) -> Result<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Result<()> {
-    for broken in ["dirty:{0}", "dirty:{0}:saving", "dirty:{0}:error", "dirty:{3}:saving", "dirty:{5}:saving"] {
+    for broken in ["marks:{0}", "marks:{0}:saving", "marks:{0}:error", "marks:{3}:saving", "marks:{5}:saving"] {
         let stack = Stack::open().await?;
         let mut others = 0;
         for id in 0..40 {
@@ -35,7 +35,7 @@ async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Resu
             }
         }
         redis().await?.call(&["SET", &key(&stack, broken), "broken"]).await?;
-        redis().await?.call(&["SET", &key(&stack, "dirty:{2}:error"), "broken"]).await?;
+        redis().await?.call(&["SET", &key(&stack, "marks:{2}:error"), "broken"]).await?;
         let worker = stack.worker();
         until("all others have landed", async || Ok(rows(&stack.database).await?.len() == others)).await?;
         worker.stop().await?;
@@ -65,7 +65,7 @@ async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_lan
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_that_cannot_be_read_is_parked_under_its_own_name() -> Result<()> {
     let stack = Stack::open().await?;
-    redis().await?.call(&["HSET", &key(&stack, "dirty:{1}"), "junk", "5"]).await?;
+    redis().await?.call(&["HSET", &key(&stack, "marks:{1}"), "junk", "5"]).await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;

@@ -3,6 +3,7 @@
 mod exits;
 mod grants;
 mod imports;
+mod layout;
 mod lines;
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ async fn refused(h: &Harness) -> (Owner, Partition, Lock, Entry) {
     let partition = h.partition(&ann);
     h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let entry = h.scan(partition).await.remove(0);
     (ann, partition, lock, entry)
 }
@@ -41,7 +41,7 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     assert_eq!(error.message, "Data too long");
     assert!(before <= error.first && error.first == error.last);
     assert_eq!(error.next.since(error.last), Duration::from_secs(1));
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.errors), (0, 0, 1));
@@ -62,7 +62,7 @@ pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
         assert!(error.last > first);
         assert_eq!(error.next.since(error.last), Duration::from_secs(seconds), "doubled, up to the longest");
     }
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
 }
 
 /// Moving a mark keeps what is newer.
@@ -76,7 +76,7 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
         assert_eq!(parked, Ok(vec![version == stays]), "what was tried again has been replaced");
         assert_eq!(errors(h, partition).await.remove(0).version, stays);
     }
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
 }
 
 /// H27: a field that is tried again by one worker was landed by another. A mark that came back would keep the next write from
@@ -88,10 +88,19 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
     h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let (lock_held, landed) = (Some(lock.clone()), entry.version);
-    let settle = Settle { partition, lock: lock_held, epoch: Epoch(1), landed, marks: vec![], rows, probation: false };
+    let settle = Settle {
+        partition,
+        lock: lock_held,
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed,
+        marks: vec![],
+        rows,
+        probation: false,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     h.park(partition, &lock, vec![again]).await.unwrap();
-    assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
     h.assert_ends(&ann).await;
     h.apply(&ann, vec![("bag", set("y"))]).await;
     h.assert_lasting(&ann).await;
@@ -103,8 +112,22 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
     h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
     let faults = vec![fault("gold", entry.version, "bad")];
     h.park(partition, &lock, vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults }]).await.unwrap();
-    assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
     h.assert_ends(&ann).await;
+}
+
+/// R5: whoever comes late, with entries of a snapshot that is gone, moves none of the next.
+pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
+    let (ann, partition, lock, entry) = refused(h).await;
+    let late = h.number(partition);
+    h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
+    let version = h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await.version;
+    h.snapshot(partition, &lock).await;
+    let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault("gold", version, "bad")] }];
+    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
+    let park = Park { partition, lock, epoch: Epoch(1), snapshot: late, retry_min, retry_max, probation: false, parked };
+    assert_eq!(h.store().park(&park).await, Ok(vec![false]));
+    assert_eq!((errors(h, partition).await.len(), h.scan(partition).await.len()), (0, 1));
 }
 
 /// Landing a field removes its error mark, if the error is not newer.
@@ -113,7 +136,11 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     let faults = vec![fault("gold", entry.version, "bad"), fault("bag", entry.version, "bad")];
     let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
     h.park(partition, &lock, vec![parked]).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(2), "each field is a mark of its own");
+    assert_eq!(errors(h, partition).await.len(), 2, "each field has an error mark of its own");
+    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    assert_eq!(peek.errors, 1, "in one entry of their owner");
+    let refused = h.store().scan(partition, crate::Map::Error, 0, 10).await.unwrap().entries.remove(0);
+    assert_eq!(refused.mark.unwrap().fields, [field("bag"), field("gold")]);
     let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
     assert!(has_errors().await, "who collects is told to name what lands");
     let settle = async |name: &str, version: Version| {
@@ -122,6 +149,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
             partition,
             lock: Some(lock.clone()),
             epoch: Epoch(1),
+            snapshot: h.number(partition),
             landed: Version::ZERO,
             marks: vec![],
             rows,
@@ -132,10 +160,10 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     assert_eq!(settle("gold", Version::new(entry.version.get() - 1).unwrap()).await, 0);
     assert_eq!(settle("other", above(entry.version, 1)).await, 0);
     assert_eq!(settle("gold", entry.version).await, 1);
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     assert_eq!(settle("bag", above(entry.version, 1)).await, 1);
-    assert_eq!((errors(h, partition).await.len(), h.marks(&ann).await), (0, Some(0)));
+    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
     assert!(!has_errors().await);
     h.assert_ends(&ann).await;
 }
@@ -148,9 +176,18 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: entry.version, marks: vec![], rows, probation: false };
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: entry.version,
+        marks: vec![],
+        rows,
+        probation: false,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
-    assert_eq!(h.marks(&ann).await, Some(0));
+    assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
 }
 
@@ -160,7 +197,16 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
     let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let good = Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+    let good = Park {
+        partition,
+        lock: lock.clone(),
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        retry_min,
+        retry_max,
+        probation: false,
+        parked,
+    };
     let stranger = Park { lock: lock_of("worker"), ..good.clone() };
     assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     let other = Park { epoch: Epoch(2), ..good.clone() };
@@ -187,7 +233,28 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
         }
     }
     assert_eq!(names.len(), 700);
-    assert_eq!(h.marks(&ann).await, Some(700));
+    let owners = h.owners_of_one_partition(120);
+    h.unlock(partition, &lock).await;
+    let partition = h.partition(&owners[0]);
+    let lock = h.lock(partition).await;
+    for owner in &owners {
+        h.set(owner, "gold", "1").await;
+    }
+    h.snapshot(partition, &lock).await;
+    let refused = |entry: Entry| Parked {
+        owner: entry.mark.as_ref().map(|mark| mark.owner.clone()),
+        faults: vec![fault("gold", entry.version, "bad")],
+        source: Some(entry),
+    };
+    h.park(partition, &lock, h.scan(partition).await.into_iter().map(refused).collect()).await.unwrap();
+    let (mut found, mut cursor) = (std::collections::BTreeSet::new(), Some(0));
+    while let Some(from) = cursor {
+        let page = h.store().errors(partition, from, 50).await.unwrap();
+        found.extend(page.entries.into_iter().map(|error| error.target.unwrap().0));
+        cursor = page.next;
+    }
+    assert!(owners.iter().all(|owner| found.contains(owner)));
+    assert!(h.is_marked(&ann).await);
 }
 
 /// Somebody else wrote into the dirty map: it is set aside, loudly, and the rest lands.
@@ -198,7 +265,7 @@ pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
     let partition = Partition(0);
     h.rig().foreign_mark(partition, b"\xff not a mark").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
     let entry = h.scan(partition).await.remove(0);
     assert_eq!((&entry.raw[..], &entry.mark), (&b"\xff not a mark"[..], &None));
     let faults = vec![fault("any", entry.version, "unreadable")];

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use storage_model::{Change, Version};
+use storage_model::{Change, Epoch, Version};
 
-use super::Life;
-use super::harness::{Harness, above, all_rows, live, owner, set};
-use crate::{Evicted, Filled, HotKind, Marker};
+use super::harness::{Harness, above, all_rows, fault, live, owner, set};
+use super::{Life, field};
+use crate::{Acquit, Evicted, Filled, HotKind, Marker, Parked, Probation, Settle};
 
 /// Landed data may go at any time.
 pub async fn a_clean_hash_is_evicted_at_once_and_its_marker_stays(h: &Harness) {
@@ -30,6 +30,42 @@ pub async fn a_dirty_hash_is_evicted_when_it_has_landed(h: &Harness) {
     h.land(&ann).await;
     assert_eq!(h.read(&ann).await.header, None);
     assert!(matches!(h.observe(&ann).await.marker, Marker::At(at) if at >= version));
+}
+
+/// R2: dirty map, snapshot, error map and both maps of marks on probation.
+pub async fn every_map_names_its_owners(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    assert!(!h.is_marked(&ann).await);
+    let version = h.set(&ann, "gold", "1").await;
+    assert!(h.is_marked(&ann).await, "the dirty map");
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    assert!(h.is_marked(&ann).await, "the snapshot");
+    let source = h.scan(partition).await.pop();
+    let faults = vec![fault("gold", version, "bad")];
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    assert!(h.is_marked(&ann).await, "the error map");
+    let rows = vec![(ann.clone(), field("gold"), version)];
+    let settle = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: version,
+        marks: vec![],
+        rows,
+        probation: true,
+    };
+    h.store().settle(&settle).await.unwrap();
+    assert!(h.is_marked(&ann).await, "on probation");
+    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
+    assert!(h.is_marked(&ann).await, "its probation ends");
+    h.assert_lasting(&ann).await;
+    let entries = h.store().scan(partition, crate::Map::Leaving, 0, 10).await.unwrap().entries;
+    h.store().acquit(&Acquit { partition, lock, window, entries }).await.unwrap();
+    assert!(!h.is_marked(&ann).await);
+    h.assert_ends(&ann).await;
 }
 
 /// R2.
@@ -93,5 +129,5 @@ pub async fn at_the_memory_limit_writes_are_refused_and_landing_goes_on(h: &Harn
     };
     assert_eq!(read.cells.len(), 1);
     h.land(&ann).await;
-    assert_eq!(h.marks(&ann).await, Some(0), "the owner is landed, so that it can be evicted");
+    assert!(!h.is_marked(&ann).await, "the owner is landed, so that it can be evicted");
 }

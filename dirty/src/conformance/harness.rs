@@ -1,5 +1,7 @@
 //! What cases are written with.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +12,7 @@ use storage_model::{
 use super::{Capabilities, Life, Rig};
 use crate::{
     Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated, Observed, Park, Parked,
-    PartitionRecord, Read, Settle, Settled, Snapshot,
+    PartitionRecord, Read, Settle, Settled, Snapshot, SnapshotId,
 };
 
 /// A field of this name.
@@ -26,6 +28,8 @@ pub fn field(name: &str) -> Field {
 #[derive(Debug)]
 pub struct Harness {
     rig: Box<dyn Rig>,
+    /// The number of the snapshot that was taken last, by partition.
+    numbers: Mutex<BTreeMap<Partition, SnapshotId>>,
 }
 
 impl Harness {
@@ -34,7 +38,7 @@ impl Harness {
     /// # Panics
     /// The store refuses.
     pub async fn new(rig: Box<dyn Rig>) -> Self {
-        let harness = Self { rig };
+        let harness = Self { rig, numbers: Mutex::default() };
         for partition in harness.partitions() {
             assert!(harness.adopt(partition, 1, Version::ZERO).await, "a fresh partition is adopted");
         }
@@ -136,9 +140,23 @@ impl Harness {
         self.cell(owner, name).await.as_ref().and_then(Cell::live).cloned()
     }
 
-    /// How many marks name the owner; none without a hash.
-    pub(super) async fn marks(&self, owner: &Owner) -> Option<u32> {
-        self.read(owner).await.header.and_then(|header| header.marks)
+    /// Whether a map names the owner.
+    pub(super) async fn is_marked(&self, owner: &Owner) -> bool {
+        self.store().marked(std::slice::from_ref(owner)).await.remove(0).unwrap()
+    }
+
+    /// Takes a snapshot, and remembers its number.
+    pub(super) async fn snapshot(&self, partition: Partition, lock: &Lock) -> Snapshot {
+        let snapshot = self.store().snapshot(partition, lock).await.unwrap();
+        if let Snapshot::Taken(number) | Snapshot::Leftover(number) = snapshot {
+            self.numbers.lock().unwrap().insert(partition, number);
+        }
+        snapshot
+    }
+
+    /// The number of the snapshot that was taken last.
+    pub(super) fn number(&self, partition: Partition) -> SnapshotId {
+        self.numbers.lock().unwrap().get(&partition).copied().unwrap_or_default()
     }
 
     pub(super) async fn observe(&self, owner: &Owner) -> Observed {
@@ -184,7 +202,8 @@ impl Harness {
         let record = self.record(partition).await;
         let marks = entries.to_vec();
         let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: vec![], probation: false };
+        let snapshot = self.number(partition);
+        let settle = Settle { partition, lock, epoch, snapshot, landed, marks, rows: vec![], probation: false };
         self.store().settle(&settle).await
     }
 
@@ -193,7 +212,7 @@ impl Harness {
         let partition = self.partition(owner);
         let lock = self.lock(partition).await;
         let mut landed = Vec::new();
-        while self.store().snapshot(partition, &lock).await.unwrap() != Snapshot::Empty {
+        while self.snapshot(partition, &lock).await != Snapshot::Empty {
             let entries = self.scan(partition).await;
             let settled = self.settle(partition, Some(&lock), &entries).await.unwrap();
             assert_eq!(usize::try_from(settled.cleared).unwrap(), entries.len(), "every mark is settled");
@@ -228,7 +247,8 @@ impl Harness {
     ) -> Result<Vec<bool>, HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-        let park = Park { partition, lock: lock.clone(), epoch, retry_min, retry_max, probation, parked };
+        let snapshot = self.number(partition);
+        let park = Park { partition, lock: lock.clone(), epoch, snapshot, retry_min, retry_max, probation, parked };
         self.store().park(&park).await
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use storage_model::{Cell, Change, Epoch, Version};
 
 use super::field;
-use super::harness::{Harness, above, fault, live, lock_of, owner, removed, set};
-use crate::{Entry, HotKind, Parked, Settle, Settled, Snapshot};
+use super::harness::{Harness, accepted, all_rows, fault, live, lock_of, owner, removed, set};
+use crate::{HotKind, Mark, Parked, Settle, Settled, Snapshot};
 
 /// Nothing to do.
 pub async fn nothing_marked_is_an_empty_snapshot(h: &Harness) {
     for partition in h.partitions() {
         let lock = h.lock(partition).await;
-        assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Empty);
+        assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Empty);
         assert!(h.scan(partition).await.is_empty());
     }
 }
@@ -23,59 +23,71 @@ pub async fn a_snapshot_holds_what_was_marked_and_excludes_later_writes(h: &Harn
     let partition = h.partition(&ann);
     let first = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
     let second = h.set(&ann, "gold", "2").await;
     h.set(&ann, "bag", "x").await;
     let entries = h.scan(partition).await;
     assert_eq!(entries.iter().map(|entry| entry.version).collect::<Vec<_>>(), vec![first]);
-    assert_eq!(h.marks(&ann).await, Some(3));
+    assert!(h.is_marked(&ann).await);
     h.settle(partition, Some(&lock), &entries).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(2));
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    assert!(h.is_marked(&ann).await);
+    let before = h.number(partition);
+    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
+    assert!(h.number(partition) > before, "each snapshot has a number of its own");
     let entries = h.scan(partition).await;
-    assert_eq!(entries.len(), 2);
-    assert!(entries.iter().any(|entry| entry.version == second));
+    let [entry] = entries.as_slice() else { panic!("one mark, not {entries:?}") };
+    assert!(entry.version > second && entry.mark.as_ref().unwrap().fields == [field("bag"), field("gold")]);
 }
 
 /// R4.
 pub async fn a_leftover_snapshot_is_never_overwritten(h: &Harness) {
-    let ann = owner("ann");
-    let partition = h.partition(&ann);
-    h.set(&ann, "gold", "1").await;
-    h.set(&ann, "bag", "x").await;
+    let owners = h.owners_of_one_partition(2);
+    let partition = h.partition(&owners[0]);
+    for owner in &owners {
+        h.set(owner, "gold", "1").await;
+    }
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
-    let left = h.scan(partition).await;
+    h.snapshot(partition, &lock).await;
+    let (left, number) = (h.scan(partition).await, h.number(partition));
     h.unlock(partition, &lock).await;
-    h.set(&ann, "gold", "2").await;
+    h.set(&owners[0], "gold", "2").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Leftover);
+    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Leftover(number));
     assert_eq!(h.scan(partition).await, left);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 2));
     h.settle(partition, Some(&lock), &left[..1]).await.unwrap();
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Leftover, "until the last of its marks");
+    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Leftover(number), "until the last of its marks");
     h.settle(partition, Some(&lock), &left).await.unwrap();
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap(), Snapshot::Taken);
+    assert!(matches!(h.snapshot(partition, &lock).await, Snapshot::Taken(next) if next > number));
 }
 
-/// R5.
-pub async fn settle_clears_only_marks_of_the_same_version(h: &Harness) {
+/// R5: a worker that comes late, with marks of a snapshot that is gone.
+pub async fn settle_clears_only_marks_of_the_same_snapshot(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
-    let old = h.scan(partition).await;
-    h.settle(partition, Some(&lock), &old).await.unwrap();
+    h.snapshot(partition, &lock).await;
+    let (old, number) = (h.scan(partition).await, h.number(partition));
     h.set(&ann, "gold", "2").await;
-    h.store().snapshot(partition, &lock).await.unwrap();
-    assert_eq!(h.settle(partition, Some(&lock), &old).await.unwrap(), Settled::default(), "a mark of the same name, newer");
-    let newer: Vec<Entry> =
-        old.iter().map(|entry| Entry { version: above(entry.version, 10_000_000), ..entry.clone() }).collect();
-    assert_eq!(h.settle(partition, Some(&lock), &newer).await.unwrap(), Settled::default());
+    h.settle(partition, Some(&lock), &old).await.unwrap();
+    h.assert_lasting(&ann).await;
+    h.snapshot(partition, &lock).await;
+    let late = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: Epoch(1),
+        snapshot: number,
+        landed: Version::ZERO,
+        marks: old,
+        rows: vec![],
+        probation: false,
+    };
+    assert_eq!(h.store().settle(&late).await.unwrap(), Settled::default(), "a mark of the same name, in the next snapshot");
     assert_eq!(h.scan(partition).await.len(), 1);
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
+    h.assert_lasting(&ann).await;
 }
 
 /// H27, R15.
@@ -84,17 +96,25 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let good =
-        Settle { partition, lock: Some(lock.clone()), epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
+    let good = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: version,
+        marks,
+        rows: vec![],
+        probation: false,
+    };
     let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
     assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     for epoch in [Epoch(0), Epoch(2)] {
         let other = Settle { epoch, ..good.clone() };
         assert_eq!(h.store().settle(&other).await.unwrap_err().kind, HotKind::EpochMoved);
     }
-    assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), Version::ZERO));
+    assert_eq!((h.is_marked(&ann).await, h.record(partition).await.landed), (true, Version::ZERO));
     assert_eq!(h.store().settle(&good).await.unwrap().cleared, 1);
 }
 
@@ -104,11 +124,20 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let settle = Settle { partition, lock: None, epoch: Epoch(1), landed: version, marks, rows: vec![], probation: false };
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: version,
+        marks,
+        rows: vec![],
+        probation: false,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
-    assert_eq!((h.marks(&ann).await, h.record(partition).await.landed), (Some(1), version));
+    assert_eq!((h.is_marked(&ann).await, h.record(partition).await.landed), (true, version));
     h.assert_lasting(&ann).await;
 }
 
@@ -117,8 +146,16 @@ pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    let settle =
-        |landed| Settle { partition, lock: None, epoch: Epoch(1), landed, marks: vec![], rows: vec![], probation: false };
+    let settle = |landed| Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed,
+        marks: vec![],
+        rows: vec![],
+        probation: false,
+    };
     h.store().settle(&settle(version)).await.unwrap();
     assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
     h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
@@ -133,46 +170,52 @@ pub async fn the_last_mark_settled_gives_a_time_to_live(h: &Harness) {
     h.set(&ann, "bag", "x").await;
     h.assert_lasting(&ann).await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let entries = h.scan(partition).await;
-    h.settle(partition, Some(&lock), &entries[..1]).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(1));
-    h.assert_lasting(&ann).await;
-    h.settle(partition, Some(&lock), &entries[1..]).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(0));
+    h.settle(partition, Some(&lock), &entries).await.unwrap();
+    assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
     h.set(&ann, "gold", "2").await;
     h.assert_lasting(&ann).await;
 }
 
-/// R2, H12: in the dirty map, the snapshot and the error map.
+/// R2: in the dirty map, the snapshot and the error map.
 pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let parked = h.scan(partition).await;
     let faults = vec![fault("gold", parked[0].version, "too long")];
     let source = Some(parked[0].clone());
     h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
     h.set(&ann, "gold", "2").await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let snapshot = h.scan(partition).await;
     let version = h.set(&ann, "gold", "3").await;
-    assert_eq!(h.marks(&ann).await, Some(3), "the same field in all three maps");
+    assert!(h.is_marked(&ann).await, "the same field in all three maps");
     h.settle(partition, Some(&lock), &snapshot).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(2));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let last = h.scan(partition).await;
     h.settle(partition, Some(&lock), &last).await.unwrap();
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle { partition, lock: Some(lock), epoch: Epoch(1), landed: version, marks: vec![], rows, probation: false };
+    let settle = Settle {
+        partition,
+        lock: Some(lock),
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: version,
+        marks: vec![],
+        rows,
+        probation: false,
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
-    assert_eq!(h.marks(&ann).await, Some(0));
+    assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
 }
 
@@ -193,23 +236,48 @@ pub async fn collect_returns_value_and_version_together(h: &Harness) {
     assert_eq!(cells, vec![gold("9"), gold("2"), vec![(field("bag"), live("x")), (field("gold"), live("2"))]]);
 }
 
-/// R6: by its birth.
-pub async fn collect_tells_marks_of_the_hash_from_those_of_one_that_is_gone(h: &Harness) {
-    let ann = owner("ann");
-    let collect = async || {
-        let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+/// R6: a hash that is made while a map names its owner tells its own marks from those of the hash that was lost.
+pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart(h: &Harness) {
+    if !h.can("lose", |can| can.lose) {
+        return;
+    }
+    for by_fill in [false, true] {
+        let ann = owner(if by_fill { "filled" } else { "written" });
+        let partition = h.partition(&ann);
+        let lost = h.set(&ann, "gold", "1").await;
+        h.rig().lose(&ann).await;
+        if by_fill {
+            let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("0"), Version::new(5).unwrap())]);
+            accepted(h.fill(&load).await);
+            h.assert_lasting(&ann).await;
+        }
+        let version = h.set(&ann, "bag", "x").await;
+        let collected = h.store().collect(partition, &[(ann.clone(), vec![field("gold"), field("bag")])]).await.unwrap();
         let header = collected.reads[0].header.unwrap();
-        (header.born.unwrap(), header.version)
-    };
-    let first = h.set(&ann, "gold", "1").await;
-    let born = collect().await.0;
-    assert!(born < first);
-    let second = h.set(&ann, "bag", "x").await;
-    assert_eq!(collect().await, (born, second), "it is the same hash");
-    h.land(&ann).await;
-    assert_eq!(collect().await, (second, second), "no mark is of a clean one");
-    let third = h.set(&ann, "gold", "2").await;
-    assert_eq!(collect().await, (second, third), "nor is one from before it was clean of what it is now");
+        assert!(lost < header.born && header.born <= version && version == header.version, "{header:?}");
+        let lock = h.lock(partition).await;
+        h.snapshot(partition, &lock).await;
+        let mut marks: Vec<_> = h.scan(partition).await;
+        marks.sort_by_key(|entry| entry.version);
+        let fields: Vec<_> = marks.iter().map(|entry| (entry.version, entry.mark.clone().unwrap())).collect();
+        let of = |name: &str| Mark { owner: ann.clone(), fields: vec![field(name)] };
+        assert_eq!(fields, [(lost, of("gold")), (version, of("bag"))]);
+        let faults = vec![fault("gold", lost, "vanished")];
+        let parked = Parked { source: Some(marks[0].clone()), owner: Some(ann.clone()), faults };
+        assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![true]));
+        h.settle(partition, Some(&lock), &marks[1..]).await.unwrap();
+        assert!(h.scan(partition).await.is_empty() && h.is_marked(&ann).await, "the error map names it");
+        h.assert_lasting(&ann).await;
+        h.unlock(partition, &lock).await;
+    }
+}
+
+/// R6: any other hash says nothing.
+pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &Harness) {
+    let (ann, _) = h.cold("ann").await;
+    h.set(&ann, "gold", "2").await;
+    let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+    assert_eq!(collected.reads[0].header.unwrap().born, Version::ZERO);
 }
 
 /// Only a tombstone lands as deleted (R6).
@@ -237,12 +305,12 @@ pub async fn a_settle_twice_is_harmless(h: &Harness) {
     let partition = h.partition(&ann);
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     let entries = h.scan(partition).await;
     h.set(&ann, "bag", "x").await;
     assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 1);
     assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 0);
-    assert_eq!(h.marks(&ann).await, Some(1));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
 }
 
@@ -273,14 +341,14 @@ pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     h.pass(Duration::from_millis(5)).await;
     h.set(&ann, "bag", "1").await;
     let seen = peek().await;
-    assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (2, 0, 0, None));
+    assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (1, 0, 0, None));
     let first = seen.live_since;
     assert!(first.is_some_and(|first| before <= first && first <= after), "{first:?}");
     let lock = h.lock(partition).await;
-    h.store().snapshot(partition, &lock).await.unwrap();
+    h.snapshot(partition, &lock).await;
     h.set(&ann, "gold", "2").await;
     let seen = peek().await;
-    assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 2, Some("worker")));
+    assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 1, Some("worker")));
     assert_eq!((seen.snapshot_since, seen.oldest()), (first, first), "the snapshot's are the oldest");
     assert!(seen.live_since > first, "the dirty map that follows began later");
     h.unlock(partition, &lock).await;

@@ -21,31 +21,31 @@ pub async fn a_fill_of_a_cold_owner_is_kept_as_clean_data(h: &Harness) {
     assert_eq!(read.cells, cells);
     assert_eq!(h.read(&unknown).await, read);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (at(9), true, Some(0)));
-    assert_eq!(h.observe(&unknown).await.marker, Marker::At(at(9)));
+    assert_eq!((header.version, header.complete), (at(9), true));
+    assert!(!h.is_marked(&unknown).await && matches!(h.observe(&unknown).await.marker, Marker::At(_)));
     h.assert_ends(&unknown).await;
     let (cold, version) = h.cold("cold").await;
-    let rows = vec![("gold", live("1"), Version::new(version.get() - 1).unwrap())];
+    let rows = vec![("gold", live("1"), version)];
     let read = accepted(h.fill(&all_rows(&cold, h.observe(&cold).await, rows)).await);
-    assert_eq!(read.header.unwrap().version, version, "the marker's version, above the row's");
-    assert_eq!(h.marks(&cold).await, Some(0));
+    assert_eq!(read.header.unwrap().version, version, "the newest row's version, and not the number of the hash");
+    assert!(!h.is_marked(&cold).await);
 }
 
 /// Fields already there win, tombstones too.
 pub async fn a_fill_keeps_what_the_hash_holds(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
+    accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
     let observed = h.observe(&ann).await;
-    accepted(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
     h.apply(&ann, vec![("gold", set("2")), ("bag", Change::Remove)]).await;
     let rows = vec![("gold", live("1"), old), ("bag", live("x"), old), ("late", live("3"), old)];
     let read = accepted(h.fill(&all_rows(&ann, observed, rows)).await);
     assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("2")), (field("late"), live("3"))]);
     assert_eq!(h.read(&ann).await, read);
-    assert_eq!(read.header.unwrap().marks, Some(1));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
 }
 
-/// The first write after the observation creates a hash that is born later.
+/// The first write after the observation makes a hash.
 pub async fn a_fill_is_refused_after_a_write_of_a_cold_owner(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     for owner in [&ann, &owner("unknown")] {
@@ -84,7 +84,7 @@ pub async fn a_fill_observed_beside_unlanded_data_is_refused_once_that_is_gone(h
     let mut partial = all_rows(&ann, h.observe(&ann).await, vec![("bag", live("x"), old)]);
     partial.complete = false;
     accepted(h.fill(&partial).await);
-    assert_eq!(h.fill(&stale).await, Filled::Refused, "another hash, born by a fill of the same marker");
+    assert_eq!(h.fill(&stale).await, Filled::Refused, "another hash, made by a fill");
     let fresh = all_rows(&ann, h.observe(&ann).await, vec![("bag", live("x"), old), ("gold", live("2"), last)]);
     assert_eq!(accepted(h.fill(&fresh).await).cells, vec![(field("bag"), live("x")), (field("gold"), live("2"))]);
 }
@@ -100,35 +100,62 @@ pub async fn a_fill_is_refused_under_another_epoch(h: &Harness) {
     assert!(h.adopt(h.partition(&ann), 2, Version::ZERO).await);
     assert_eq!(h.fill(&all_rows(&ann, seen, vec![("gold", live("1"), old)])).await, Filled::Refused);
     let absent = owner("absent");
-    let observed = Observed { epoch: Epoch(9), marker: Marker::Unknown };
+    let observed = Observed { epoch: Epoch(9), present: false, marker: Marker::Unknown };
     assert_eq!(h.fill(&all_rows(&absent, observed, vec![])).await, Filled::Refused);
     assert_eq!(h.observe(&absent).await.marker, Marker::Unknown);
 }
 
-/// Born after what was observed.
-pub async fn a_fill_into_a_hash_born_later_is_refused(h: &Harness) {
+/// R7: a hash that came, or went, or was replaced since.
+pub async fn a_load_is_refused_if_the_hash_came_or_went_since(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
-    let epoch = h.observe(&ann).await.epoch;
-    let born = h.set(&ann, "gold", "2").await;
-    h.set(&ann, "gold", "3").await;
-    for marker in [Marker::Unknown, Marker::Absent, Marker::At(old), Marker::At(at(born.get() - 2))] {
-        let load = all_rows(&ann, Observed { marker, epoch }, vec![("bag", live("x"), old)]);
-        assert_eq!(h.fill(&load).await, Filled::Refused, "{marker:?}");
+    let rows = || vec![("gold", live("1"), old), ("bag", live("x"), old)];
+    let absent = h.observe(&ann).await;
+    assert!(!absent.present);
+    accepted(h.fill(&all_rows(&ann, absent, rows())).await);
+    let present = h.observe(&ann).await;
+    assert!(present.present && present.marker != absent.marker);
+    assert_eq!(h.fill(&all_rows(&ann, absent, rows())).await, Filled::Refused, "it came");
+    accepted(h.fill(&all_rows(&ann, present, rows())).await);
+    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    assert_eq!(h.fill(&all_rows(&ann, present, rows())).await, Filled::Refused, "it went");
+    let epoch = present.epoch;
+    h.set(&ann, "gold", "2").await;
+    for marker in [Marker::Unknown, Marker::Absent, Marker::At(old), present.marker] {
+        let load = all_rows(&ann, Observed { marker, present: true, epoch }, rows());
+        assert_eq!(h.fill(&load).await, Filled::Refused, "{marker:?}: another hash");
     }
     assert_eq!(h.cell(&ann, "bag").await, None);
 }
 
-/// Born at or before what was observed, whatever was written since.
-pub async fn a_fill_into_a_hash_born_earlier_is_accepted(h: &Harness) {
+/// R7: what was observed beside one hash does not join the next, though nobody wrote.
+pub async fn a_fill_numbers_the_hash_that_it_makes(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
-    let born = h.set(&ann, "gold", "2").await;
+    let partial = |observed| {
+        let mut load = all_rows(&ann, observed, vec![("bag", live("x"), old)]);
+        load.complete = false;
+        load
+    };
+    accepted(h.fill(&partial(h.observe(&ann).await)).await);
+    let stale = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    h.set(&ann, "gold", "2").await;
+    h.land(&ann).await;
+    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    accepted(h.fill(&partial(h.observe(&ann).await)).await);
+    assert_eq!(h.fill(&stale).await, Filled::Refused, "the row of gold is from before it was written");
+    assert_eq!(h.cell(&ann, "gold").await, None);
+}
+
+/// The same hash, whatever was written since.
+pub async fn a_fill_into_the_same_hash_is_accepted(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    h.set(&ann, "gold", "2").await;
     let observed = h.observe(&ann).await;
-    assert!(born > old);
     let last = h.set(&ann, "gold", "3").await;
     let read = accepted(h.fill(&all_rows(&ann, observed, vec![("gold", live("1"), old), ("bag", live("x"), old)])).await);
     assert_eq!(read.cells, vec![(field("bag"), live("x")), (field("gold"), live("3"))]);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (last, true, Some(1)));
+    assert_eq!((header.version, header.complete), (last, true));
+    assert!(h.is_marked(&ann).await);
 }
 
 /// An owner with more rows than are loaded at once.
@@ -180,7 +207,7 @@ pub async fn an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash(h:
 /// R15: the reply is what to check the load with.
 pub async fn a_mutation_that_needs_a_load_says_what_it_observed(h: &Harness) {
     let (ann, version) = h.cold("ann").await;
-    let expected = Observed { marker: Marker::At(version), epoch: Epoch(1) };
+    let expected = Observed { marker: Marker::At(version), present: false, epoch: Epoch(1) };
     assert_eq!(h.change(&ann, vec![("gold", Change::Incr(1)), ("new", set("x"))]).await, Mutated::Load(expected));
     assert_eq!(h.read(&ann).await.header, None, "nothing changed");
 }
@@ -196,7 +223,8 @@ pub async fn a_mutation_and_its_load_are_one_step(h: &Harness) {
     let read = h.read(&ann).await;
     assert_eq!(read.cells, vec![(field("bag"), removed("x")), (field("gold"), live("5")), (field("rest"), live("r"))]);
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, header.marks), (reply.version, true, Some(1)));
+    assert_eq!((header.version, header.complete), (reply.version, true));
+    assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let entries = h.land(&ann).await;
     assert_eq!(entries[0].mark.as_ref().unwrap().fields, vec![field("bag"), field("gold")], "loaded fields are not marked");
@@ -231,7 +259,7 @@ pub async fn a_partial_load_tells_of_every_field_of_its_mutation(h: &Harness) {
     assert_eq!(applied(h.send(&mutation, Some(load.clone())).await).counters, vec![3, 5]);
     assert!(!h.read(&ann).await.header.unwrap().complete);
     assert!(matches!(h.change(&ann, vec![("rest", Change::Incr(1))]).await, Mutated::Load(_)));
-    assert_eq!(h.fill(&load).await, Filled::Refused, "the hash is born with the mutation");
+    assert_eq!(h.fill(&load).await, Filled::Refused, "the mutation made the hash");
 }
 
 /// All or nothing, the load included.

@@ -46,6 +46,8 @@ pub struct Capabilities {
     pub life: bool,
     /// [`Rig::exhaust`] brings the store to its memory limit.
     pub exhaust: bool,
+    /// [`Rig::lose`] deletes a hash.
+    pub lose: bool,
     /// [`Rig::foreign_mark`] puts an entry with any name into a dirty map.
     pub foreign_mark: bool,
 }
@@ -84,6 +86,8 @@ pub trait Rig: Send + Sync + fmt::Debug {
     async fn life(&self, owner: &Owner) -> Life;
     /// Brings the store to its memory limit, with nothing left to evict.
     async fn exhaust(&self);
+    /// Deletes an owner's hash, whatever has landed of it.
+    async fn lose(&self, owner: &Owner);
     /// Puts an entry of this name and version 1 into a dirty map.
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]);
 }
@@ -103,8 +107,8 @@ macro_rules! hot_conformance {
                     an_owner_that_was_never_written_has_no_header,
                     cells_come_in_the_order_asked_and_all_by_name,
                     a_write_marks_its_fields_in_the_same_step,
-                    writes_of_the_same_fields_share_a_mark_and_others_do_not,
-                    each_write_of_a_clean_owner_raises_the_marker,
+                    fields_of_several_writes_join_one_mark,
+                    only_a_write_that_makes_a_hash_raises_the_marker,
                     versions_grow_with_every_write_of_a_partition,
                     versions_are_at_least_the_time,
                     a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others,
@@ -144,8 +148,9 @@ macro_rules! hot_conformance {
                     a_fill_is_refused_after_write_landing_and_eviction,
                     a_fill_observed_beside_unlanded_data_is_refused_once_that_is_gone,
                     a_fill_is_refused_under_another_epoch,
-                    a_fill_into_a_hash_born_later_is_refused,
-                    a_fill_into_a_hash_born_earlier_is_accepted,
+                    a_load_is_refused_if_the_hash_came_or_went_since,
+                    a_fill_numbers_the_hash_that_it_makes,
+                    a_fill_into_the_same_hash_is_accepted,
                     a_partial_fill_does_not_make_a_hash_complete,
                     an_empty_answer_is_remembered_until_the_first_write,
                     an_empty_answer_runs_out,
@@ -172,14 +177,15 @@ macro_rules! hot_conformance {
                     nothing_marked_is_an_empty_snapshot,
                     a_snapshot_holds_what_was_marked_and_excludes_later_writes,
                     a_leftover_snapshot_is_never_overwritten,
-                    settle_clears_only_marks_of_the_same_version,
+                    settle_clears_only_marks_of_the_same_snapshot,
                     settle_needs_the_lock_and_the_epoch,
                     settle_without_a_lock_leaves_marks,
                     settle_raises_landed,
                     the_last_mark_settled_gives_a_time_to_live,
                     a_mark_in_any_map_keeps_the_hash,
                     collect_returns_value_and_version_together,
-                    collect_tells_marks_of_the_hash_from_those_of_one_that_is_gone,
+                    a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart,
+                    a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth,
                     collect_returns_tombstones_and_purged_fields,
                     collect_of_an_evicted_owner_has_no_header,
                     a_settle_twice_is_harmless,
@@ -215,6 +221,7 @@ macro_rules! hot_conformance {
                     the_greater_version_stays_in_the_error_map,
                     a_field_that_was_landed_meanwhile_is_not_parked_again,
                     an_entry_that_another_worker_settled_is_not_parked,
+                    entries_of_a_snapshot_that_is_gone_are_not_parked,
                     a_newer_landing_clears_an_error_mark_and_an_older_does_not,
                     a_flush_clears_error_marks_without_the_lock,
                     park_needs_the_lock_and_the_epoch,
@@ -224,6 +231,7 @@ macro_rules! hot_conformance {
                 eviction: [
                     a_clean_hash_is_evicted_at_once_and_its_marker_stays,
                     a_dirty_hash_is_evicted_when_it_has_landed,
+                    every_map_names_its_owners,
                     touch_never_gives_a_dirty_hash_a_time_to_live,
                     touch_gives_a_clean_hash_the_full_time_again,
                     a_clean_hash_ends_and_a_dirty_one_stays,

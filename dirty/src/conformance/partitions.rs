@@ -10,10 +10,20 @@ use crate::{Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Par
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
-    let load = all_rows(owner, Observed { marker: Marker::Unknown, epoch }, vec![]);
-    let settle = Settle { partition, lock: None, epoch, landed: Version::MAX, marks: vec![], rows: vec![], probation: false };
+    let load = all_rows(owner, Observed { marker: Marker::Unknown, present: false, epoch }, vec![]);
+    let settle = Settle {
+        partition,
+        lock: None,
+        epoch,
+        snapshot: h.number(partition),
+        landed: Version::MAX,
+        marks: vec![],
+        rows: vec![],
+        probation: false,
+    };
     let (retry_min, retry_max) = Default::default();
-    let park = Park { partition, lock, epoch, retry_min, retry_max, probation: false, parked: vec![] };
+    let park =
+        Park { partition, lock, epoch, snapshot: h.number(partition), retry_min, retry_max, probation: false, parked: vec![] };
     let errors = [
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
         h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap_err(),

@@ -1,12 +1,18 @@
 #!lua flags=allow-oom
--- Drops a hash whose changes have all landed; another goes when its last mark is settled.
+-- Drops a hash whose changes have all landed; another goes when no map names its owner any more.
 -- KEYS[1] owner hash
+-- KEYS[2] owners to be evicted
+-- KEYS[3] dirty map
+-- KEYS[4] snapshot
+-- KEYS[5] error map
+-- KEYS[6] marks on probation
+-- KEYS[7] marks whose probation ends
+-- ARGV[1] the owner's name in the maps
 -- Reply: 1 if the hash is gone, 0 if it stays until it has landed.
 -- Invariant: what has not landed is never dropped (R2).
-expect(#KEYS == 1 and #ARGV == 0)
-local marks = call('HGET', KEYS[1], ':n')
-if marks and number(marks, ':n') > 0 then
-  call('HSET', KEYS[1], ':e', '1')
+expect(#KEYS == 7 and #ARGV == 1)
+if call('HLEN', KEYS[1]) > 0 and is_named(3, ARGV[1]) then
+  call('HSET', KEYS[2], ARGV[1], '')
   return 0
 end
 call('UNLINK', KEYS[1])

@@ -3,13 +3,20 @@
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
+-- KEYS[4] dirty map
+-- KEYS[5] snapshot
+-- KEYS[6] error map
+-- KEYS[7] marks on probation
+-- KEYS[8] marks whose probation ends
 -- ARGV[1] time to live of landed data, milliseconds
 -- ARGV[2] time to live of a negative answer, milliseconds
--- ARGV[3..] observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
+-- ARGV[3] the owner's name in the maps
+-- ARGV[4..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored value,
+--   version a row
 -- Reply: {"refused"}; or {"filled", generation of the partition, all fields and values of the hash, reserved ones included}.
--- Invariant: a fill never replaces a newer value, and a hash it creates is clean (R7, R15).
-expect(#KEYS == 3 and #ARGV >= 6)
-local load = load_of(3)
+-- Invariant: a fill never replaces a newer value; a hash that it makes is clean, and has a number that no other had (R7, R15).
+expect(#KEYS == 8 and #ARGV >= 8)
+local load = load_of(4)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
@@ -23,10 +30,20 @@ local out = changes()
 overlay(load, hash, KEYS[1], r, out)
 local base, generation, complete = merged(load, hash, version, r)
 out.put(':v', head(base, generation, complete))
-if base > r.source then call('HSET', KEYS[3], 'src', digits(base)) end
-if base ~= version or mark == '?' or mark == '-' then call('SET', KEYS[2], digits(base)) end
+local source = math.max(r.source, base)
+local is_marked = not hash and is_named(4, ARGV[3])
+if not hash then
+  source = source + 1
+  if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+  if is_marked then
+    put_aside(4, ARGV[3])
+    out.put(':b', digits(source))
+  end
+  call('SET', KEYS[2], digits(source))
+end
+if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
 out.write(KEYS[1])
 -- ORDER: before the time to live, or a clock that is set back in between takes the whole hash away at once.
 local held = call('HGETALL', KEYS[1])
-if not hash then call('PEXPIRE', KEYS[1], digits(ttl)) end
+if not hash and not is_marked then call('PEXPIRE', KEYS[1], digits(ttl)) end
 return { 'filled', digits(r.generation), held }

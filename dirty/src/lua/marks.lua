@@ -1,81 +1,47 @@
--- Shared by the scripts that move and clear marks.
+-- Shared by the scripts that move and clear marks. All of them name these keys of their partition first, and those that clear marks then the
+-- hash of each mark's owner; or the key of the owners to be evicted where no hash is to be released: of a mark that can't be read, or was
+-- put aside.
+local DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, PART, LOCK, EVICT, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 8
 
 -- Whether this server reads hexadecimal numbers of 64 bits.
 local WIDE = tonumber('fffffffffffff', 16) == 4503599627370495
 
 -- A mark's version. What somebody else wrote there counts as 0, as it does for the scan that found it.
 local function mark_version(text)
-  if #text ~= 14 or string.find(text, '[^0-9a-f]') then return 0 end
-  local value = WIDE and tonumber(text, 16)
-    or tonumber(string.sub(text, 1, 6), 16) * 4294967296 + tonumber(string.sub(text, 7), 16)
+  local digits14 = string.sub(text, 1, 14)
+  if #digits14 ~= 14 or string.find(digits14, '[^0-9a-f]') then return 0 end
+  local value = WIDE and tonumber(digits14, 16)
+    or tonumber(string.sub(digits14, 1, 6), 16) * 4294967296 + tonumber(string.sub(digits14, 7), 16)
   return value <= VERSION_MAX and value or 0
 end
 
--- An error mark's version: the first word, decimal.
-local function error_version(text)
-  local value = tonumber(string.match(string.match(text, '^%S*'), '^%d+$'))
-  return value and value <= VERSION_MAX and value or 0
-end
-
--- Counts the outstanding marks of owners, whose hashes are KEYS from `at` on; changes go by the owner's number (H12).
--- A hash counts the marks made since it was born. One from before it, whose hash vanished, is neither in its count nor taken off it.
--- What has no count is clean, or was broken by somebody else; either is left as it is.
-local function counts(at)
-  local keys, marks, born, doomed, changed = KEYS, {}, {}, {}, {}
-  local self = {}
-  local function look(owner)
-    if not keys[at + owner - 1] then expect(false) end
-    local key = keys[at + owner - 1]
-    local h = redis.pcall('HMGET', key, ':n', ':e', ':b') -- a key of another type counts nothing
-    local count = not h.err and h[1]
-    -- Mostly there is one, and nothing to be read.
-    marks[owner] = count and (count == '1' and 1 or tonumber(string.match(count, '^%d+$'))) or false
-    doomed[owner], born[owner] = h[2], h[3] and tonumber(h[3]) or 0
-  end
-  function self.add(owner, by, version)
-    if owner == 0 then return end
-    if marks[owner] == nil then look(owner) end
-    if marks[owner] and version > born[owner] then
-      marks[owner] = marks[owner] + by
-      changed[owner] = true
-    end
-  end
-  -- The owner that loses its last mark may expire, or goes at once if that was asked for (R2).
-  function self.write(ttl)
-    local lasting = digits(ttl)
-    for owner in pairs(changed) do
-      local key, left = keys[at + owner - 1], marks[owner]
-      if left > 0 then
-        call('HSET', key, ':n', digits(left))
-      elseif doomed[owner] then
-        call('UNLINK', key)
-      else
-        call('HDEL', key, ':n', ':b') -- clean: no count, born at its version
-        call('PEXPIRE', key, lasting)
+-- Two marks of one owner as one: the fields of both, and the greater version.
+local function joined(one, other)
+  if not one or one == other then return other end
+  local seen, names = {}, {}
+  for _, text in ipairs({ one, other }) do
+    for name in string.gmatch(string.sub(text, 15), '[^\31]+') do
+      if not seen[name] then
+        seen[name] = true
+        names[#names + 1] = name
       end
     end
   end
-  return self
+  local version = math.max(mark_version(one), mark_version(other))
+  return table.concat({ mark_text(version), table.concat(names, '\31') })
 end
 
--- Adds marks to a map in which some of the same names may stand already: the greater version stays, and a mark that merges into
--- another is taken off its owner's count.
-local function keeper(map, names, owners)
-  local self, held, puts = {}, {}, {}
-  if names then
-    for i, stored in ipairs(hmget(map, names)) do held[names[i]] = stored and mark_version(stored) or nil end
+-- Marks that are added to a map, where marks of the same names may stand already.
+local function adder(map)
+  local self, puts = {}, {}
+  function self.put(name, text)
+    puts[name] = joined(puts[name] or call('HGET', map, name) or nil, text)
   end
-  function self.put(name, owner, version)
-    if held[name] then owners.add(owner, -1, math.min(held[name], version)) end
-    held[name] = math.max(held[name] or 0, version)
-    puts[name] = true
-  end
-  -- Answers whether anything was added.
   function self.write()
     local list = {}
-    for name in pairs(puts) do
+    for name, text in pairs(puts) do
       list[#list + 1] = name
-      list[#list + 1] = mark_text(held[name])
+      list[#list + 1] = text
     end
     each_chunk('HSET', map, list)
     return #list > 0
@@ -83,14 +49,72 @@ local function keeper(map, names, owners)
   return self
 end
 
--- Every third of ARGV from `at` on.
-local function arguments(at)
-  local list = {}
-  for i = at, #ARGV, 3 do list[#list + 1] = ARGV[i] end
-  return list
+-- The error marks of an owner, in the order they were made: of each field its line without the name.
+local function error_lines(text)
+  local fields, order = {}, {}
+  for line in string.gmatch(text or '', '[^\n]+') do
+    local field, rest = string.match(line, '^([^\31]*)\31(.*)$')
+    if field and not fields[field] then
+      order[#order + 1] = field
+      fields[field] = rest
+    end
+  end
+  return fields, order
 end
 
+local function lines_text(fields, order)
+  local lines = {}
+  for _, field in ipairs(order) do
+    if fields[field] then lines[#lines + 1] = table.concat({ field, '\31', fields[field] }) end
+  end
+  return table.concat(lines, '\n')
+end
+
+-- An error mark's version: the first word, decimal.
+local function error_version(line)
+  local value = tonumber(string.match(string.match(line, '^%S*'), '^%d+$'))
+  return value and value <= VERSION_MAX and value or 0
+end
+
+-- Owners of whom an entry was removed. One that no map names any more may expire, or goes at once if that was asked for (R2). Entries that
+-- were put aside are of a hash that is gone, and keep none.
+local function releaser()
+  local self, names, keys, known = {}, {}, {}, {}
+  -- Before anything is written: a key of another type refuses the call.
+  for _, map in ipairs({ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, EVICT }) do call('HLEN', KEYS[map]) end
+  function self.add(name, key)
+    if key ~= KEYS[EVICT] and not known[name] then
+      known[name] = true
+      names[#names + 1], keys[#keys + 1] = name, key
+    end
+  end
+  -- Looks into each of these maps.
+  function self.write(ttl, maps)
+    if #names == 0 then return end
+    local named = {}
+    for _, map in ipairs(maps) do
+      if call('EXISTS', KEYS[map]) == 1 then
+        local stored = hmget(KEYS[map], names)
+        for i = 1, #names do named[i] = named[i] or stored[i] end
+      end
+    end
+    local lasting, evicts = digits(ttl), call('EXISTS', KEYS[EVICT]) == 1
+    for i = 1, #names do
+      if named[i] then
+      elseif evicts and call('HDEL', KEYS[EVICT], names[i]) == 1 then
+        call('UNLINK', keys[i])
+      else
+        call('PEXPIRE', keys[i], lasting)
+      end
+    end
+  end
+  return self
+end
+
+-- Whether the snapshot is the one of this number.
+local function is_snapshot(wanted) return (call('HGET', KEYS[PART], 'snap') or '0') == wanted end
+
 -- The part of a snapshot's first-mark time goes with its last mark.
-local function end_of_snapshot(snapshot, part)
-  if call('EXISTS', snapshot) == 0 then call('HDEL', part, 'first_saving') end
+local function end_of_snapshot()
+  if call('EXISTS', KEYS[SNAPSHOT]) == 0 then call('HDEL', KEYS[PART], 'first_saving') end
 end

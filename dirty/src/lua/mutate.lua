@@ -2,34 +2,39 @@
 -- Changes fields of one owner under a condition, together with the load that it builds on, if it needs one.
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
--- KEYS[3] dirty map
--- KEYS[4] partition record
--- KEYS[5] operation ids of even windows
--- KEYS[6] operation ids of odd windows
+-- KEYS[3] partition record
+-- KEYS[4] operation ids of even windows
+-- KEYS[5] operation ids of odd windows
+-- KEYS[6] dirty map
+-- KEYS[7] snapshot
+-- KEYS[8] error map
+-- KEYS[9] marks on probation
+-- KEYS[10] marks whose probation ends
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that it is sent in; empty if nobody asks
 -- ARGV[4] window of operation ids, microseconds
--- ARGV[5] the owner's part of the mark
+-- ARGV[5] the owner's name in the maps
 -- ARGV[6] condition: "none", "absent" or the version wanted
 -- ARGV[7] number of changes
 -- ARGV[8..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
--- then, with a load: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
+-- then, with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored
+--   value, version a row
 -- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker,
---   epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
+--   whether there is a hash (0 or 1), epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
-expect(#KEYS == 6 and #ARGV >= 10)
+expect(#KEYS == 10 and #ARGV >= 10)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
-local r = record(KEYS[4])
+local r = record(KEYS[3])
 -- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
 if string.match(r.incarnation, '/(%x+)$') ~= history() then
   refuse('UNPREPARED the record was made in another history of the server')
 end
 
 local round = math.floor(now / window)
-local ids = KEYS[5 + round % 2]
+local ids = KEYS[4 + round % 2]
 local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
-local before = seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])
+local before = seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])
 if before then return before end
 -- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
 if now >= deadline then return { 'expired' } end
@@ -45,7 +50,7 @@ local window_fields = {}
 local function make_room()
   local leaps = tonumber(seen[3]) or 0
   -- As in update.lua: whether ids of an earlier window are old, or stay since they may be of just now (H11).
-  local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[6 - round % 2], ':w') or '')
+  local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[5 - round % 2], ':w') or '')
   local is_new = seen_round and seen_round ~= round
   if is_new and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
     window_fields = { ':w', digits(round), ':j', digits(leaps + 1) }
@@ -65,8 +70,7 @@ local load_at = 8 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
-local needs_load = { 'load', observed(hash, mark), r.epoch }
-local marks = hash and hash.marks or 0
+local needs_load = { 'load', mark, hash and '1' or '0', r.epoch }
 local load = #ARGV >= load_at and load_of(load_at) or nil
 if load and not proved(load, hash, mark, r) then load = nil end
 if hash then version = hash.version end
@@ -144,7 +148,7 @@ local function text_of(n)
   return string.format('%s%.0f%09.0f', sign, hi, lo)
 end
 
-local marked, counters, purged = { ARGV[5] }, {}, false
+local marked, counters = {}, {}
 for i = 1, count do
   local field, op, argument = ARGV[5 + 3 * i], ARGV[6 + 3 * i], ARGV[7 + 3 * i]
   local live, gone, changed = cells[2 * i - 1], cells[2 * i], true
@@ -173,54 +177,57 @@ for i = 1, count do
       out.drop(names[2 * i])
     end
   elseif op == 'purge' then
-    if marks > 0 then return { 'unlanded' } end
+    if is_named(6, ARGV[5]) then return { 'unlanded' } end
     changed = gone and string.sub(gone, 1, 1) == 'r'
-    if changed then
-      out.put(names[2 * i], 'p')
-      purged = true
-    end
+    if changed then out.put(names[2 * i], 'p') end
   else
     expect(false)
   end
-  if changed then
-    marked[#marked + 1] = '\31'
-    marked[#marked + 1] = field
-  end
+  if changed then marked[#marked + 1] = field end
 end
-local changed_count = (#marked - 1) / 2
+local changed_count = #marked
 local function reply_of(at)
   table.insert(counters, 1, digits(changed_count))
   table.insert(counters, 1, digits(at))
   return table.concat(counters, ' ')
 end
+-- ORDER: the maps before anything is written, since one of another type refuses the call.
+local is_reborn, mark_held = not hash and is_named(6, ARGV[5]), call('HGET', KEYS[6], ARGV[5]) or ''
 make_room()
 if changed_count == 0 then return remember(reply_of(base)) end
 local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
 
-if not r.first then call('HDEL', KEYS[3], ':') end
-if hash and marks == 0 then call('PERSIST', KEYS[1]) end
+-- The fields of the owner's mark: those that it names, and these. No name holds the separator.
+local function listed(text)
+  local seen, names = {}, {}
+  for name in string.gmatch(text, '[^\31]+') do
+    seen[name] = true
+    names[#names + 1] = name
+  end
+  for _, name in ipairs(marked) do
+    if not seen[name] then names[#names + 1] = name end
+  end
+  return table.concat(names, '\31')
+end
+
+if not r.first then call('HDEL', KEYS[6], ':') end
+if is_reborn then
+  put_aside(6, ARGV[5])
+  mark_held = ''
+end
+if hash and mark_held == '' then call('PERSIST', KEYS[1]) end
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
-local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))
-call('HSET', KEYS[4], 'src', digits(new), 'first', r.first or digits(now))
+call('HSET', KEYS[6], ARGV[5], table.concat({ mark_text(new), listed(string.sub(mark_held, 15)) }))
+call('HSET', KEYS[3], 'src', digits(new), 'first', r.first or digits(now))
 if not r.first then
   -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.
-  call('HSET', KEYS[3], ':', string.rep(':', 65))
-  call('HDEL', KEYS[3], ':')
+  call('HSET', KEYS[6], ':', string.rep(':', 65))
+  call('HDEL', KEYS[6], ':')
 end
--- Whoever observes unlanded data equals no marker, so a dirty owner's need not be raised; a load raises it as a fill does.
-if marks == 0 then
-  call('SET', KEYS[2], digits(new))
-elseif load then
-  call('SET', KEYS[2], digits(base))
-end
+if not hash then call('SET', KEYS[2], digits(new)) end
 out.put(':v', head(new, generation, complete))
-out.put(':n', digits(math.max(marks + added, 1))) -- a lost hash forgot its marks, but not this write's
-if not hash or purged then
-  out.put(':b', digits(new - 1))
-elseif marks == 0 then
-  out.put(':b', digits(hash.version))
-end
+if is_reborn then out.put(':b', digits(new)) end
 out.write(KEYS[1])
 return remember(reply)

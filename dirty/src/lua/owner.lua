@@ -1,17 +1,13 @@
 -- Shared by the scripts that build on an owner's values: what the hash holds, and rows taken together with it (R7, R14, R15).
 local function tombstone(field) return table.concat({ ':d:', field }) end
 
--- What the hash says of itself; nil if there is none. A clean one has no count of marks, and counts as born at its version: that is
--- never before its birth, so a load from before is at worst refused once.
+-- What the hash says of itself; nil if there is none.
 local function header(key)
-  local h = call('HMGET', key, ':v', ':b', ':n')
-  if not h[1] then return nil end
-  local text, generation, flag = string.match(h[1], '^(%d+) (%d+)([ap])$')
-  local version = number(text, ':v')
+  local head = call('HGET', key, ':v')
+  if not head then return nil end
+  local text, generation, flag = string.match(head, '^(%d+) (%d+)([ap])$')
   return {
-    version = version,
-    born = h[2] and number(h[2], ':b') or version,
-    marks = h[3] and number(h[3], ':n') or 0,
+    version = number(text, ':v'),
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
   }
@@ -20,7 +16,7 @@ end
 -- A negative answer as it is stored: of this generation, since what came before a rewind tells nothing of what has landed (R14).
 local function absence(r) return table.concat({ '-', digits(r.generation) }) end
 
--- The exist marker: '?' unknown, '-' absent, or a version; and that version, or 0.
+-- The exist marker: '?' unknown, '-' absent, or the number of the hash made last; and that number, or 0.
 local function marker(key, r)
   local text = call('GET', key) or '?'
   if text == absence(r) then return '-', 0 end
@@ -28,22 +24,14 @@ local function marker(key, r)
   return text, number(text, 'the exist marker')
 end
 
--- The marker as a reader remembers it; of a hash its version, which the marker repeats unless somebody deleted it. One below while
--- the hash holds unlanded data, since rows that are read now are behind it. They may join that hash (R7), but equal no later
--- marker, and lie below the birth of any hash that follows.
-local function observed(hash, mark)
-  if hash and hash.marks > 0 then return digits(hash.version - 1) end
-  return hash and digits(hash.version) or mark
-end
-
--- ARGV from `at` on: observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row.
+-- ARGV from `at` on: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored
+-- value, version a row.
 local function load_of(at)
-  local load = { marker = ARGV[at], epoch = ARGV[at + 1], complete = ARGV[at + 2] == '1', rows = {}, newest = 0 }
-  load.version = (load.marker == '?' or load.marker == '-') and 0 or number(load.marker, 'the observed marker')
-  local count = number(ARGV[at + 3], 'the number of rows')
-  expect(#ARGV == at + 3 + 4 * count)
+  local load = { marker = ARGV[at], present = ARGV[at + 1] == '1', epoch = ARGV[at + 2], complete = ARGV[at + 3] == '1', rows = {}, newest = 0 }
+  local count = number(ARGV[at + 4], 'the number of rows')
+  expect(#ARGV == at + 4 + 4 * count)
   for i = 1, count do
-    local from = at + 4 * i
+    local from = at + 1 + 4 * i
     local row = { field = ARGV[from], name = ARGV[from + 1], value = ARGV[from + 2], version = number(ARGV[from + 3], 'a row') }
     load.rows[i] = row
     load.newest = math.max(load.newest, row.version)
@@ -51,11 +39,24 @@ local function load_of(at)
   return load
 end
 
--- Whether nothing happened since the load observed the owner that could make its rows stale.
+-- Whether nothing happened since the load observed the owner that could make its rows stale: no hash was made, since each gives the marker
+-- another number, and one that was there is there. It holds all that was written since.
 local function proved(load, hash, mark, r)
   if load.epoch ~= r.epoch then return false end
-  if hash and hash.generation >= r.generation then return hash.born <= load.version end
-  return observed(hash, mark) == load.marker -- no hash; or a suspect one, with whose version the rows are compared
+  if load.marker ~= mark then return false end
+  return load.present == (hash ~= nil)
+end
+
+-- Whoever makes a hash of an owner that a map names has found that the hash of these marks is lost (R6). Its marks are put aside, under a
+-- name that nothing joins, and the hash says when it was born, so that they are told from its own. KEYS from `at` on are the five maps.
+local function put_aside(at, name)
+  for _, map in ipairs({ KEYS[at], KEYS[at + 3], KEYS[at + 4] }) do
+    local text = call('HGET', map, name)
+    if text then
+      call('HSET', map, table.concat({ name, '\31', string.sub(text, 1, 14) }), text)
+      call('HDEL', map, name)
+    end
+  end
 end
 
 -- What is to be written to a hash: names to values, and names to drop. A later call about a name overrides an earlier one.
@@ -108,7 +109,7 @@ end
 
 -- Version, generation and completeness of the owner once the proved load is taken together with the hash.
 local function merged(load, hash, version, r)
-  if not hash then return math.max(version, load.newest), r.generation, load.complete end
+  if not hash then return load.newest > 0 and load.newest or version, r.generation, load.complete end
   if hash.generation < r.generation and load.complete then
     return math.max(hash.version, load.newest), r.generation, true
   end

@@ -112,3 +112,11 @@ end
 local function each_chunk(command, key, list)
   for from = 1, #list, CHUNK do call(command, key, unpack(list, from, math.min(from + CHUNK - 1, #list))) end
 end
+
+-- Whether one of the five maps of marks, which are KEYS from `at` on, names the owner.
+local function is_named(at, name)
+  for map = at, at + 4 do
+    if call('HGET', KEYS[map], name) then return true end
+  end
+  return false
+end

@@ -3,11 +3,12 @@
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
--- ARGV[1..] observed marker, epoch, complete (0 or 1), rows; then field, stored name, stored value, version a row
+-- ARGV[1..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored value,
+--   version a row
 -- Reply: {"refused"}; or {"proved", generation of the partition, the hash's fields and values, names that the rows put, names that
 --   they drop, version, generation and flag of both together as in the hash, or "" if there is neither hash nor row}.
 -- Invariant: same proof and same merge as fill.lua; nothing is written.
-expect(#KEYS == 3 and #ARGV >= 4)
+expect(#KEYS == 3 and #ARGV >= 5)
 local load = load_of(1)
 local r = present(KEYS[3])
 local hash = header(KEYS[1])

@@ -1,75 +1,100 @@
 #!lua flags=allow-oom
 -- Clears marks whose rows were committed, and error marks of committed fields; or puts them on probation.
--- KEYS[1] snapshot
--- KEYS[2] error map
--- KEYS[3] partition record
--- KEYS[4] lock
--- KEYS[5] marks on probation
--- KEYS[6..] owner hashes
+-- KEYS[1] dirty map
+-- KEYS[2] snapshot
+-- KEYS[3] error map
+-- KEYS[4] marks on probation
+-- KEYS[5] marks whose probation ends
+-- KEYS[6] partition record
+-- KEYS[7] lock
+-- KEYS[8] owners to be evicted
+-- KEYS[9..] hash of the owner of each mark, then of each row
 -- ARGV[1] token and holder; empty if only error marks are cleared
 -- ARGV[2] epoch
--- ARGV[3] how far the commit reaches
--- ARGV[4] time to live of landed data, milliseconds
--- ARGV[5] 1 if marks go on probation, 0 if not
--- ARGV[6] number of marks
--- ARGV[7..] name, version and number of the owner (1 is KEYS[6]; 0 none) of each mark, then of each error mark of a committed row;
---   versions as the map keeps them
+-- ARGV[3] number of the snapshot that the marks were read from
+-- ARGV[4] how far the commit reaches
+-- ARGV[5] time to live of landed data, milliseconds
+-- ARGV[6] 1 if marks go on probation, 0 if not
+-- ARGV[7] number of marks
+-- ARGV[8..] name of each mark; then of each committed row the owner's name, field and version
 -- Reply: {marks cleared, error marks cleared}.
--- Invariant: a mark is cleared only if it still has the version that it had when it was read (R5); owners' counts follow (H12); a mark
---   that goes on probation is in one map or the other, and keeps its owner (H33).
-expect(#KEYS >= 5 and #ARGV >= 6)
-local landed, ttl = number(ARGV[3], 'landed'), number(ARGV[4], 'the time to live')
-local count = number(ARGV[6], 'the number of marks')
-expect(#ARGV >= 6 + 3 * count and (#ARGV - 6) % 3 == 0 and (count == 0 or ARGV[1] ~= ''))
-local r = in_epoch(KEYS[3], ARGV[2])
-if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end
+-- Invariant: nothing is added to a snapshot, so marks are cleared only under its number (R5); an owner that a map names keeps its hash
+--   (R2); a mark that goes on probation is in one map or the other (H33).
+expect(#KEYS >= 8 and #ARGV >= 7)
+local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
+local count = number(ARGV[7], 'the number of marks')
+local rows = (#ARGV - 7 - count) / 3
+expect(rows >= 0 and rows == math.floor(rows) and #KEYS == 8 + count + rows and (count == 0 or ARGV[1] ~= ''))
+local r = in_epoch(KEYS[PART], ARGV[2])
+if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end
 
-local owners = counts(6)
-local on_probation = ARGV[5] == '1'
-local last = 6 + 3 * count
-local kept = keeper(KEYS[5], on_probation and arguments(7), owners)
-local function settled(name, version, owner)
-  if not owner then expect(false) end
-  if on_probation then kept.put(name, owner, version) else owners.add(owner, -1, version) end
-end
-
-local function landed_marks()
-  local told, names, found, done, n = ARGV, {}, {}, {}, 0
-  for i = 1, count do names[i] = told[4 + 3 * i] end
-  local stored = hmget(KEYS[1], names)
-  for i = 1, count do
-    local name, there, wanted = names[i], stored[i], told[5 + 3 * i]
-    -- Mostly the two are the same text, and only one needs reading.
-    if there and not done[name] and (there == wanted or mark_version(there) == mark_version(wanted)) then
-      n, done[name] = n + 1, true
-      found[n] = name
-      settled(name, mark_version(there), tonumber(told[6 + 3 * i]))
+local owners, kept = releaser(), ARGV[6] == '1' and adder(KEYS[LANDED]) or nil
+local function names_of_marks()
+  local names = {}
+  if count == 0 or not is_snapshot(ARGV[3]) then return names end
+  for i = 1, count do names[i] = ARGV[7 + i] end
+  if not kept then return names end
+  local there = {}
+  for i, text in ipairs(hmget(KEYS[SNAPSHOT], names)) do
+    if text then
+      there[#there + 1] = names[i]
+      kept.put(names[i], text)
     end
   end
-  return found
+  return there
 end
+
+-- Drops the error marks that the rows clear; answers how many, and what the owners' entries become.
 local function landed_errors()
-  local names, found, done = {}, {}, {}
-  for at = last + 1, #ARGV, 3 do names[#names + 1] = ARGV[at] end
-  local stored = hmget(KEYS[2], names)
-  for i, name in ipairs(names) do
-    local there, at = stored[i], last + 3 * i
-    if there and not done[name] and error_version(there) <= error_version(ARGV[at - 1]) then
-      done[name] = true
-      found[#found + 1] = name
-      settled(name, error_version(there), tonumber(ARGV[at]))
+  local entries, order, cleared = {}, {}, 0
+  if rows == 0 or call('EXISTS', KEYS[ERRORS]) == 0 then return 0, {}, {} end
+  for i = 1, rows do
+    local at = 5 + count + 3 * i
+    local name, field, version = ARGV[at], ARGV[at + 1], number(ARGV[at + 2], 'a row')
+    local entry = entries[name]
+    if not entry then
+      entry = {}
+      entry.fields, entry.order = error_lines(call('HGET', KEYS[ERRORS], name))
+      entries[name] = entry
+      order[#order + 1] = name
+    end
+    local line = entry.fields[field]
+    if line and error_version(line) <= version then
+      entry.fields[field] = nil
+      entry.changed, cleared = true, cleared + 1
+      owners.add(name, KEYS[OWNERS + count + i])
+      if kept then kept.put(name, table.concat({ mark_text(error_version(line)), field })) end
     end
   end
-  return found
+  local puts, drops = {}, {}
+  for _, name in ipairs(order) do
+    local entry = entries[name]
+    local text = entry.changed and lines_text(entry.fields, entry.order)
+    if text == '' then
+      drops[#drops + 1] = name
+    elseif text then
+      puts[#puts + 1], puts[#puts + 2] = name, text
+    end
+  end
+  return cleared, puts, drops
 end
-local marks = landed_marks()
-local errors = call('EXISTS', KEYS[2]) == 1 and landed_errors() or {}
+local marks = names_of_marks()
+local errors, puts, drops = landed_errors()
 
 -- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
-kept.write()
-each_chunk('HDEL', KEYS[1], marks)
-each_chunk('HDEL', KEYS[2], errors)
-owners.write(ttl)
-if #marks > 0 then end_of_snapshot(KEYS[1], KEYS[3]) end
-raise_landed(KEYS[3], r, landed)
-return { #marks, #errors }
+if kept then kept.write() end
+local cleared = 0
+for from = 1, #marks, CHUNK do
+  cleared = cleared + call('HDEL', KEYS[SNAPSHOT], unpack(marks, from, math.min(from + CHUNK - 1, #marks)))
+end
+each_chunk('HSET', KEYS[ERRORS], puts)
+each_chunk('HDEL', KEYS[ERRORS], drops)
+-- One that was not there any more is named by another map, or may expire.
+if #marks > 0 then
+  for i = 1, count do owners.add(ARGV[7 + i], KEYS[OWNERS + i]) end
+end
+-- What was just cleared is not in the snapshot; an owner of whom an error mark went may be.
+owners.write(ttl, { DIRTY, ERRORS, LANDED, LEAVING, errors > 0 and SNAPSHOT or nil })
+if cleared > 0 then end_of_snapshot() end
+raise_landed(KEYS[PART], r, landed)
+return { cleared, errors }

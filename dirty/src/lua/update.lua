@@ -5,22 +5,26 @@
 -- KEYS[2] partition record
 -- KEYS[3] operation ids of even windows
 -- KEYS[4] operation ids of odd windows
--- KEYS[5..] owner hash and exist marker of each write
+-- KEYS[5] snapshot
+-- KEYS[6] error map
+-- KEYS[7] marks on probation
+-- KEYS[8] marks whose probation ends
+-- KEYS[9..] owner hash and exist marker of each write
 -- ARGV[1] window of operation ids, microseconds
 -- ARGV[2] the earliest deadline of the writes, microseconds since 1970
 -- ARGV[3] the latest
 -- ARGV[4] epoch that they are sent in, empty if nobody asks
 -- ARGV[5] 1 if each write is another one, of another owner
--- ARGV[6..] operation id of each write; mark of owner and fields of each; then of each: "N" to set N fields, "N=VERSION"
+-- ARGV[6..] operation id of each write; name in the maps of each one's owner; then of each: "N" to set N fields, "N=VERSION"
 --   if the owner has that version, "N+" to add to N fields; field and value, or what is added, of each
 -- Reply: an answer for each write: "version", or "version changed counters…", as remembered under its id; or {"moved", epoch,
---   generation} in another epoch; {"version", current} if another was wanted; {"load", marker, epoch} for a suspect hash; {"failed",
---   error}; {"alone"} if mutate.lua shall do it: if a deadline of the call has passed or lies too far ahead, if a value must be loaded
---   first, if a sum needs more than 15 digits.
--- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); the
---   marker is raised by each write of a clean owner (R7).
+--   generation} in another epoch; {"version", current} if another was wanted; {"failed", error}; {"alone"} if mutate.lua shall do it: if a
+--   deadline of the call has passed or lies too far ahead, if a value must be loaded first or the hash is suspect, if a sum needs more
+--   than 15 digits, if the owner's hash is gone although a map names it.
+-- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); a
+--   write that makes a hash gives the marker another number (R7).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
-local writes, apart = (#KEYS - 4) / 2, ARGV[5] == '1'
+local writes, apart = (#KEYS - 8) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 5 + 5 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
@@ -44,31 +48,72 @@ local ids = KEYS[3 + round % 2]
 local seen = call('HMGET', ids, ':w', ':j', unpack(ARGV, 6, writes + 5))
 local earlier = call('HMGET', KEYS[4 - round % 2], unpack(ARGV, 6, writes + 5))
 
--- What the owner of a write is: last version, count of marks, generation and flag as they stand behind the version, whether it may hold
--- tombstones, why it can't be written, and the last version as text, which is when a clean hash counts as born, none if the hash is to
--- be made.
+-- The marks that the owners have by now.
+local held = call('HMGET', KEYS[1], unpack(ARGV, 6 + writes, 5 + 2 * writes))
+
+-- Whether another map than the dirty map names an owner. Mostly these maps are not there.
+local others
+local function is_named(name)
+  if not others then
+    others = {}
+    for map = 5, 8 do
+      if call('EXISTS', KEYS[map]) == 1 then others[#others + 1] = KEYS[map] end
+    end
+  end
+  for _, map in ipairs(others) do
+    if call('HGET', map, name) then return true end
+  end
+  return false
+end
+
+-- What the owner of a write is: its last version, generation and flag as they stand behind the version, whether it may hold tombstones,
+-- why it can't be written here, and whether it has a hash.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
-  local h = call('HMGET', KEYS[3 + 2 * w], ':v', ':n', ':t')
+  local h = call('HMGET', KEYS[7 + 2 * w], ':v', ':t')
   if not h[1] then
-    local marker = call('GET', KEYS[4 + 2 * w])
-    return tonumber(marker) or 0, 0, marker == format('-%s', r[2]) and all_of or part_of
+    local marker = call('GET', KEYS[8 + 2 * w])
+    local lost = (held[w] or is_named(ARGV[5 + writes + w])) and { 'alone' } or nil
+    return tonumber(marker) or 0, marker == format('-%s', r[2]) and all_of or part_of, false, lost, false
   end
   -- Cut in two, which takes half the time of a pattern.
-  local born, flags = sub(h[1], 1, -1 - #part_of), sub(h[1], -#part_of)
+  local text, flags = sub(h[1], 1, -1 - #part_of), sub(h[1], -#part_of)
   local hash_generation = generation
   if flags ~= part_of and flags ~= all_of then
-    born, flags = string.match(h[1], '^(%d+)( %d+[ap])$')
+    text, flags = string.match(h[1], '^(%d+)( %d+[ap])$')
     hash_generation = tonumber(string.match(flags or '', '%d+'))
   end
-  local version, marks = tonumber(born), tonumber(h[2] or '0')
+  local version = tonumber(text)
   local refused
-  if not version or not marks or not hash_generation then
+  if not version or not hash_generation then
     refused = { 'failed', 'CORRUPT the reserved fields of the owner hash' }
   elseif hash_generation < generation then
-    refused = { 'load', format('%.0f', marks > 0 and version - 1 or version), r[3] }
+    refused = { 'alone' }
   end
-  return version, marks, flags, h[3], refused, born
+  return version, flags, h[2], refused, true
+end
+
+-- A mark's fields, as one text: those that it names, and these, which are every second item of a list.
+local function listed(names, list, from, to)
+  if names == '' and from == to then return list[from] end
+  local seen
+  if to - from > 16 then
+    seen = {}
+    for name in string.gmatch(names, '[^\31]+') do seen[name] = true end
+  end
+  local more = {}
+  local around = seen or table.concat({ '\31', names, '\31' })
+  for i = from, to, 2 do
+    local name = list[i]
+    if seen then
+      if not seen[name] then more[#more + 1] = name end
+    elseif names ~= name and not string.find(around, table.concat({ '\31', name, '\31' }), 1, true) then
+      more[#more + 1] = name
+    end
+  end
+  if not more[1] then return names end
+  local text = table.concat(more, '\31')
+  return names == '' and text or table.concat({ names, '\31', text })
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
@@ -93,13 +138,13 @@ local function added_up(hash, from, to, known, complete)
   return sums
 end
 
--- The writes that are applied: eight values each. What there is once a call and not once a write is made only if it is needed, since
+-- The writes that are applied: seven values each. What there is once a call and not once a write is made only if it is needed, since
 -- in a call of one write tables are most of the cost.
 local plan, marks, markers, remembered = {}, {}, {}, {}
 local owners, given = not apart and {}, not apart and {}
 local applied, at, last_given = 0, 6 + 2 * writes, nil
 for w = 1, writes do
-  local hash, id, from = KEYS[3 + 2 * w], ARGV[5 + w], at + 1
+  local hash, id, from = KEYS[7 + 2 * w], ARGV[5 + w], at + 1
   local fields, wanted, adds = tonumber(ARGV[at]), nil, false
   if not fields then
     local count, kind, version = string.match(ARGV[at] or '', '^(%d+)([=+])(%d*)$')
@@ -117,26 +162,25 @@ for w = 1, writes do
     -- Its id, and what was written after it, may have been forgotten since.
     replies[w] = { 'moved', r[3], r[2] }
   else
-    local last, outstanding, flags, tombstones, refused, born, owner
+    local last, flags, tombstones, refused, is_there, owner
     if apart then
-      last, outstanding, flags, tombstones, refused, born = look(w)
+      last, flags, tombstones, refused, is_there = look(w)
     else
       owner = owners[hash]
       if not owner then
         owner = {}
-        owner.last, owner.outstanding, owner.flags, owner.tombstones, owner.refused, owner.born = look(w)
-        owner.fields, owners[hash] = {}, owner
+        owner.last, owner.flags, owner.tombstones, owner.refused, owner.is_there = look(w)
+        owner.fields, owner.named, owner.was_marked, owners[hash] = {}, sub(held[w] or '', 15), held[w], owner
       end
-      last, outstanding, flags = owner.last, owner.outstanding, owner.flags
-      tombstones, refused, born = owner.tombstones, owner.refused, owner.born
+      last, flags, tombstones, refused, is_there = owner.last, owner.flags, owner.tombstones, owner.refused, owner.is_there
     end
-    local sums = adds and born and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
+    local sums = adds and is_there and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
     local version = math.max(source + 2, now, (last or 0) + 2)
     if refused then
       replies[w] = refused
     elseif version > 9007199254740991 then
       replies[w] = { 'failed', 'CORRUPT the version source has reached 2^53' }
-    elseif wanted and not born or adds and not sums then
+    elseif wanted and not is_there or adds and not sums then
       replies[w] = { 'alone' }
     elseif wanted and wanted ~= last then
       replies[w] = { 'version', format(whole, last) }
@@ -153,16 +197,19 @@ for w = 1, writes do
         local list, first = sums or ARGV, sums and 1 or from
         for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
       end
-      local p, even = 8 * applied, 2 * applied
+      local p, even = 7 * applied, 2 * applied
+      local named = owner and owner.named or sub(held[w] or '', 15)
+      named = listed(named, ARGV, from, at - 2)
       plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
-      plan[p + 5], plan[p + 6], plan[p + 7], plan[p + 8] = owner or outstanding, flags, tombstones or false, born or false
+      plan[p + 5], plan[p + 6] = flags, tombstones or false
+      -- Who has a mark has no time to live.
+      plan[p + 7] = is_there and not (owner and owner.was_marked or not owner and held[w])
       -- As `mark_text` in prelude.lua.
       marks[even + 1] = ARGV[5 + writes + w]
-      marks[even + 2] = wide and format('%014x', version)
-        or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
-      if (owner and owner.outstanding or outstanding) == 0 then
-        markers[#markers + 1], markers[#markers + 2] = KEYS[4 + 2 * w], v
-      end
+      marks[even + 2] = wide and format('%014x%s', version, named)
+        or format('%06x%08x%s', math.floor(version / 4294967296), version % 4294967296, named)
+      if not is_there then markers[#markers + 1], markers[#markers + 2] = KEYS[8 + 2 * w], v end
+      if owner then owner.named, owner.was_marked, owner.is_there = named, true, true end
       remembered[even + 1], remembered[even + 2] = id, reply
       applied, source, replies[w], last_given = applied + 1, version, reply, v
     end
@@ -185,13 +232,7 @@ if window_begins and seen_round and not ids_stay then call('UNLINK', ids) end
 if not r[4] then call('HDEL', KEYS[1], ':') end
 
 -- ORDER: marks, then record and markers, then data, then ids: whatever fails between, no data is without a mark.
-local held
-if applied > 1 then
-  local names = {}
-  for n = 1, applied do names[n] = marks[2 * n - 1] end
-  held = call('HMGET', KEYS[1], unpack(names))
-end
-local added = call('HSET', KEYS[1], unpack(marks))
+call('HSET', KEYS[1], unpack(marks))
 if r[4] then
   call('HSET', KEYS[2], 'src', last_given)
 else
@@ -201,39 +242,20 @@ else
   call('HDEL', KEYS[1], ':')
 end
 if markers[1] then call('MSET', unpack(markers)) end
-local marked = not apart and {}
 for n = 1, applied do
-  local p = 8 * (n - 1)
-  local hash, list, from, v = KEYS[3 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
-  local to, before, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6], plan[p + 7]
+  local p = 7 * (n - 1)
+  local hash, list, from, v = KEYS[7 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
+  local to, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6]
   if type(from) == 'table' then list, from = from, 1 end
   to = from + to
-  local new, owner = added == 1, nil
-  if held then new = not held[n] end
-  if not apart then
-    owner, before = before, before.outstanding
-    -- Two writes of a call may have one mark.
-    if held then new, marked[marks[2 * n - 1]] = new and not marked[marks[2 * n - 1]], true end
-  end
-  -- At least this write's mark is outstanding, also if the hash was lost while an earlier mark of the same name was not.
-  local count = math.max(before + (new and 1 or 0), 1)
-  local head = v .. flags
   if tombstones then
     local names = {}
     for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
     call('HDEL', hash, unpack(names))
   end
-  if count == before then
-    call('HSET', hash, ':v', head, unpack(list, from, to))
-  elseif before > 0 then
-    call('HSET', hash, ':v', head, ':n', format('%.0f', count), unpack(list, from, to))
-  elseif plan[p + 8] then
-    call('PERSIST', hash)
-    call('HSET', hash, ':v', head, ':n', '1', ':b', plan[p + 8], unpack(list, from, to))
-  else
-    call('HSET', hash, ':v', head, ':n', '1', ':b', format('%.0f', v - 1), unpack(list, from, to))
-  end
-  if owner then owner.outstanding = count end
+  if plan[p + 7] then call('PERSIST', hash) end
+  local head = v .. flags
+  call('HSET', hash, ':v', head, unpack(list, from, to))
 end
 
 -- Ids come last: an id without its data would have its repeat dropped.

@@ -47,6 +47,10 @@ impl HotStore for MemoryStore {
         Ok(())
     }
 
+    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+        owners.iter().map(|owner| self.run_for(owner, "marked", |state, _, _| read::marked(state, owner))).collect()
+    }
+
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
         owners.iter().map(|owner| self.run_for(owner, "evict", |state, _, _| read::evict(state, owner))).collect()
     }
@@ -65,6 +69,11 @@ impl HotStore for MemoryStore {
 
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
         Ok(self.write_pairing(seen, *paired))
+    }
+
+    async fn leave_layout(&self, _: &HotPairing) -> Result<Vec<Partition>, HotError> {
+        // What lives in this process was made by this program.
+        Ok(Vec::new())
     }
 
     async fn check(&self) -> Result<(), HotError> {

@@ -1,7 +1,7 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Partition};
+use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
 use super::read::select;
@@ -21,14 +21,11 @@ pub(super) struct Merged {
 
 /// Whether the load still holds: nothing was written since that could make its rows stale.
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
-    let marker = state.observed_marker(&load.owner);
-    let still = match state.hashes.get(&load.owner) {
-        // Rows are compared with the version of a suspect hash, so that must not have moved either.
-        Some(hash) if hash.generation < record.generation => marker == load.observed.marker,
-        Some(hash) => hash.born <= load.observed.marker.version() || broken("R7-born"),
-        None => marker == load.observed.marker || broken("R7-marker"),
-    };
-    still && (record.epoch == load.observed.epoch || broken("R15-fill-epoch"))
+    let now = state.observed(&load.owner, record.epoch);
+    let seen = &load.observed;
+    let same_hashes = now.marker == seen.marker || broken("R7-marker");
+    let is_there = now.present == seen.present || broken("R7-presence");
+    same_hashes && is_there && (now.epoch == seen.epoch || broken("R15-fill-epoch"))
 }
 
 /// Rows and hash taken together. The load is proved.
@@ -40,7 +37,8 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         None if load.rows.is_empty() && !(load.complete && matches!(marker, Marker::At(_))) => {
             return Merged { hash: None, absent: load.complete && !matches!(marker, Marker::At(_)) };
         }
-        None => OwnerHash::new(marker.version().max(newest), record.generation),
+        None if newest == Version::ZERO => OwnerHash::new(marker.version(), record.generation),
+        None => OwnerHash::new(newest, record.generation),
     };
     let suspect = hash.generation < record.generation;
     for (field, cell, version) in &load.rows {
@@ -57,16 +55,22 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
     Merged { hash: Some(hash), absent: false }
 }
 
-/// Keeps what a proved load brought. A hash that no mark names gets the time to live of landed data.
-pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged) {
+/// Keeps what a proved load brought. A hash that no map names gets the time to live of landed data; one that is made gets a number: `number`,
+/// or a new one.
+pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged, number: Option<Version>) {
     if let Some(mut hash) = merged.hash {
-        let landed = state.marks.outstanding(owner) == 0 || broken("R2-filled");
-        if landed && hash.expires.is_none() {
+        let is_marked = state.marks.names(owner) && !broken("R2-filled");
+        if !is_marked && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
-        state.markers.raise(owner, hash.version);
         if let Some(record) = &mut state.record {
             record.source = record.source.max(hash.version);
+        }
+        if state.hashes.get(owner).is_none() {
+            let is_known = matches!(state.markers.get(owner), Marker::At(_));
+            let drawn = number.or_else(|| state.draw_number()).filter(|_| !(broken("R7-refill") && is_known));
+            let number = drawn.unwrap_or_else(|| state.markers.get(owner).version());
+            state.number(owner, &mut hash, number);
         }
         state.hashes.put(owner.clone(), hash);
     } else if merged.absent {
@@ -84,18 +88,17 @@ pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load
         return Ok(Filled::Refused);
     }
     let merged = merge(state, record, load);
-    let seen = whole(state, &load.owner, record.generation, &merged);
+    let seen = whole(record.generation, &merged);
     if room::make(state, present, room::of_load(load), Some(&load.owner)) {
-        keep(state, present, &load.owner, merged);
+        keep(state, present, &load.owner, merged, None);
     }
     Ok(Filled::Accepted(seen))
 }
 
 /// All of an owner as it is with the load.
-fn whole(state: &PartState, owner: &Owner, generation: Epoch, merged: &Merged) -> HotRead {
-    let marks = state.marks.outstanding(owner);
+fn whole(generation: Epoch, merged: &Merged) -> HotRead {
     match &merged.hash {
-        Some(hash) => HotRead { header: Some(hash.header(marks, generation)), cells: select(hash, &Fields::All) },
+        Some(hash) => HotRead { header: Some(hash.header(generation)), cells: select(hash, &Fields::All) },
         None => HotRead::default(),
     }
 }

@@ -11,7 +11,7 @@ use crate::Header;
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
-    /// What was observed at or after this version still holds of every field that is not in the hash (R7).
+    /// The hash's number, if a map named the owner when it was made: older marks are of a hash that was lost (R6).
     pub(super) born: Version,
     /// Every field that has a row is in the hash.
     pub(super) complete: bool,
@@ -19,37 +19,24 @@ pub(super) struct OwnerHash {
     pub(super) generation: Epoch,
     /// When it goes; none while marks name the owner (R2).
     pub(super) expires: Option<Timestamp>,
-    /// Whether it goes when its last mark is settled.
-    pub(super) evict_when_landed: bool,
     cells: BTreeMap<Field, Cell>,
     cell_bytes: usize,
 }
 
 impl OwnerHash {
-    /// An empty hash, born at `version`.
+    /// An empty hash of this version.
     pub(super) fn new(version: Version, generation: Epoch) -> Self {
-        Self {
-            version,
-            born: version,
-            complete: false,
-            generation,
-            expires: None,
-            evict_when_landed: false,
-            cells: BTreeMap::new(),
-            cell_bytes: 0,
-        }
+        Self { version, born: Version::ZERO, complete: false, generation, expires: None, cells: BTreeMap::new(), cell_bytes: 0 }
     }
 
-    /// What it says of itself with so many marks, in a partition of this generation.
-    pub(super) fn header(&self, marks: u32, generation: Epoch) -> Header {
+    /// What it says of itself in a partition of this generation.
+    pub(super) fn header(&self, generation: Epoch) -> Header {
         Header {
             version: self.version,
             complete: self.complete,
             generation: self.generation,
             suspect: self.generation < generation,
-            marks: Some(marks),
-            // A clean one remembers only its version.
-            born: Some(if marks > 0 { self.born } else { self.version }),
+            born: self.born,
         }
     }
 

@@ -9,9 +9,6 @@ use crate::Marker;
 /// What does not hold, in one line; none if all is well.
 #[must_use]
 pub fn violation(state: &PartState) -> Option<String> {
-    if state.marks.counted() != *state.marks.kept() {
-        return Some(format!("marks are counted as {:?}, but are {:?}", state.marks.kept(), state.marks.counted()));
-    }
     let source = state.record.as_ref().map(|record| record.source).unwrap_or_default();
     if state.record.as_ref().is_some_and(|record| record.landed > source) {
         return Some(format!("the version source {source} is below what has landed"));
@@ -20,15 +17,15 @@ pub fn violation(state: &PartState) -> Option<String> {
 }
 
 fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) -> Option<String> {
-    let marks = state.marks.outstanding(owner);
+    let is_marked = state.marks.named().any(|named| named == owner);
+    let lasts = hash.expires.is_none();
+    if is_marked != lasts && hash.born == Version::ZERO {
+        return Some(format!("{owner} is named by a map: {is_marked}, and ends at {:?}", hash.expires));
+    }
+    // Whoever makes a hash gives it a number.
     let marker = state.markers.get(owner);
-    if (marks > 0) == hash.expires.is_some() {
-        return Some(format!("{owner} has {marks} marks, and ends at {:?}", hash.expires));
+    if !matches!(marker, Marker::At(number) if number <= source && hash.born <= number) {
+        return Some(format!("{owner} is born at {}, {source} is the source, and {marker:?}", hash.born));
     }
-    // A write raises it from clean on, and no landing does.
-    if !matches!(marker, Marker::At(version) if version <= hash.version && (marks == 0 || version > hash.born)) {
-        return Some(format!("{owner} is born at {} with version {}, and {marker:?}", hash.born, hash.version));
-    }
-    (hash.version > source || hash.born > hash.version)
-        .then(|| format!("{owner} is born at {} with version {}, but {source} is the source", hash.born, hash.version))
+    (hash.version > source).then(|| format!("{owner} has version {}, but {source} is the source", hash.version))
 }

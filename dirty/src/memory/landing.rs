@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Partition, Version};
+use storage_model::{Field, Owner, Partition};
 
 use super::lock::require;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
-use crate::{Collected, Entry, Fields, HotError, Lock, Map, Mark, Page, PartitionRecord, Settle, Settled, Snapshot};
+use crate::{Collected, Entry, Fields, HotError, Lock, Map, Page, PartitionRecord, Settle, Settled, Snapshot};
 
 /// Turns the dirty map into the snapshot, unless one is left over (R4).
 ///
@@ -19,13 +19,12 @@ pub fn snapshot(state: &mut PartState, present: &Present, partition: Partition, 
     current(state, partition, "snapshot")?;
     require(state, present.now, partition, lock, "snapshot")?;
     if !state.marks.snapshot_is_empty() {
-        return Ok(Snapshot::Leftover);
+        return Ok(Snapshot::Leftover(state.marks.number()));
     }
     if state.marks.live_is_empty() {
         return Ok(Snapshot::Empty);
     }
-    state.marks.turn();
-    Ok(Snapshot::Taken)
+    Ok(Snapshot::Taken(state.marks.turn()))
 }
 
 /// Some entries of a map of marks.
@@ -62,18 +61,21 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     // Without the lock, a flush: its marks are left to the worker.
     for entry in settle.marks.iter().filter(|_| settle.lock.is_some() || broken("R5-flush")) {
         let Some(mark) = &entry.mark else { continue };
-        if state.marks.clear(mark, entry.version) {
+        if let Some(cleared) = state.marks.clear(settle.snapshot, entry) {
             settled.cleared += 1;
-            on_probation(state, settle, mark, entry.version);
             touched.insert(&mark.owner);
+            if settle.probation && !broken("H33-forgotten") {
+                state.marks.put_on_probation(cleared);
+            }
         }
     }
     for (owner, field, version) in &settle.rows {
-        if let Some(refused) = state.marks.clear_error(&(owner.clone(), field.clone()), *version) {
+        if let Some(refused) = state.marks.clear_error(owner, field, *version) {
             settled.errors_cleared += 1;
-            let mark = Mark { owner: owner.clone(), fields: vec![field.clone()] };
-            on_probation(state, settle, &mark, refused);
             touched.insert(owner);
+            if settle.probation && !broken("H33-forgotten") {
+                state.marks.put_field_on_probation(owner, field, refused);
+            }
         }
     }
     if !broken("R14-unraised") {
@@ -81,10 +83,4 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     }
     touched.into_iter().for_each(|owner| state.release(present, owner));
     Ok(settled)
-}
-
-fn on_probation(state: &mut PartState, settle: &Settle, mark: &Mark, version: Version) {
-    if settle.probation && !broken("H33-forgotten") {
-        state.marks.put_on_probation(mark.clone(), version);
-    }
 }

@@ -1,13 +1,35 @@
-//! Dirty map, snapshot, error map and the maps of landed marks on probation, and how many marks name an owner.
+//! Dirty map, snapshot, error map and the maps of landed marks on probation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
-use crate::{Entry, ErrorEntry, Map, Mark, Page};
+use crate::{Entry, ErrorEntry, Map, Mark, Page, SnapshotId};
+
+/// What a map of marks holds of an owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Changed {
+    fields: BTreeSet<Field>,
+    version: Version,
+}
+
+impl Changed {
+    /// This and what was there before: the fields of both, and the greater version.
+    fn joined(mut self, before: Option<&Self>) -> Self {
+        if let Some(before) = before {
+            self.fields.extend(before.fields.iter().cloned());
+            self.version = self.version.max(before.version);
+        }
+        self
+    }
+}
+
+/// The name of a mark: its owner; and its version, if it was put aside since the owner's hash was lost. Nothing joins such a one.
+type Name = (Owner, Option<Version>);
+type Marked = Numbered<Name, Changed>;
 
 /// What an error mark says beside its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,15 +46,17 @@ pub(super) struct ErrorMark {
 /// The maps of a partition that hold marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
-    live: Numbered<Mark, Version>,
-    snapshot: Numbered<Mark, Version>,
-    errors: Numbered<(Owner, Field), ErrorMark>,
-    landed: Numbered<Mark, Version>,
-    leaving: Numbered<Mark, Version>,
-    // H12: changes only where an entry appears or vanishes, in the methods below.
-    outstanding: BTreeMap<Owner, u32>,
+    live: Marked,
+    snapshot: Marked,
+    errors: Numbered<Owner, BTreeMap<Field, ErrorMark>>,
+    landed: Marked,
+    leaving: Marked,
+    /// Owners that leave as soon as no map names them.
+    evicted: BTreeSet<Owner>,
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
+    /// The number of the snapshot that is there, or was there last.
+    number: SnapshotId,
     /// The number of the window that leaves, or left last.
     window: u64,
     /// Whether the epoch changed since the marks on probation were settled.
@@ -40,9 +64,18 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// How many entries name the owner.
-    pub(super) fn outstanding(&self, owner: &Owner) -> u32 {
-        self.outstanding.get(owner).copied().unwrap_or_default()
+    /// Whether a map names the owner. A mark that was put aside names nobody who has a hash.
+    pub(super) fn names(&self, owner: &Owner) -> bool {
+        let name = (owner.clone(), None);
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
+        let is_refused = self.errors.get(owner).is_some() && !broken("R2-parked");
+        is_refused || maps.iter().any(|map| map.get(&name).is_some())
+    }
+
+    /// All owners that a map names.
+    pub(super) fn named(&self) -> impl Iterator<Item = &Owner> {
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving].into_iter().flat_map(Numbered::keys);
+        maps.filter(|(_, aside)| aside.is_none()).map(|(owner, _)| owner).chain(self.errors.keys())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,11 +92,20 @@ impl Marks {
     }
 
     /// Marks a write in the dirty map.
-    pub(super) fn mark(&mut self, mark: Mark, version: Version, now: Timestamp) {
-        let owner = mark.owner.clone();
+    pub(super) fn mark(&mut self, owner: &Owner, fields: BTreeSet<Field>, version: Version, now: Timestamp) {
+        let name = (owner.clone(), None);
         self.live_since.get_or_insert(now);
-        if self.live.insert(mark, version) {
-            self.count(owner);
+        let before = self.live.get(&name).filter(|_| !broken("R1-list"));
+        let changed = Changed { fields, version }.joined(before);
+        self.live.insert(name, changed);
+    }
+
+    /// Gives marks of a hash that was lost a name of their own, since the owner gets another hash (R6).
+    pub(super) fn put_aside(&mut self, owner: &Owner) {
+        for map in [&mut self.live, &mut self.landed, &mut self.leaving] {
+            if let Some(changed) = map.remove(&(owner.clone(), None)) {
+                map.insert((owner.clone(), Some(changed.version)), changed);
+            }
         }
     }
 
@@ -75,27 +117,34 @@ impl Marks {
         self.snapshot.is_empty()
     }
 
-    /// Turns the dirty map into the snapshot. The caller has made sure that none is left over.
-    pub(super) fn turn(&mut self) {
-        self.snapshot = self.live.take();
-        self.snapshot_since = self.live_since.take();
+    /// The number of the snapshot that is there, or was there last.
+    pub(super) fn number(&self) -> SnapshotId {
+        self.number
     }
 
-    /// Clears a mark of the snapshot if it still has this version.
-    pub(super) fn clear(&mut self, mark: &Mark, version: Version) -> bool {
-        if self.snapshot.get(mark).is_none_or(|held| *held != version && !broken("R5-by-name") && !broken("R5-unlocked")) {
-            return false;
+    /// Turns the dirty map into the snapshot. The caller has made sure that none is left over.
+    pub(super) fn turn(&mut self) -> SnapshotId {
+        self.number.0 += 1;
+        self.snapshot = self.live.take();
+        self.snapshot_since = self.live_since.take();
+        self.number
+    }
+
+    /// Takes an entry out of the snapshot of this number; none if it is not there.
+    pub(super) fn clear(&mut self, number: SnapshotId, entry: &Entry) -> Option<Cleared> {
+        if number != self.number && !broken("R5-number") && !broken("R5-unlocked") {
+            return None;
         }
-        self.snapshot.remove(mark);
+        let name = name_of(entry)?;
+        let changed = self.snapshot.remove(&name)?;
         if self.snapshot.is_empty() {
             self.snapshot_since = None;
         }
-        self.uncount(&mark.owner);
-        true
+        Some(Cleared { name, changed })
     }
 
-    pub(super) fn error(&self, target: &(Owner, Field)) -> Option<&ErrorMark> {
-        self.errors.get(target)
+    pub(super) fn error(&self, owner: &Owner, field: &Field) -> Option<&ErrorMark> {
+        self.errors.get(owner)?.get(field)
     }
 
     /// Whether anything is parked.
@@ -103,31 +152,36 @@ impl Marks {
         !self.errors.is_empty()
     }
 
-    pub(super) fn set_error(&mut self, target: (Owner, Field), error: ErrorMark) {
-        let owner = target.0.clone();
-        if self.errors.insert(target, error) && !broken("R2-parked") {
-            self.count(owner);
-        }
+    pub(super) fn set_error(&mut self, owner: Owner, field: Field, error: ErrorMark) {
+        let mut fields = self.errors.get(&owner).cloned().unwrap_or_default();
+        fields.insert(field, error);
+        self.errors.insert(owner, fields);
     }
 
     /// Clears a field's error mark if it is at or below the version; answers the version it had.
-    pub(super) fn clear_error(&mut self, target: &(Owner, Field), version: Version) -> Option<Version> {
+    pub(super) fn clear_error(&mut self, owner: &Owner, field: &Field, version: Version) -> Option<Version> {
         let older = |refused: &Version| *refused <= version || broken("R5-any-error");
-        let refused = self.errors.get(target).map(|error| error.version).filter(older).filter(|_| !broken("R5-kept-error"))?;
-        self.errors.remove(target);
-        if !broken("H12-replayed") {
-            self.uncount(&target.0);
+        let refused = self.error(owner, field).map(|error| error.version).filter(older).filter(|_| !broken("R5-kept-error"))?;
+        let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
+        fields.remove(field);
+        if fields.is_empty() {
+            self.errors.remove(owner);
+        } else {
+            self.errors.insert(owner.clone(), fields);
         }
         Some(refused)
     }
 
     /// Puts a mark that was cleared on probation.
-    pub(super) fn put_on_probation(&mut self, mark: Mark, version: Version) {
-        let owner = mark.owner.clone();
-        let version = greater(self.landed.get(&mark).copied(), version);
-        if self.landed.insert(mark, version) {
-            self.count(owner);
-        }
+    pub(super) fn put_on_probation(&mut self, Cleared { name, changed }: Cleared) {
+        let changed = joined(self.landed.get(&name), changed);
+        self.landed.insert(name, changed);
+    }
+
+    /// Puts a field on probation whose error mark was cleared.
+    pub(super) fn put_field_on_probation(&mut self, owner: &Owner, field: &Field, version: Version) {
+        let changed = Changed { fields: BTreeSet::from([field.clone()]), version };
+        self.put_on_probation(Cleared { name: (owner.clone(), None), changed });
     }
 
     /// How many marks are on probation, and how many of them leave.
@@ -158,100 +212,104 @@ impl Marks {
         self.window == number
     }
 
-    /// Ends the probation of a leaving mark if it still has this version.
-    pub(super) fn acquit(&mut self, mark: &Mark, version: Version) -> bool {
-        if self.leaving.get(mark) != Some(&version) {
-            return false;
-        }
-        self.leaving.remove(mark);
-        self.uncount(&mark.owner);
-        true
+    /// Ends the probation of a leaving mark; answers whether it was there.
+    pub(super) fn acquit(&mut self, entry: &Entry) -> bool {
+        name_of(entry).is_some_and(|name| self.leaving.remove(&name).is_some())
     }
 
     /// Makes a mark on probation live again, if the epoch changed since it was settled.
-    pub(super) fn relive(&mut self, mark: &Mark, now: Timestamp) -> bool {
-        let found = self.landed.get(mark).copied().max(self.leaving.get(mark).copied());
-        let Some(version) = found.filter(|_| self.lost) else { return false };
-        self.live_since.get_or_insert(now);
-        let version = greater(self.live.get(mark).copied(), version);
-        if self.live.insert(mark.clone(), version) {
-            self.count(mark.owner.clone());
+    pub(super) fn relive(&mut self, entry: &Entry, now: Timestamp) -> bool {
+        let Some(name) = name_of(entry).filter(|_| self.lost) else { return false };
+        let removed = [self.landed.remove(&name), self.leaving.remove(&name)];
+        let mut found = false;
+        for changed in removed.into_iter().flatten() {
+            found = true;
+            self.live_since.get_or_insert(now);
+            let changed = joined(self.live.get(&name), changed);
+            self.live.insert(name.clone(), changed);
         }
-        let removed = [self.landed.remove(mark), self.leaving.remove(mark)];
-        removed.iter().flatten().for_each(|_| self.uncount(&mark.owner));
         if self.sizes_on_probation() == [0, 0] {
             self.lost = false;
         }
-        true
+        found
+    }
+
+    /// Has the owner leave as soon as no map names it.
+    pub(super) fn evict_later(&mut self, owner: &Owner) {
+        self.evicted.insert(owner.clone());
+    }
+
+    /// Whether the owner was to leave; it is forgotten with that.
+    pub(super) fn is_to_leave(&mut self, owner: &Owner) -> bool {
+        self.evicted.remove(owner)
     }
 
     pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
-        let entry = |mark: &Mark, version: &Version| Entry {
-            raw: raw(&mark.owner, &mark.fields),
-            mark: Some(mark.clone()),
-            version: *version,
+        let entry = |name: &Name, changed: &Changed| Entry {
+            raw: raw(name),
+            mark: Some(Mark { owner: name.0.clone(), fields: changed.fields.iter().cloned().collect() }),
+            version: changed.version,
         };
         match map {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
             Map::Landed => self.landed.page(cursor, count, entry),
             Map::Leaving => self.leaving.page(cursor, count, entry),
-            Map::Error => self.errors.page(cursor, count, |(owner, field), error| {
-                entry(&Mark { owner: owner.clone(), fields: vec![field.clone()] }, &error.version)
+            Map::Error => self.errors.page(cursor, count, |owner, fields| {
+                let version = fields.values().map(|error| error.version).max().unwrap_or_default();
+                entry(&(owner.clone(), None), &Changed { fields: fields.keys().cloned().collect(), version })
             }),
         }
     }
 
+    /// The error marks of some owners.
     pub(super) fn error_page(&self, cursor: u64, count: usize) -> Page<ErrorEntry> {
-        self.errors.page(cursor, count, |(owner, field), error| ErrorEntry {
-            raw: raw(owner, std::slice::from_ref(field)),
-            target: Some((owner.clone(), field.clone())),
-            version: error.version,
-            attempts: error.attempts,
-            first: error.first,
-            last: error.last,
-            next: error.next,
-            code: error.code,
-            message: error.message.clone(),
-        })
-    }
-
-    /// How many entries name each owner, by counting them.
-    pub(super) fn counted(&self) -> BTreeMap<Owner, u32> {
-        let made = [&self.live, &self.snapshot].into_iter().flat_map(Numbered::keys);
-        let landed = [&self.landed, &self.leaving].into_iter().flat_map(Numbered::keys);
-        let marks = made.chain(landed).map(|mark| &mark.owner);
-        let errors = self.errors.keys().map(|(owner, _)| owner);
-        let mut counts = BTreeMap::new();
-        marks.chain(errors).for_each(|owner| *counts.entry(owner.clone()).or_default() += 1);
-        counts
-    }
-
-    /// How many entries name each owner, as kept.
-    pub(super) fn kept(&self) -> &BTreeMap<Owner, u32> {
-        &self.outstanding
-    }
-
-    fn count(&mut self, owner: Owner) {
-        *self.outstanding.entry(owner).or_default() += 1;
-    }
-
-    fn uncount(&mut self, owner: &Owner) {
-        match self.outstanding.get_mut(owner) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(self.outstanding.remove(owner)),
-        }
+        let page = self.errors.page(cursor, count, |owner, fields| {
+            let entry = |(field, error): (&Field, &ErrorMark)| ErrorEntry {
+                raw: raw(&(owner.clone(), None)),
+                target: Some((owner.clone(), field.clone())),
+                version: error.version,
+                attempts: error.attempts,
+                first: error.first,
+                last: error.last,
+                next: error.next,
+                code: error.code,
+                message: error.message.clone(),
+            };
+            fields.iter().map(entry).collect::<Vec<_>>()
+        });
+        Page { entries: page.entries.into_iter().flatten().collect(), next: page.next }
     }
 }
 
-/// Where there is a mark of a name, the greater version stays.
-fn greater(held: Option<Version>, version: Version) -> Version {
-    held.filter(|_| !broken("H33-lowered")).unwrap_or_default().max(version)
+/// A mark that was taken out of the snapshot.
+#[derive(Debug)]
+pub(super) struct Cleared {
+    name: Name,
+    changed: Changed,
 }
 
-/// The name of an entry: its parts with a NUL between them, which no name holds.
-fn raw(owner: &Owner, fields: &[Field]) -> Bytes {
-    let names = [owner.app(), owner.region(), owner.logic_type(), owner.id()].into_iter();
-    let parts: Vec<&str> = names.chain(fields.iter().map(Field::as_str)).collect();
-    Bytes::from(parts.join("\0"))
+/// Where there is a mark of a name, the two become one.
+fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
+    let version = changed.version;
+    let both = changed.joined(held);
+    if broken("H33-lowered") { Changed { version, ..both } } else { both }
+}
+
+/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the version if it was put aside.
+fn raw((owner, aside): &Name) -> Bytes {
+    let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
+    let aside = aside.map(|version| format!("\0{version}")).unwrap_or_default();
+    Bytes::from(parts.join("\0") + &aside)
+}
+
+/// The name that [`raw`] made.
+fn name_of(entry: &Entry) -> Option<Name> {
+    let owner = &entry.mark.as_ref()?.owner;
+    let text = std::str::from_utf8(&entry.raw).ok()?;
+    let aside = text.split('\0').nth(4).map(|version| version.parse().ok().and_then(Version::new));
+    match aside {
+        Some(version) => Some((owner.clone(), Some(version?))),
+        None => Some((owner.clone(), None)),
+    }
 }

@@ -11,7 +11,7 @@
 //! | [`state`] | [`PartState`], [`Present`]: all that a partition holds, and what a transition knows of the outside |
 //! | `hash` | owner hashes: cells, size, time to live |
 //! | `marker` | exist markers and negative answers |
-//! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation, and how many marks name an owner |
+//! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation |
 //! | `ops` | the replies of recent operations |
 //! | [`read`] | reading, observing, evicting and touching owners |
 //! | [`mutate`], `plan` | one mutation: what it would change, and the change |

@@ -1,7 +1,7 @@
 //! One mutation.
 
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Durability, Mutation, Partition, Version};
+use storage_model::{Applied, Durability, Mutation, Owner, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::OwnerHash;
@@ -9,8 +9,8 @@ use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
 use super::record::current;
 use super::room;
-use super::state::{PartState, Present, before};
-use crate::{HotError, HotKind, Load, Mark, Marker, Mutated, Observed, PartitionRecord, Refusal};
+use super::state::{PartState, Present};
+use crate::{HotError, HotKind, Load, Marker, Mutated, PartitionRecord, Refusal};
 
 const OPERATION: &str = "mutate";
 
@@ -54,8 +54,7 @@ pub fn mutate(
         Ok(plan) => plan,
         Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
         Err(Unmet::Load) => {
-            let observed = Observed { marker: state.observed_marker(&mutation.owner), epoch: record.epoch };
-            return Ok(Mutated::Load(observed));
+            return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch)));
         }
     };
     if plan.cells.is_empty() {
@@ -73,12 +72,13 @@ pub fn mutate(
         return Err(HotError::not_applied(HotKind::OutOfMemory, OPERATION, message));
     }
     // Nothing is refused from here on.
-    let is_new = state.hashes.get(&mutation.owner).is_none();
     if let Some(merged) = merged {
-        keep(state, present, &mutation.owner, merged);
+        keep(state, present, &mutation.owner, merged, Some(next));
     }
-    let plan = Plan { born: plan.born || is_new, ..plan };
-    Ok(Mutated::Applied(write(state, present, &record, mutation, plan, next)))
+    // Also if the load has just found that there is no row.
+    let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
+    make(state, &record, &mutation.owner, next, complete);
+    Ok(Mutated::Applied(write(state, present, mutation, plan, next)))
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -89,12 +89,12 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
         Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
         None => (state.hashes.get(owner), marker),
     };
-    let marks = state.marks.outstanding(owner);
-    Met { hash, marker, generation: record.generation, marks, loaded: merged.is_some() }
+    let is_marked = state.marks.names(owner);
+    Met { hash, marker, generation: record.generation, is_marked, loaded: merged.is_some() }
 }
 
 /// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one
-/// number free below it, for the birth of a hash.
+/// number free below it, for a hash that a fill makes.
 fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
     Version::new(last.get().saturating_add(2).max(present.now.0)).ok_or_else(|| {
         let message = format!("the next version would be above {}; set the clock right", Version::MAX);
@@ -102,38 +102,30 @@ fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
     })
 }
 
-/// The write itself: mark, marker, data, source and reply in one step (R1).
-fn write(
-    state: &mut PartState,
-    present: &Present,
-    record: &PartitionRecord,
-    mutation: &Mutation,
-    plan: Plan,
-    version: Version,
-) -> Applied {
+/// Makes the owner's hash if there is none; its number is the version of the write that follows.
+fn make(state: &mut PartState, record: &PartitionRecord, owner: &Owner, version: Version, complete: bool) {
+    if state.hashes.get(owner).is_some() {
+        return;
+    }
+    let mut hash = OwnerHash::new(version, record.generation);
+    hash.complete = complete;
+    let is_known = matches!(state.markers.get(owner), Marker::At(_));
+    let number = if broken("R7-unraised") && is_known { state.markers.get(owner).version() } else { version };
+    state.number(owner, &mut hash, number);
+    state.hashes.put(owner.clone(), hash);
+}
+
+/// The write itself: mark, data, source and reply in one step (R1).
+fn write(state: &mut PartState, present: &Present, mutation: &Mutation, plan: Plan, version: Version) -> Applied {
     let owner = &mutation.owner;
-    let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
-    let was_clean = state.marks.outstanding(owner) == 0;
     if !broken("R1-unmarked") {
-        state.marks.mark(Mark { owner: owner.clone(), fields }, version, present.now);
-    }
-    let complete = state.markers.get(owner) == Marker::Absent || broken("R8-complete");
-    let is_new = state.hashes.get(owner).is_none();
-    // Whoever observes unlanded data equals no marker, so a clean owner's next write is soon enough.
-    if is_new || was_clean && !broken("R7-unraised") {
-        state.markers.raise(owner, version);
-    }
-    if is_new {
-        let mut hash = OwnerHash::new(version, record.generation);
-        hash.complete = complete;
-        state.hashes.put(owner.clone(), hash);
+        let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
+        state.marks.mark(owner, fields, version, present.now);
     }
     let changed = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
     let reply = Applied { version, changed, counters: plan.counters };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
-        // Just before, so that rows observed while it is unlanded may join it. H15: an older row must not come back in place of the value that is given up here.
-        hash.born = if plan.born { before(version) } else { hash.born };
         hash.expires = hash.expires.filter(|_| broken("R2-expires"));
         plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
     });

@@ -1,13 +1,13 @@
 //! The error map: fields that the database refused, with the reason and the next attempt.
 
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Timestamp};
+use storage_model::{Owner, Timestamp};
 
 use super::lock::require;
 use super::marks::ErrorMark;
 use super::record::in_epoch;
 use super::state::{PartState, Present};
-use crate::{Entry, ErrorEntry, Fault, HotError, Page, Park, Parked};
+use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
 
 /// Moves snapshot entries to the error map, and counts attempts. Answers for each whether it is there now.
 ///
@@ -23,23 +23,19 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     // Every name in memory can be read, so there is always an owner.
     let Some(owner) = &parked.owner else { return false };
     // An entry that is gone from the snapshot was landed or parked by another worker, or the scan brought it twice.
-    if !leaves_snapshot(state, parked) {
-        return false;
-    }
-    if let Some(Entry { mark: Some(mark), version, .. }) = &parked.source
-        && park.probation
-        && parked.has_landed()
-    {
-        state.marks.put_on_probation(mark.clone(), *version);
+    if let Some(entry) = &parked.source {
+        let Some(cleared) = state.marks.clear(park.snapshot, entry) else { return false };
+        if park.probation && parked.has_landed() {
+            state.marks.put_on_probation(cleared);
+        }
     }
     let mut is_there = false;
     for fault in &parked.faults {
-        let target = (owner.clone(), fault.field.clone());
         // What was tried again and is gone from the error map, though another may be there, was landed meanwhile, or was lost with
         // another server: a mark made anew would name a hash that may have a time to live.
         let is_same = |old: &ErrorMark| old.version <= fault.version || broken("R5-older-error");
-        if parked.source.is_some() || state.marks.error(&target).is_some_and(is_same) {
-            refuse(state, present.now, park, target, fault);
+        if parked.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same) {
+            refuse(state, present.now, park, owner, fault);
             is_there = true;
         }
     }
@@ -47,17 +43,9 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     is_there
 }
 
-/// Takes the entry out of the snapshot, if it comes from there and still has its version.
-fn leaves_snapshot(state: &mut PartState, parked: &Parked) -> bool {
-    match &parked.source {
-        Some(entry) => entry.mark.as_ref().is_some_and(|mark| state.marks.clear(mark, entry.version)),
-        None => true,
-    }
-}
-
 /// Makes a field's error mark, or counts another attempt; the greater version stays, with its reason.
-fn refuse(state: &mut PartState, now: Timestamp, park: &Park, target: (Owner, Field), fault: &Fault) {
-    let old = state.marks.error(&target).cloned();
+fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fault: &Fault) {
+    let old = state.marks.error(owner, &fault.field).cloned();
     let attempts = old.as_ref().map_or(1, |old| old.attempts.saturating_add(1));
     let delay = park.retry_min.saturating_mul(1 << (attempts - 1).min(31)).min(park.retry_max);
     let first = old.as_ref().map_or(now, |old| old.first);
@@ -66,7 +54,7 @@ fn refuse(state: &mut PartState, now: Timestamp, park: &Park, target: (Owner, Fi
         _ => (fault.version, fault.code, fault.message.clone()),
     };
     let error = ErrorMark { version, attempts, first, last: now, next: now.plus(delay), code, message };
-    state.marks.set_error(target, error);
+    state.marks.set_error(owner.clone(), fault.field.clone(), error);
 }
 
 /// Some entries of the error map.

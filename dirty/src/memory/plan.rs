@@ -14,7 +14,8 @@ pub(super) struct Met<'a> {
     pub(super) marker: Marker,
     /// The partition's generation; a hash of a lower one is suspect.
     pub(super) generation: Epoch,
-    pub(super) marks: u32,
+    /// Whether a map names the owner.
+    pub(super) is_marked: bool,
     /// Whether a proved load came with the mutation. It brought all rows of the fields that the mutation names, if not more.
     pub(super) loaded: bool,
 }
@@ -65,8 +66,6 @@ pub(super) struct Plan {
     pub(super) cells: Vec<(Field, Cell)>,
     /// The new values of incremented fields.
     pub(super) counters: Vec<i64>,
-    /// Whether what was loaded before must not come back: the owner is born anew (H15).
-    pub(super) born: bool,
 }
 
 /// Finds out what the mutation would change.
@@ -125,11 +124,8 @@ fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Re
             _ => None,
         },
         Change::Purge => match met.cell(field) {
-            _ if met.marks > 0 => return Err(Refusal::NotLanded),
-            Some(Cell::Removed(_)) => {
-                plan.born = !broken("R7-purge-keeps-birth");
-                Some(Cell::Purged)
-            }
+            _ if met.is_marked => return Err(Refusal::NotLanded),
+            Some(Cell::Removed(_)) => Some(Cell::Purged),
             _ => None,
         },
     })

@@ -37,7 +37,7 @@ pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Resu
     }
     for entry in &acquit.entries {
         let Some(mark) = &entry.mark else { continue };
-        if state.marks.acquit(mark, entry.version) {
+        if state.marks.acquit(entry) {
             gone += 1;
             state.release(present, &mark.owner);
         }
@@ -59,8 +59,8 @@ pub fn relive(
     current(state, partition, "relive")?;
     require(state, present.now, partition, lock, "relive")?;
     let mut lived = 0;
-    for mark in entries.iter().filter_map(|entry| entry.mark.as_ref()) {
-        lived += u32::from(state.marks.relive(mark, present.now));
+    for entry in entries {
+        lived += u32::from(state.marks.relive(entry, present.now));
     }
     Ok(lived)
 }

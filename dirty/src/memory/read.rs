@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Field, Owner, Partition};
+use storage_model::{Cell, Field, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
 use super::lock::holder;
@@ -14,9 +14,8 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Observed, PartitionPeek}
 #[must_use]
 pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
     let cells = state.hashes.get(owner).map(|hash| select(hash, fields)).unwrap_or_default();
-    let counts = matches!(fields, Fields::All | Fields::Names);
     let tells = !matches!(fields, Fields::Live(_));
-    let asked = |header: Header| Header { marks: header.marks.filter(|_| counts), born: header.born.filter(|_| tells), ..header };
+    let asked = |header: Header| if tells { header } else { Header { born: Version::ZERO, ..header } };
     let header = state.header(owner).map(asked);
     HotRead { header, cells }
 }
@@ -42,7 +41,7 @@ fn emptied(cell: &Cell) -> Cell {
     }
 }
 
-/// The marker and the epoch.
+/// The marker, whether there is a hash, and the epoch.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -56,19 +55,25 @@ pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result
 /// `Unprepared`.
 pub fn note(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
     let record = current(state, partition, "observe")?;
-    Ok(Observed { marker: state.markers.get(owner), epoch: record.epoch })
+    Ok(Observed { present: false, ..state.observed(owner, record.epoch) })
 }
 
-/// What was noted, together with the hash that is there now.
+/// What was noted, and whether there is a hash now.
 #[must_use]
 pub fn with_hash(state: &PartState, owner: &Owner, noted: Observed) -> Observed {
-    Observed { marker: state.marker_with_hash(owner, noted.marker), ..noted }
+    Observed { present: state.hashes.get(owner).is_some(), ..noted }
 }
 
-/// Drops the hash, or has it dropped when its last mark is settled.
+/// Whether a map names the owner.
+#[must_use]
+pub fn marked(state: &PartState, owner: &Owner) -> bool {
+    state.marks.names(owner)
+}
+
+/// Drops the hash, or has it dropped when no map names its owner any more.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
-    if state.marks.outstanding(owner) > 0 && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
-        state.hashes.edit(owner, |hash| hash.evict_when_landed = true);
+    if state.marks.names(owner) && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
+        state.marks.evict_later(owner);
         return Evicted::WhenLanded;
     }
     state.hashes.remove(owner);

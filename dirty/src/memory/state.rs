@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::sabotage::broken;
-use storage_model::{Owner, Timestamp, Version};
+use storage_model::{Epoch, Owner, Timestamp, Version};
 
-use super::hash::Hashes;
+use super::hash::{Hashes, OwnerHash};
 use super::lock::Held;
 use super::marker::Markers;
 use super::marks::Marks;
 use super::ops::Ops;
-use crate::{Header, Marker, PartitionRecord};
+use crate::{Header, Observed, PartitionRecord};
 
 /// What a transition knows of the outside.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +53,11 @@ impl PartState {
         }
     }
 
+    /// Deletes an owner's hash, as somebody might by hand; what marks it are left.
+    pub fn lose(&mut self, owner: &Owner) {
+        self.hashes.remove(owner);
+    }
+
     /// The same data held by another server process, as after a restart or a failover.
     pub fn move_to(&mut self, incarnation: Arc<str>) {
         self.incarnation = incarnation;
@@ -78,44 +83,41 @@ impl PartState {
         let hash = self.hashes.get(owner)?;
         let generation = self.record.as_ref().map(|record| record.generation).filter(|_| !broken("R14-trusting"));
         // Without a record nothing is known to be newer.
-        Some(hash.header(self.marks.outstanding(owner), generation.unwrap_or_default()))
+        Some(hash.header(generation.unwrap_or_default()))
     }
 
-    /// The marker as a reader remembers it; of a hash its version. While marks name the hash, the cold tier may be behind it: rows that are read now
-    /// may only ever be taken together with this very hash, never alone once it has landed and gone. One below the marker says
-    /// so: it equals no later marker, lies below the birth of any hash that follows, and not below that of this one.
-    pub(super) fn observed_marker(&self, owner: &Owner) -> Marker {
-        self.marker_with_hash(owner, self.markers.get(owner))
+    /// What a reader remembers of an owner, in this epoch.
+    pub(super) fn observed(&self, owner: &Owner, epoch: Epoch) -> Observed {
+        Observed { marker: self.markers.get(owner), present: self.hashes.get(owner).is_some(), epoch }
     }
 
-    /// The same, if this is the marker that was found.
-    pub(super) fn marker_with_hash(&self, owner: &Owner, marker: Marker) -> Marker {
-        match self.hashes.get(owner) {
-            Some(hash) if self.marks.outstanding(owner) > 0 && !broken("R7-beside") => Marker::At(before(hash.version)),
-            Some(hash) => Marker::At(hash.version),
-            None => marker,
+    /// The number of a hash that is made without a write: one that no other hash had. None if the numbers ran out.
+    pub(super) fn draw_number(&mut self) -> Option<Version> {
+        let record = self.record.as_mut()?;
+        record.source = Version::new(record.source.get().saturating_add(1))?;
+        Some(record.source)
+    }
+
+    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was lost: then the new one remembers when it
+    /// was born, and marks of the old one are put aside (R6).
+    pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
+        if self.marks.names(owner) && !broken("R6-birth") {
+            self.marks.put_aside(owner);
+            hash.born = number;
         }
+        self.markers.raise(owner, number);
     }
 
-    /// Gives the hash of an owner whose last mark went the time to live of landed data, or drops it if that was asked for.
+    /// Gives the hash of an owner that no map names any more the time to live of landed data, or drops it if that was asked for.
     pub(super) fn release(&mut self, present: &Present, owner: &Owner) {
-        if self.marks.outstanding(owner) > 0 {
+        if self.marks.names(owner) {
             return;
         }
-        if self.hashes.get(owner).is_some_and(|hash| hash.evict_when_landed) {
+        if self.marks.is_to_leave(owner) {
             self.hashes.remove(owner);
         } else {
             let expires = Some(present.now.plus(present.hash_ttl));
-            self.hashes.edit(owner, |hash| {
-                hash.expires = expires;
-                // Never before its birth; so a clean hash need not remember that.
-                hash.born = hash.version;
-            });
+            self.hashes.edit(owner, |hash| hash.expires = expires);
         }
     }
-}
-
-/// The version just before this one.
-pub(super) fn before(version: Version) -> Version {
-    Version::new(version.get().saturating_sub(1)).unwrap_or_default()
 }

@@ -140,6 +140,11 @@ impl MemoryStore {
         self.all().iter_mut().for_each(|part| part.move_to(name.clone()));
     }
 
+    /// Deletes an owner's hash, as somebody might by hand, whatever has landed of it.
+    pub fn lose(&self, owner: &Owner) {
+        drop(self.run_for(owner, "lose", |state, _, _| state.lose(owner)));
+    }
+
     /// Forgets everything but the incarnation, as FLUSHALL does.
     pub fn wipe(&self) {
         let mut parts = self.all();

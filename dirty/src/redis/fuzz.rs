@@ -14,7 +14,6 @@ use crate::{Fields, HotKind};
 /// Pieces of what a server may truly say, so that replies get past the first checks.
 const PIECES: &[&str] = &[
     ":v",
-    ":n",
     ":b",
     ":d:gold",
     ":d:",
@@ -95,8 +94,8 @@ proptest! {
             }
         }
         let _ = (write::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
-        let _ = (observe::record_of(value.clone()), observe::remembered(value.clone(), value.clone(), Epoch(7)));
-        let _ = (landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
+        let _ = (observe::record_of(value.clone()), observe::marker_of(value.clone(), Epoch(7)));
+        let _ = (landing::snapshot_of(value.clone()), landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));
     }
 
@@ -104,7 +103,9 @@ proptest! {
     fn no_entry_of_a_map_makes_a_decoder_panic(name in bytes(), value in prop::collection::vec(bytes(), 0..9)) {
         let (name, value) = (Bytes::from(name), Bytes::from(value.join(&b' ')));
         prop_assert!(landing::entry_of(name.clone(), value.clone()).version <= Version::MAX);
-        prop_assert!(landing::error_entry_of(name, value).version <= Version::MAX);
+        let lines = landing::error_entries_of(name.clone(), value.clone());
+        prop_assert!(lines.iter().all(|line| line.version <= Version::MAX));
+        prop_assert!(landing::refused_of(name, value).version <= Version::MAX);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a worker does with marks.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use redis::Value;
@@ -8,26 +8,24 @@ use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::error::{Failure, hot_error};
-use super::script::{Head, MarkRef};
+use super::script::{Head, MarkRef, RowRef};
 use super::transport::Command;
 use super::{RedisStore, read, reply, script};
 use crate::{
-    Collected, Entry, ErrorEntry, Fields, HotError, HotKind, HotRead, Lock, Map, Page, Park, Parked, Settle, Settled, Snapshot,
-    mark,
+    Collected, Entry, ErrorEntry, Fields, HotError, HotKind, HotRead, Lock, Map, Mark, Page, Park, Parked, Settle, Settled,
+    Snapshot, SnapshotId, key, mark,
 };
 
+/// Digits of a mark's version, before its fields.
+const MARK_VERSION_BYTES: usize = 14;
+/// [`mark::SEPARATOR`] as it is stored.
+const SEPARATOR_BYTE: u8 = 0x1f;
 /// The most marks that one script takes, so that none blocks the server for long.
 pub(super) const MARKS_MAX: usize = 200;
 
 impl RedisStore {
     pub(super) async fn take_snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
-        let taken = |value| match &*reply::bytes(value)? {
-            b"empty" => Ok(Snapshot::Empty),
-            b"taken" => Ok(Snapshot::Taken),
-            b"leftover" => Ok(Snapshot::Leftover),
-            other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
-        };
-        self.one("snapshot", Some(partition), script::snapshot(&self.space, partition, lock), taken).await
+        self.one("snapshot", Some(partition), script::snapshot(&self.space, partition, lock), snapshot_of).await
     }
 
     pub(super) async fn scan_page(
@@ -45,29 +43,30 @@ impl RedisStore {
             Map::Landed => keys.landed(partition),
             Map::Leaving => keys.leaving(partition),
         };
-        self.page("scan", partition, key, cursor, count, entry_of).await
+        let entry = if map == Map::Error { refused_of } else { entry_of };
+        self.page("scan", partition, key, cursor, count, |name, value| [entry(name, value)]).await
     }
 
     pub(super) async fn error_page(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {
         let key = self.space.keys.error(partition);
-        self.page("errors", partition, key, cursor, count, error_entry_of).await
+        self.page("errors", partition, key, cursor, count, error_entries_of).await
     }
 
-    async fn page<T>(
+    async fn page<T, E: IntoIterator<Item = T>>(
         &self,
         operation: &'static str,
         partition: Partition,
         key: String,
         cursor: u64,
         count: usize,
-        entry: fn(Bytes, Bytes) -> T,
+        entries: impl Fn(Bytes, Bytes) -> E,
     ) -> Result<Page<T>, HotError> {
         let mut cmd = redis::cmd("HSCAN");
         cmd.arg(key).arg(cursor).arg("COUNT").arg(count.max(1));
         let decode = |value| {
-            let [next, entries] = reply::array(value)?;
+            let [next, found] = reply::array(value)?;
             let next: u64 = reply::number(next)?;
-            let entries = reply::pairs(entries)?.into_iter().map(|(name, value)| entry(name, value)).collect();
+            let entries = reply::pairs(found)?.into_iter().flat_map(|(name, value)| entries(name, value)).collect();
             Ok(Page { entries, next: (next != 0).then_some(next) })
         };
         self.one(operation, Some(partition), Command::read(operation, self.space.slot(partition), cmd), decode).await
@@ -111,11 +110,11 @@ impl RedisStore {
         // Without the lock marks are left to the worker.
         let marks = if settle.lock.is_some() || broken("R5-flush") { settle.marks.as_slice() } else { &[] };
         let marks: Vec<MarkRef<'_>> = marks.iter().map(of_entry).collect();
-        let errors: Vec<_> = settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect();
+        let rows: Vec<_> = settle.rows.iter().map(|(owner, field, version)| of_row(owner, field, *version)).collect();
         // Marks and error marks go together, so that what fits in one script is settled whole or not at all.
-        let (mut marks, mut errors) = (marks.chunks(MARKS_MAX), errors.chunks(MARKS_MAX));
-        let calls = marks.len().max(errors.len()).max(1);
-        let mut call = |_| script::settle(&self.space, head, settle, part(&mut marks), part(&mut errors));
+        let (mut marks, mut rows) = (marks.chunks(MARKS_MAX), rows.chunks(MARKS_MAX));
+        let calls = marks.len().max(rows.len()).max(1);
+        let mut call = |_| script::settle(&self.space, head, settle, part(&mut marks), part(&mut rows));
         let commands: Vec<_> = (0..calls).map(&mut call).collect();
         let partitions = vec![settle.partition; commands.len()];
         let mut total = Settled::default();
@@ -189,12 +188,25 @@ fn which(fields: &[Field]) -> Fields {
 
 pub(super) fn of_entry(entry: &Entry) -> MarkRef<'_> {
     let owner = entry.mark.as_ref().map(|mark| &mark.owner);
-    MarkRef { name: Cow::Borrowed(&entry.raw), version: entry.version, owner }
+    MarkRef { name: &entry.raw, owner: owner.filter(|_| !mark::is_aside(&entry.raw)) }
 }
 
-fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> MarkRef<'a> {
-    let name = Cow::Owned(script::error_mark(owner, field).into_bytes());
-    MarkRef { name, version, owner: Some(owner) }
+fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> RowRef<'a> {
+    RowRef { owner, field: key::stored(field).into_owned(), version }
+}
+
+/// The answer of `snapshot.lua`.
+pub(super) fn snapshot_of(value: Value) -> Result<Snapshot, Failure> {
+    let mut words = reply::list(value)?.into_iter();
+    let mut next = || reply::bytes(words.next().unwrap_or(Value::Nil));
+    let word = next()?;
+    let mut number = || Ok(SnapshotId(reply::digits(&next()?)?));
+    match &*word {
+        b"empty" => Ok(Snapshot::Empty),
+        b"taken" => number().map(Snapshot::Taken),
+        b"leftover" => number().map(Snapshot::Leftover),
+        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    }
 }
 
 /// The answer of `settle.lua`.
@@ -203,22 +215,42 @@ pub(super) fn settled_of(value: Value) -> Result<Settled, Failure> {
     Ok(Settled { cleared: reply::number(cleared)?, errors_cleared: reply::number(errors_cleared)? })
 }
 
-/// An entry of a snapshot. What somebody else wrote there is an entry, too: without a mark, or of version 0.
+/// An entry of a map of marks: its value is a version and then the fields. What somebody else wrote there is an entry, too: without a
+/// mark, or of version 0.
 pub(super) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
-    let mark = mark::decode(&raw);
-    let version = reply::mark_version(&value).unwrap_or_default();
+    let (version, fields) = value.split_at_checked(MARK_VERSION_BYTES).unwrap_or((&value, &[]));
+    let mark = mark::decode(&raw, fields);
+    let version = reply::mark_version(version).unwrap_or_default();
     Entry { raw, mark, version }
 }
 
-/// An entry of an error map: version, attempts, first, last and next time, code, message, with a space between them.
-pub(super) fn error_entry_of(raw: Bytes, value: Bytes) -> ErrorEntry {
-    let target = mark::decode(&raw).and_then(|mark| Some((mark.owner, mark.fields.into_iter().next()?)));
-    let text = String::from_utf8_lossy(&value);
+/// An entry of the error map as one mark: all fields that it has lines of, and the greatest version of any.
+pub(super) fn refused_of(raw: Bytes, value: Bytes) -> Entry {
+    let owner = mark::owner_of(&raw);
+    let lines = error_entries_of(raw.clone(), value);
+    let version = lines.iter().map(|line| line.version).max().unwrap_or_default();
+    let fields: BTreeSet<Field> = lines.into_iter().filter_map(|line| Some(line.target?.1)).collect();
+    let mark = owner.filter(|_| !fields.is_empty()).map(|owner| Mark { owner, fields: fields.into_iter().collect() });
+    Entry { raw, mark, version }
+}
+
+/// The error marks of an entry of the error map. An entry that nobody here wrote is one that can't be read.
+pub(super) fn error_entries_of(raw: Bytes, value: Bytes) -> Vec<ErrorEntry> {
+    let owner = mark::owner_of(&raw);
+    value.split(|byte| *byte == b'\n').map(|line| error_entry_of(&raw, owner.as_ref(), line)).collect()
+}
+
+/// A line: field, then version, attempts, first, last and next time, code, message, with a space between them.
+fn error_entry_of(raw: &Bytes, owner: Option<&Owner>, line: &[u8]) -> ErrorEntry {
+    let separated = line.iter().position(|byte| *byte == SEPARATOR_BYTE);
+    let (field, rest) = separated.and_then(|at| Some((line.get(..at)?, line.get(at + 1..)?))).unwrap_or((&[], line));
+    let field = std::str::from_utf8(field).ok().and_then(key::field_of);
+    let text = String::from_utf8_lossy(rest);
     let mut parts = text.splitn(7, ' ');
     let mut next = || parts.next().unwrap_or_default().as_bytes();
     ErrorEntry {
-        raw,
-        target,
+        raw: raw.clone(),
+        target: owner.cloned().zip(field),
         version: reply::version(next()).unwrap_or_default(),
         attempts: reply::digits(next()).unwrap_or_default(),
         first: reply::timestamp(next()).unwrap_or_default(),
@@ -237,11 +269,15 @@ mod tests {
 
     #[test]
     fn error_entries_come_back_as_they_were_parked_and_junk_is_an_entry_too() {
-        let entry = error_entry_of(Bytes::from_static(b"a:b:c:d\x1fgold"), Bytes::from_static(b"7 2 3 4 5 1406 too long: x"));
-        assert_eq!(entry.target.unwrap().1.as_str(), "gold");
-        assert_eq!((entry.version.get(), entry.attempts, entry.next, entry.code), (7, 2, Timestamp(5), 1406));
-        assert_eq!(entry.message, "too long: x");
-        let junk = error_entry_of(Bytes::from_static(b"\xff"), Bytes::from_static(b"\xff \xff"));
+        let (name, lines) =
+            (Bytes::from_static(b"a:b:c:d"), Bytes::from_static(b"gold\x1f7 2 3 4 5 1406 too long: x\nhp\x1f9 1 1 1 1 0 gone"));
+        let [gold, hp] = error_entries_of(name.clone(), lines.clone()).try_into().unwrap();
+        assert_eq!(gold.target.unwrap().1.as_str(), "gold");
+        assert_eq!((gold.version.get(), gold.attempts, gold.next, gold.code), (7, 2, Timestamp(5), 1406));
+        assert_eq!((&*gold.message, &*hp.message), ("too long: x", "gone"));
+        let both = refused_of(name, lines);
+        assert_eq!((both.version.get(), both.mark.unwrap().fields.len()), (9, 2));
+        let [junk] = error_entries_of(Bytes::from_static(b"\xff"), Bytes::from_static(b"\xff \xff")).try_into().unwrap();
         assert_eq!((junk.target, junk.version), (None, Version::ZERO));
         assert_eq!(entry_of(Bytes::from_static(b"x"), Bytes::from_static(b"-1")).version, Version::ZERO);
     }

@@ -221,6 +221,10 @@ impl HotStore for RedisStore {
         self.release_all(owners).await
     }
 
+    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+        self.marked_all(owners).await
+    }
+
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
         self.evict_all(owners).await
     }
@@ -239,6 +243,10 @@ impl HotStore for RedisStore {
 
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
         self.write_pairing(seen, paired).await
+    }
+
+    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
+        self.leave_layout_1(seen).await
     }
 
     async fn check(&self) -> Result<(), HotError> {

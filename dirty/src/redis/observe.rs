@@ -2,14 +2,13 @@
 //!
 //! Three plain commands an owner, since a script costs Redis several times as much. What happens between them is harmless: the epoch is
 //! read first, so a load under it is refused if somebody adopts the partition meanwhile; the marker before the hash, so a hash that
-//! lives and leaves in between has raised the marker above what is remembered, and the load is refused, too.
+//! is made in between has given the marker another number, and the load is refused, too.
 
 use redis::Value;
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Partition, Version};
+use storage_model::{Epoch, Owner, Partition};
 
 use super::error::Failure;
-use super::read::{HEAD, header_of};
 use super::transport::{Answer, Command};
 use super::{RedisStore, reply};
 use crate::{HotError, Marker, Observed};
@@ -48,7 +47,7 @@ impl RedisStore {
         let mut commands = [
             command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
             command("GET", keys.exist(partition, owner), &[]),
-            command("HMGET", keys.data(partition, owner), &[HEAD, ":n"]),
+            command("EXISTS", keys.data(partition, owner), &[]),
         ];
         reorder(&mut commands);
         commands
@@ -60,7 +59,7 @@ impl RedisStore {
         if !self.guard.is_verified(partition, made_under) && !broken("R14-incarnation") {
             return Err(Failure::Unverified);
         }
-        Ok(Observed { marker: remembered(marker?, hash?, generation)?, epoch })
+        Ok(Observed { marker: marker_of(marker?, generation)?, present: reply::yes(hash?)?, epoch })
     }
 }
 
@@ -83,18 +82,8 @@ pub(super) fn record_of(value: Value) -> Result<(String, Epoch, Epoch), Failure>
     Ok((reply::text(incarnation)?, reply::epoch(&reply::bytes(epoch)?)?, reply::epoch(&reply::bytes(generation)?)?))
 }
 
-/// The marker as it is remembered; of a hash its version, which the marker repeats unless somebody deleted it. One below while the
-/// hash holds unlanded data, since rows that are read now are behind it. They may join that hash (R7), but equal no later marker,
-/// and lie below the birth of any hash that follows.
-pub(super) fn remembered(marker: Value, hash: Value, generation: Epoch) -> Result<Marker, Failure> {
-    let [head, marks] = reply::array(hash)?;
-    if let Some(head) = reply::maybe(head)? {
-        let version = header_of(&head)?.version;
-        let marks: u64 = reply::maybe(marks)?.map_or(Ok(0), |marks| reply::digits(&marks))?;
-        let unlanded = marks > 0 && !broken("R7-beside");
-        let below = Version::new(version.get().saturating_sub(1)).unwrap_or_default();
-        return Ok(Marker::At(if unlanded { below } else { version }));
-    }
+/// What a marker says in a partition of this generation.
+pub(super) fn marker_of(marker: Value, generation: Epoch) -> Result<Marker, Failure> {
     let Some(text) = reply::maybe(marker)? else { return Ok(Marker::Unknown) };
     match text.strip_prefix(b"-") {
         // What came before a rewind tells nothing of what has landed (R14).

@@ -1,9 +1,10 @@
 //! Which database the hot tier belongs to.
 
 use redis::Value;
-use storage_model::{Timestamp, Token};
+use storage_model::{LAYOUT, Partition, Timestamp, Token};
 
 use super::error::Failure;
+use super::transport::Command;
 use super::{RedisStore, reply, script};
 use crate::{HotError, HotPaired, HotPairing};
 
@@ -37,6 +38,28 @@ impl RedisStore {
 
     pub(super) async fn write_pairing(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
         self.one("pair", None, script::pair(&self.space, seen, paired), reply::yes).await
+    }
+
+    /// Leaves layout 1, the only older one.
+    pub(super) async fn leave_layout_1(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
+        let Some(paired) = seen.paired.filter(|paired| paired.layout == 1) else { return Ok(Vec::new()) };
+        let partitions: Vec<_> = (0..paired.partitions).map(Partition).collect();
+        let marks = |partition: &Partition| {
+            let mut cmd = redis::cmd("EXISTS");
+            cmd.arg(&self.space.keys.maps_of_layout_1(*partition));
+            Command::read("leave_layout", self.space.slot(*partition), cmd)
+        };
+        let commands = partitions.iter().map(marks).collect();
+        let mut marked = Vec::new();
+        for (partition, maps) in
+            partitions.iter().zip(self.each("leave_layout", &partitions, commands, reply::number::<u32>).await)
+        {
+            marked.extend((maps? > 0).then_some(*partition));
+        }
+        if marked.is_empty() {
+            self.write_pairing(seen, &HotPaired { layout: LAYOUT, ..paired }).await?;
+        }
+        Ok(marked)
     }
 }
 

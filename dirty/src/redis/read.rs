@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Epoch, Field, Owner, Partition};
+use storage_model::{Cell, Epoch, Field, Owner, Partition, Version};
 
 use super::error::Failure;
 use super::transport::{Answer, Command};
@@ -16,7 +16,7 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 /// The reserved name that every read carries: version, generation and flag.
 pub(super) const HEAD: &str = ":v";
 
-/// The reserved name that a worker's reads carry, too: when the hash was born, if it is not clean.
+/// The reserved name that a worker's reads carry, too: when the hash was born, if a map named its owner then.
 const BORN: &str = ":b";
 
 impl RedisStore {
@@ -118,6 +118,12 @@ impl RedisStore {
         self.each("evict", &partitions, commands, gone).await
     }
 
+    pub(super) async fn marked_all(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let commands = owners.iter().map(|owner| script::marked(&self.space, owner)).collect();
+        self.each("marked", &partitions, commands, reply::yes).await
+    }
+
     pub(super) async fn touch_all(&self, owners: &[Owner]) -> Result<(), HotError> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
         let touch = |owner: &Owner| {
@@ -174,12 +180,11 @@ fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Fail
 
 /// A hash from all its names and values.
 pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
-    let (mut header, mut marks, mut born) = (None, 0, None);
+    let (mut header, mut born) = (None, None);
     let mut cells = BTreeMap::new();
     for (name, value) in pairs {
         match &*name {
             b":v" => header = Some(header_of(&value)?),
-            b":n" => marks = reply::digits(&value)?,
             b":b" => born = Some(value),
             other => match (other.strip_prefix(key::TOMBSTONE.as_bytes()), other.first()) {
                 (Some(field), _) => drop(cells.insert(field_of(field)?, buried(&value)?)),
@@ -188,8 +193,7 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
             },
         }
     }
-    // A clean hash has no count.
-    let header = header.map(|header| born_at(Header { marks: Some(marks), ..header }, born.as_deref())).transpose()?;
+    let header = header.map(|header| born_at(header, born.as_deref())).transpose()?;
     if header.is_none() && !cells.is_empty() {
         return Err(Failure::Nonsense("an owner hash lacks its version".to_owned()));
     }
@@ -208,13 +212,12 @@ pub(super) fn header_of(head: &[u8]) -> Result<Header, Failure> {
     let space = rest.iter().position(|byte| *byte == b' ').ok_or_else(nonsense)?;
     let (version, generation) = rest.split_at(space);
     let generation = reply::epoch(generation.get(1..).unwrap_or_default())?;
-    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, marks: None, born: None })
+    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, born: Version::ZERO })
 }
 
-/// The header with what `:b` says; a clean hash has none.
+/// The header with what `:b` says; few hashes have one.
 fn born_at(header: Header, born: Option<&[u8]>) -> Result<Header, Failure> {
-    let born = born.map_or(Ok(header.version), reply::version)?;
-    Ok(Header { born: Some(born), ..header })
+    Ok(Header { born: born.map_or(Ok(Version::ZERO), reply::version)?, ..header })
 }
 
 fn buried(value: &Bytes) -> Result<Cell, Failure> {

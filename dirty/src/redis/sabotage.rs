@@ -8,38 +8,48 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
     ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
-    ("R1-unmarked", "mutate", "local added = call('HSET', KEYS[3], table.concat(marked), mark_text(new))", "local added = 0"),
+    ("R1-unmarked", "mutate", "call('HSET', KEYS[6], ARGV[5], table.concat(", "string.len(table.concat("),
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "if not window_begins then", "call('HSET', KEYS[1], unpack(marks))\nif not window_begins then"),
+    // A write forgets the fields that the owner's mark had.
+    ("R1-list", "update", "local named = owner and owner.named or sub(held[w] or '', 15)", "local named = ''"),
+    ("R1-list", "mutate", "listed(string.sub(mark_held, 15))", "listed('')"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
-    ("R2-evicts", "evict", "if marks and number(marks, ':n') > 0 then", "if false then"),
+    ("R2-evicts", "evict", "is_named(3, ARGV[1])", "false"),
     // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
-    ("R2-parked", "park", "owners.add(owner, 1, math.max(version, old_number or 0))", ""),
-    ("R2-filled", "fill", "if not hash then call('PEXPIRE'", "if true then call('PEXPIRE'"),
-    ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return 'leftover' end", ""),
-    ("R4-whole", "settle", "each_chunk('HDEL', KEYS[1], marks)", "call('DEL', KEYS[1])"),
-    ("R5-by-name", "settle", "there == wanted or mark_version(there) == mark_version(wanted)", "true"),
-    ("R5-any-error", "settle", "error_version(there) <= error_version(ARGV[at - 1])", "true"),
-    // Marks are cleared by whoever asks, whatever version they have; an error mark outlives its landing, or loses to an older one; a
-    // flush settles marks, which it does without the lock.
-    ("R5-unlocked", "settle", "there == wanted or mark_version(there) == mark_version(wanted)", "true"),
-    ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[4], ARGV[1]) end", ""),
-    ("R5-kept-error", "settle", "error_version(there) <= error_version(ARGV[at - 1])", "false"),
+    ("R2-parked", "park", "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }", "{ DIRTY, SNAPSHOT, LANDED, LEAVING }"),
+    ("R2-filled", "fill", "if not hash and not is_marked then call('PEXPIRE'", "if true then call('PEXPIRE'"),
+    // An owner that was written meanwhile may expire, since the dirty map is not looked at.
+    ("R2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, errors", "{ ERRORS, LANDED, LEAVING, errors"),
+    ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return { 'leftover', last } end", ""),
+    ("R4-whole", "settle", "local cleared = 0\nfor from", "local cleared = call('DEL', KEYS[SNAPSHOT])\nfor from"),
+    // The number of the snapshot is not looked at.
+    ("R5-number", "settle", "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted", "return true"),
+    ("R5-number", "park", "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted", "return true"),
+    ("R5-any-error", "settle", "if line and error_version(line) <= version then", "if line then"),
+    // Marks are cleared by whoever asks, of whatever snapshot; an error mark outlives its landing, or loses to an older one; a flush
+    // settles marks, which it does without the lock.
+    ("R5-unlocked", "settle", "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted", "return true"),
+    ("R5-unlocked", "settle", "if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end", ""),
+    ("R5-kept-error", "settle", "if line and error_version(line) <= version then", "if false then"),
     ("R5-older-error", "park", "old_version and error_version(old_version) > version --", "false --"),
     ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
-    // A settled error mark is not taken off its owner's count.
-    ("H12-replayed", "settle", "settled(name, error_version(there), tonumber(ARGV[at]))", ""),
-    // A fill takes the hash's birth, or the marker, for proof, whatever they are.
-    ("R7-born", "fill", "return hash.born <= load.version", "return true"),
-    ("R7-marker", "fill", "return observed(hash, mark) == load.marker", "return true"),
-    // Rows that were read beside unlanded data may outlive it.
-    ("R7-beside", "mutate", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
-    ("R7-beside", "fill", "if hash and hash.marks > 0 then return digits(hash.version - 1) end", ""),
-    // Only the write that makes a hash raises the marker; a purge leaves the owner as old as it was.
-    ("R7-unraised", "update", "if (owner and owner.outstanding or outstanding) == 0 then", "if not born then"),
-    ("R7-unraised", "mutate", "if marks == 0 then\n  call", "if not hash then\n  call"),
-    ("R7-purge-keeps-birth", "mutate", "if not hash or purged then", "if not hash then"),
+    // A hash that is made while a map names its owner does not say so, and joins the marks of the one before.
+    ("R6-birth", "mutate", "not hash and is_named(6, ARGV[5]), call", "false, call"),
+    ("R6-birth", "fill", "not hash and is_named(4, ARGV[3])", "false"),
+    // A fill takes the marker for proof whatever it is, or does not ask whether the hash is there; or gives the hash that it makes no number.
+    ("R7-marker", "fill", "if load.marker ~= mark then return false end", ""),
+    ("R7-presence", "fill", "return load.present == (hash ~= nil)", "return true"),
+    (
+        "R7-refill",
+        "fill",
+        "call('SET', KEYS[2], digits(source))",
+        "if mark == '?' or mark == '-' then call('SET', KEYS[2], digits(source)) end",
+    ),
+    // A write that makes a hash does not give the marker another number.
+    ("R7-unraised", "update", "if not is_there then markers", "if not is_there and last == 0 then markers"),
+    ("R7-unraised", "mutate", "if not hash then call('SET', KEYS[2]", "if not hash and version == 0 then call('SET', KEYS[2]"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
     // An owner that nothing is known of counts as absent; an absent one is remembered for good.
@@ -54,8 +64,8 @@ const BREAKS: &[Break] = &[
     (
         "R8-kept",
         "mutate",
-        "if marks == 0 then\n  call",
-        "if string.sub(call('GET', KEYS[2]) or '', 1, 1) == '-' then\nelseif marks == 0 then\n  call",
+        "if not hash then call('SET', KEYS[2]",
+        "if not hash and string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2]",
     ),
     ("R8-forever", "fill", "absence(r), 'PX', digits(absent_ttl)", "absence(r)"),
     // The first counter is written before the second is looked at.
@@ -72,7 +82,7 @@ const BREAKS: &[Break] = &[
     ("R11-leap", "update", "between ~= round - 1 and (leaps", "false and (leaps"),
     ("R11-leap", "mutate", "between ~= round - 1 and (leaps", "false and (leaps"),
     ("R11-window", "update", "seen[w + 2] or earlier[w]", "seen[w + 2]"),
-    ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[6 - round % 2], ARGV[1])", "seen[2]"),
+    ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "now >= tonumber(ARGV[2])", "false"),
     ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),
     // The worker needs memory to free memory.
@@ -90,7 +100,7 @@ const BREAKS: &[Break] = &[
     ("R14-given-again", "adopt", "math.max(time(), from) + leap", "from"),
     ("R14-generation", "adopt", "suspect and ARGV[3] or old[3]", "old[3]"),
     ("R14-early", "adopt", "last <= collected", "last <= source"),
-    ("R14-unraised", "settle", "raise_landed(KEYS[3], r, landed)", ""),
+    ("R14-unraised", "settle", "raise_landed(KEYS[PART], r, landed)", ""),
     ("R14-adopted-blindly", "adopt", "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end", ""),
     ("R14-adopted-late", "adopt", "if epoch <= number(old[2], 'the epoch') then return 0 end", ""),
     ("R14-suspect", "update", "elseif hash_generation < generation then", "elseif false then"),
@@ -117,7 +127,12 @@ const BREAKS: &[Break] = &[
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
     // Marks on probation are not landed again; one that is takes the place of a newer one.
     ("H33-kept", "adopt", "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then", "if false then"),
-    ("H33-lowered", "relive", "held[name] = math.max(held[name] or 0, version)", "held[name] = version"),
+    (
+        "H33-lowered",
+        "relive",
+        "local version = math.max(mark_version(one), mark_version(other))",
+        "local version = mark_version(other)",
+    ),
 ];
 
 /// The script's text, with what the chosen switch changes in it.

@@ -12,13 +12,13 @@ use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, 
 use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
-use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key, mark};
+use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
 
 mod landing;
 mod lock;
 mod probation;
 
-pub(crate) use landing::{Head, MarkRef, error_mark, park, settle, snapshot};
+pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
 
@@ -110,6 +110,7 @@ scripts! {
     prove [PRELUDE, OWNER];
     names [PRELUDE];
     evict [PRELUDE];
+    marked [PRELUDE];
     rights [];
     part_state [PRELUDE];
     adopt [PRELUDE];
@@ -154,7 +155,8 @@ pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl In
     let mutations: Vec<_> = mutations.into_iter().collect();
     let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
     let apart = parts.len() == 1 || all_differ(&parts) && all_differ(mutations.iter().map(|mutation| mutation.id));
-    let mut keys = space.keys.of_writes(partition).to_vec();
+    let [_, others @ ..] = space.keys.maps(partition);
+    let mut keys = [space.keys.of_writes(partition), others].concat();
     keys.extend(parts.iter().flat_map(|part| space.keys.of_write(partition, part)));
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
@@ -163,8 +165,8 @@ pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl In
     for mutation in &mutations {
         cmd.arg(mutation.id.as_bytes());
     }
-    for (mutation, part) in mutations.iter().zip(parts) {
-        cmd.arg(mark::append(part, mutation.changes.iter().map(|(field, _)| field)));
+    for part in &parts {
+        cmd.arg(part);
     }
     for mutation in mutations {
         update_args(&mut cmd, mutation);
@@ -197,9 +199,10 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
 pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
     let partition = space.partition(&mutation.owner);
     let part = key::owner_part(&mutation.owner);
-    let [dirty, record, even, odd] = space.keys.of_writes(partition);
+    let [_, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
-    let mut cmd = SCRIPTS.mutate.call(&[data, exist, dirty, record, even, odd]);
+    let keys = [&[data, exist, record, even, odd][..], &space.keys.maps(partition)].concat();
+    let mut cmd = SCRIPTS.mutate.call(&keys);
     epoch(cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
@@ -247,7 +250,7 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
         Marker::Absent => cmd.arg("-"),
         Marker::At(version) => cmd.arg(version.get()),
     };
-    cmd.arg(load.observed.epoch.0).arg(u8::from(load.complete)).arg(load.rows.len());
+    cmd.arg(u8::from(load.observed.present)).arg(load.observed.epoch.0).arg(u8::from(load.complete)).arg(load.rows.len());
     for (field, cell, version) in &load.rows {
         cmd.arg(&*key::stored(field));
         match cell {
@@ -268,8 +271,9 @@ fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
 /// `fill.lua`.
 pub(crate) fn fill(space: &Space, load: &Load, clean_ttl: Duration, absent_ttl: Duration) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
-    let mut cmd = SCRIPTS.fill.call(&keys);
-    cmd.arg(millis(clean_ttl)).arg(millis(absent_ttl));
+    let maps = space.keys.maps(space.partition(&load.owner));
+    let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps].concat());
+    cmd.arg(millis(clean_ttl)).arg(millis(absent_ttl)).arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.fill.write(slot, cmd)
 }
@@ -291,7 +295,18 @@ pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
 /// `evict.lua`.
 pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
-    SCRIPTS.evict.write(space.slot(partition), SCRIPTS.evict.call(&[space.keys.data(partition, owner)]))
+    let keys = [&[space.keys.data(partition, owner), space.keys.evict(partition)][..], &space.keys.maps(partition)].concat();
+    let mut cmd = SCRIPTS.evict.call(&keys);
+    cmd.arg(key::owner_part(owner));
+    SCRIPTS.evict.write(space.slot(partition), cmd)
+}
+
+/// `marked.lua`.
+pub(crate) fn marked(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    let mut cmd = SCRIPTS.marked.call(&space.keys.maps(partition));
+    cmd.arg(key::owner_part(owner));
+    SCRIPTS.marked.read(space.slot(partition), cmd)
 }
 
 /// `rights.lua`. On any node: no slot is asked for, since nothing is read that matters.
@@ -350,9 +365,7 @@ pub(crate) fn pair(space: &Space, seen: &HotPairing, paired: &HotPaired) -> Comm
 /// `peek.lua`.
 pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
     let keys = &space.keys;
-    let maps =
-        [keys.dirty(partition), keys.saving(partition), keys.error(partition), keys.landed(partition), keys.leaving(partition)];
-    let keys = [maps.as_slice(), &[keys.part(partition), keys.lock(partition)]].concat();
+    let keys = [keys.maps(partition).as_slice(), &[keys.part(partition), keys.lock(partition)]].concat();
     SCRIPTS.peek.read(space.slot(partition), SCRIPTS.peek.call(&keys))
 }
 

@@ -136,7 +136,8 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
     let refusal = match &*next()? {
         b"load" => {
             let marker = marker_of(&next()?)?;
-            return Ok(Mutated::Load(Observed { marker, epoch: reply::epoch(&next()?)? }));
+            let present = &*next()? == b"1";
+            return Ok(Mutated::Load(Observed { marker, present, epoch: reply::epoch(&next()?)? }));
         }
         b"expired" => Refusal::Expired,
         b"moved" => Refusal::Moved { epoch: reply::epoch(&next()?)?, generation: reply::epoch(&next()?)? },

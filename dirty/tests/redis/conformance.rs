@@ -81,6 +81,7 @@ impl Rig for Single {
             wipe: true,
             life: true,
             exhaust: true,
+            lose: true,
             foreign_mark: true,
         }
     }
@@ -123,8 +124,12 @@ impl Rig for Single {
         self.call(&[b"CONFIG", b"SET", b"maxmemory", b"1mb"]).await;
     }
 
+    async fn lose(&self, owner: &Owner) {
+        self.call(&[b"DEL", data_key("slug", owner).as_bytes()]).await;
+    }
+
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("slug-dirty:{{{partition}}}").as_bytes(), raw, b"00000000000001"]).await;
+        self.call(&[b"HSET", format!("slug-marks:{{{partition}}}").as_bytes(), raw, b"00000000000001gold"]).await;
     }
 }
 
@@ -180,7 +185,7 @@ impl Rig for Clustered {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { life: true, foreign_mark: true, ..Capabilities::default() }
+        Capabilities { life: true, lose: true, foreign_mark: true, ..Capabilities::default() }
     }
 
     async fn advance(&self, _: Duration) {}
@@ -194,7 +199,11 @@ impl Rig for Clustered {
         life_of(&self.call(&[b"PTTL", data_key(&self.prefix, owner).as_bytes()]).await)
     }
 
+    async fn lose(&self, owner: &Owner) {
+        self.call(&[b"DEL", data_key(&self.prefix, owner).as_bytes()]).await;
+    }
+
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("{}-dirty:{{{partition}}}", self.prefix).as_bytes(), raw, b"00000000000001"]).await;
+        self.call(&[b"HSET", format!("{}-marks:{{{partition}}}", self.prefix).as_bytes(), raw, b"00000000000001gold"]).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The count of an owner's marks, after any steps (H11, H12).
+//! An owner's marks and its time to live, after any steps (H11).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) const PARTITION: Partition = Partition(0);
 pub(crate) const IDS: [&str; 3] = ["a", "b", "c"];
 
 #[tokio::test]
-async fn counts_equal_the_marks_that_can_be_found_and_a_marked_hash_never_expires() {
+async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     let server = server().await;
     for seed in 0..8 {
         server.call(&["FLUSHALL"]).await.unwrap();
@@ -49,7 +49,7 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
             let entries = some(random, store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100).await.unwrap().entries);
             // A worker that comes late, and comes twice.
             let twice = entries.iter().chain(&entries).cloned().collect();
-            settle(store, PARTITION, &lock("w"), twice).await;
+            settle(store, PARTITION, &lock("w"), number(store).await, twice).await;
         }
         6 => {
             let entries = some(random, store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100).await.unwrap().entries);
@@ -66,6 +66,14 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     }
 }
 
+/// The number of the snapshot that is there, or was there last.
+async fn number(store: &RedisStore) -> SnapshotId {
+    match store.snapshot(PARTITION, &lock("w")).await.unwrap() {
+        Snapshot::Taken(number) | Snapshot::Leftover(number) => number,
+        Snapshot::Empty => SnapshotId(0),
+    }
+}
+
 fn some<T>(random: &mut StdRng, items: Vec<T>) -> Vec<T> {
     items.into_iter().filter(|_| random.random_bool(0.6)).collect()
 }
@@ -79,65 +87,30 @@ async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
     let parked = parked.collect();
     store
-        .park(&Park { partition: PARTITION, lock: lock("w"), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .park(&Park {
+            partition: PARTITION,
+            lock: lock("w"),
+            epoch: Epoch(1),
+            snapshot: number(store).await,
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        })
         .await
         .unwrap();
 }
 
 async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
     let mut names = Vec::new();
-    for map in ["slug-dirty:{0}", "slug-dirty:{0}:saving", "slug-dirty:{0}:error"] {
+    for map in ["slug-marks:{0}", "slug-marks:{0}:saving", "slug-marks:{0}:error"] {
         names.extend(texts(server.call(&["HKEYS", map]).await.unwrap()));
     }
     for id in IDS {
         let key = format!("slug-data:{{0}}:game:eu:player:{id}");
-        let found = names.iter().filter(|name| name.starts_with(&format!("game:eu:player:{id}\u{1f}"))).count();
-        let counted = read(store, &owner(id)).await.header.and_then(|header| header.marks).unwrap_or_default();
-        assert_eq!(usize::try_from(counted).unwrap(), found, "{when}: {id}");
+        let found = names.contains(&format!("game:eu:player:{id}"));
+        assert_eq!(store.marked(&[owner(id)]).await, [Ok(found)], "{when}: {id}");
         let lasting = server.call(&["PTTL", &key]).await.unwrap() == Reply::Integer(-1);
-        assert_eq!(lasting, found > 0, "{when}: {id}");
+        assert_eq!(lasting, found, "{when}: {id}");
     }
-}
-
-/// H12: an error mark of a hash that vanished is not in the count of the hash that follows, so clearing it takes nothing off.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_error_mark_from_before_a_hash_vanished_is_not_taken_off_the_count_of_the_next() {
-    let server = server().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
-    let (ann, held) = (owner("ann"), lock("w"));
-    let data = "slug-data:{0}:game:eu:player:ann";
-    store.lock(&[PARTITION], &held, Duration::from_secs(60)).await.pop().unwrap().unwrap();
-    let snapshot = async || {
-        store.snapshot(PARTITION, &held).await.unwrap();
-        store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries
-    };
-    let lost = apply(&store, &ann, &[("gold", set("1"))]).await.version;
-    let entry = snapshot().await.remove(0);
-    server.call(&["DEL", data]).await.unwrap();
-    let fault = Fault { field: field("gold"), version: lost, code: 0, message: "vanished".into() };
-    let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault] }];
-    let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    store
-        .park(&Park { partition: PARTITION, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
-        .await
-        .unwrap();
-
-    // A new hash, one mark settled together with the old error mark, and another mark left.
-    let version = apply(&store, &ann, &[("gold", set("2"))]).await.version;
-    let entry = snapshot().await.remove(0);
-    apply(&store, &ann, &[("bag", set("sword"))]).await;
-    let (marks, rows) = (vec![entry], vec![(ann.clone(), field("gold"), version)]);
-    let settle = Settle {
-        partition: PARTITION,
-        lock: Some(held.clone()),
-        epoch: Epoch(1),
-        landed: version,
-        marks,
-        rows,
-        probation: false,
-    };
-    let settled = store.settle(&settle).await.unwrap();
-    assert_eq!((settled.cleared, settled.errors_cleared), (1, 1));
-    assert_eq!(server.call(&["HGET", data, ":n"]).await.unwrap(), Reply::Bytes(b"1".to_vec()));
-    assert_eq!(server.call(&["PTTL", data]).await.unwrap(), Reply::Integer(-1), "what has not landed has no time to live");
 }

@@ -17,10 +17,10 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     apply(&store, &ann, &[("gold", set("1"))]).await;
     apply(&store, &ann, &[("gold", set("2"))]).await;
     apply(&store, &ann, &[("name", set("Ann"))]).await;
-    assert_eq!(read(&store, &ann).await.header.unwrap().marks, Some(2));
+    assert_eq!(store.marked(std::slice::from_ref(&ann)).await, [Ok(true)]);
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
-    assert_eq!(drain(&store).await, 2);
-    assert_eq!(read(&store, &ann).await.header.unwrap().marks, Some(0));
+    assert_eq!(drain(&store).await, 1);
+    assert_eq!(store.marked(std::slice::from_ref(&ann)).await, [Ok(false)]);
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 3_000_000));
     apply(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
@@ -37,9 +37,9 @@ async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
     let (partition, lock) = (Partition(0), lock("w"));
     store.lock(&[partition], &lock, Duration::from_millis(1)).await.pop().unwrap().unwrap();
     while store.peek(&[partition]).await.pop().unwrap().unwrap().holder.is_some() {}
-    assert_eq!(server.call(&["EXISTS", "slug-dirty:{0}:lock"]).await.unwrap(), Reply::Integer(1));
+    assert_eq!(server.call(&["EXISTS", "slug-lock:{0}"]).await.unwrap(), Reply::Integer(1));
     store.unlock(&[partition], &lock).await.pop().unwrap().unwrap();
-    assert_eq!(server.call(&["EXISTS", "slug-dirty:{0}:lock"]).await.unwrap(), Reply::Integer(0));
+    assert_eq!(server.call(&["EXISTS", "slug-lock:{0}"]).await.unwrap(), Reply::Integer(0));
 }
 
 #[tokio::test]
@@ -53,21 +53,21 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     assert!(store.mutate(&batch).await.iter().all(|mutated| matches!(mutated, Ok(Mutated::Applied(_)))));
     let (partition, lock) = (Partition(0), lock("w"));
     store.lock(&[partition], &lock, Duration::from_secs(60)).await.pop().unwrap().unwrap();
-    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken(SnapshotId(1))));
     let (mut cursor, mut cleared) = (Some(0), 0);
     while let Some(at) = cursor {
         let page = store.scan(partition, storage_dirty::Map::Snapshot, at, 700).await.unwrap();
         assert!(page.entries.iter().all(|entry| entry.mark.is_some()));
         // Twice, as if a page had come twice.
         let twice: Vec<Entry> = page.entries.iter().chain(&page.entries).cloned().collect();
-        cleared += settle(&store, partition, &lock, twice).await.cleared;
+        cleared += settle(&store, partition, &lock, SnapshotId(1), twice).await.cleared;
         cursor = page.next;
     }
     assert_eq!(cleared, 3_000);
     let peek = store.peek(&[partition]).await.pop().unwrap().unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest()), (0, 0, 0, None));
     assert_eq!(peek.holder.as_deref(), Some("worker"));
-    assert_eq!(read(&store, &owner("7")).await.header.unwrap().marks, Some(0));
+    assert_eq!(store.marked(&[owner("7")]).await, [Ok(false)]);
 }
 
 #[tokio::test]
@@ -76,12 +76,12 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
     let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
     let junk = ["text", "5", "7 2", "", "20000000000000", "+0000000000001", "0000000000000A", "000000000000001"];
     for (number, value) in junk.iter().enumerate() {
-        server.call(&["HSET", "slug-dirty:{0}", &format!("junk{number}"), value]).await.unwrap();
+        server.call(&["HSET", "slug-marks:{0}", &format!("junk{number}"), value]).await.unwrap();
     }
     let (partition, lock) = (Partition(0), lock("w"));
     store.lock(&[partition], &lock, Duration::from_secs(60)).await.pop().unwrap().unwrap();
-    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
-    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Leftover));
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken(SnapshotId(1))));
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Leftover(SnapshotId(1))));
     let entries = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries;
     assert!(entries.len() == junk.len() && entries.iter().all(|entry| entry.mark.is_none() && entry.version == Version::ZERO));
     let fault = Fault { field: field("-"), version: Version::ZERO, code: 0, message: "unreadable".into() };
@@ -89,7 +89,16 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
     let parked = entries.into_iter().map(one).collect();
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(60));
     store
-        .park(&Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked })
+        .park(&Park {
+            partition,
+            lock: lock.clone(),
+            epoch: Epoch(1),
+            snapshot: SnapshotId(1),
+            retry_min,
+            retry_max,
+            probation: false,
+            parked,
+        })
         .await
         .unwrap();
     assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Empty));

@@ -25,14 +25,8 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let rows = vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")), Version::new(5).unwrap())];
     let load = Load { owner: cold.clone(), observed, rows, complete: true };
     let Filled::Accepted(read_back) = store.fill(std::slice::from_ref(&load)).await.pop().unwrap().unwrap() else { panic!() };
-    let header = Header {
-        version: Version::new(5).unwrap(),
-        complete: true,
-        generation: Epoch(1),
-        suspect: false,
-        marks: Some(0),
-        born: Version::new(5),
-    };
+    let header =
+        Header { version: Version::new(5).unwrap(), complete: true, generation: Epoch(1), suspect: false, born: Version::ZERO };
     assert_eq!(
         (read_back.header, read_back.cells.clone()),
         (Some(header), vec![(field("gold"), Cell::Live(Bytes::from_static(b"7")))])
@@ -49,13 +43,21 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let lock = lock("w");
     assert_eq!(store.lock(&[partition], &lock, stored).await, [Ok(true)]);
     assert_eq!(store.renew(&[partition], &lock, stored).await, [Ok(true)]);
-    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken));
+    assert_eq!(store.snapshot(partition, &lock).await, Ok(Snapshot::Taken(SnapshotId(1))));
     let entries = store.scan(partition, storage_dirty::Map::Snapshot, 0, 10).await.unwrap().entries;
     let source = entries.into_iter().find(|entry| entry.mark.as_ref().is_some_and(|mark| mark.owner == ann));
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1406, message: "too long".into() };
     let parked = vec![Parked { source, owner: Some(ann.clone()), faults: vec![fault] }];
-    let park =
-        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min: stored, retry_max: stored, probation: false, parked };
+    let park = Park {
+        partition,
+        lock: lock.clone(),
+        epoch: Epoch(1),
+        snapshot: SnapshotId(1),
+        retry_min: stored,
+        retry_max: stored,
+        probation: false,
+        parked,
+    };
     store.park(&park).await.unwrap();
     assert_eq!(store.errors(partition, 0, 10).await.unwrap().entries.len(), 1);
     assert_eq!(store.unlock(&[partition], &lock).await, [Ok(())]);

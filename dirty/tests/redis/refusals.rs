@@ -11,11 +11,11 @@ use crate::support::*;
 async fn all_calls(store: &RedisStore, ann: &Owner) {
     let partition = ann.partition(store.partition_count());
     let lock = lock("t");
-    let observed = Observed { marker: Marker::At(Version::new(5).unwrap()), epoch: Epoch(1) };
+    let observed = Observed { marker: Marker::At(Version::new(5).unwrap()), present: true, epoch: Epoch(1) };
     let row = (field("gold"), Cell::Live(Bytes::from_static(b"1")), Version::new(5).unwrap());
     let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
     let mark = Mark { owner: ann.clone(), fields: vec![field("gold")] };
-    let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
+    let raw = Bytes::from_static(b"game:eu:player:ann");
     let entry = Entry { raw, mark: Some(mark), version: Version::new(5).unwrap() };
     let fault = Fault { field: field("gold"), version: Version::new(5).unwrap(), code: 1, message: "no".into() };
     let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] };
@@ -43,6 +43,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         partition,
         lock: Some(lock.clone()),
         epoch: Epoch(1),
+        snapshot: SnapshotId(1),
         landed: Version::new(5).unwrap(),
         marks,
         rows,
@@ -50,8 +51,8 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let park =
-        Park { partition, lock: lock.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked: vec![parked] };
+    let (snapshot, parked) = (SnapshotId(1), vec![parked]);
+    let park = Park { partition, lock: lock.clone(), epoch: Epoch(1), snapshot, retry_min, retry_max, probation: false, parked };
     let _ = store.park(&park).await;
 }
 
@@ -65,7 +66,7 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
     let store = prepared(options(&server.url())).await;
     server.call(&["DEL", &part]).await.unwrap();
     server.call(&["LPUSH", &part, "x"]).await.unwrap();
-    let lock_key = format!("slug-dirty:{{{partition}}}:lock");
+    let lock_key = format!("slug-lock:{{{partition}}}");
     server.call(&["LPUSH", &lock_key, "x"]).await.unwrap();
     server.call(&["LPUSH", &format!("slug-data:{{{partition}}}:game:eu:player:ann"), "x"]).await.unwrap();
     let before = dump(&server).await;
@@ -83,10 +84,9 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
     let data = key("data:{p}:game:eu:player:ann");
     let spoils: Vec<(&str, Vec<String>)> = vec![
         ("a hash that is a list", vec!["LPUSH".into(), data.clone(), "x".into()]),
-        ("a dirty map that is a string", vec!["SET".into(), key("dirty:{p}"), "x".into()]),
+        ("a dirty map that is a string", vec!["SET".into(), key("marks:{p}"), "x".into()]),
         ("ids that are a string", vec!["MSET".into(), key("ops:{p}:0"), "x".into(), key("ops:{p}:1"), "x".into()]),
         ("a version that is text", vec!["HSET".into(), data.clone(), ":v".into(), "x".into()]),
-        ("a count that is text", vec!["HSET".into(), data.clone(), ":n".into(), "x".into()]),
         ("a version without a generation", vec!["HSET".into(), data.clone(), ":v".into(), "7".into()]),
         ("a flag that is none", vec!["HSET".into(), data.clone(), ":v".into(), "7 1x".into()]),
         ("a source above 2^53", vec!["HSET".into(), key("part:{p}"), "src".into(), "9007199254740991".into()]),
@@ -146,10 +146,10 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
     let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));
     // What is done to the state, and the kind of the refusal. A broken owner hash refuses nothing: the others' marks must go on.
     let spoils: [(&[&str], HotKind); 7] = [
-        (&["SET", "slug-dirty:{0}:saving", "x"], HotKind::Corrupt),
-        (&["SET", "slug-dirty:{0}:error", "x"], HotKind::Corrupt),
-        (&["SET", "slug-dirty:{0}:lock", "x"], HotKind::LockLost),
-        (&["DEL", "slug-dirty:{0}:lock"], HotKind::LockLost),
+        (&["SET", "slug-marks:{0}:saving", "x"], HotKind::Corrupt),
+        (&["SET", "slug-marks:{0}:error", "x"], HotKind::Corrupt),
+        (&["SET", "slug-lock:{0}", "x"], HotKind::LockLost),
+        (&["DEL", "slug-lock:{0}"], HotKind::LockLost),
         (&["HSET", "slug-part:{0}", "epoch", "2"], HotKind::EpochMoved),
         (&["HSET", "slug-part:{0}", "inc", "x/y"], HotKind::Unprepared(partition)),
         (&["DEL", "slug-part:{0}"], HotKind::Unprepared(partition)),
@@ -164,10 +164,20 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
         let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
         let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults: vec![fault] }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-        let park = Park { partition, lock: held.clone(), epoch: Epoch(1), retry_min, retry_max, probation: false, parked };
+        let snapshot = SnapshotId(1);
+        let park =
+            Park { partition, lock: held.clone(), epoch: Epoch(1), snapshot, retry_min, retry_max, probation: false, parked };
         let (marks, rows) = (vec![entry], vec![(ann.clone(), field("gold"), version)]);
-        let settle =
-            Settle { partition, lock: Some(held.clone()), epoch: Epoch(1), landed: version, marks, rows, probation: false };
+        let settle = Settle {
+            partition,
+            lock: Some(held.clone()),
+            epoch: Epoch(1),
+            snapshot,
+            landed: version,
+            marks,
+            rows,
+            probation: false,
+        };
         server.call(spoil).await.unwrap();
         let before = dump(&server).await;
         let error = store.settle(&settle).await.unwrap_err();

@@ -13,25 +13,26 @@ const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
 
 /// The keys that scripts take, those that are hashes first.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "slug-data:{0}:game:eu:player:ann",
-    "slug-dirty:{0}",
-    "slug-dirty:{0}:saving",
-    "slug-dirty:{0}:error",
-    "slug-dirty:{0}:landed",
-    "slug-dirty:{0}:leaving",
+    "slug-marks:{0}",
+    "slug-marks:{0}:saving",
+    "slug-marks:{0}:error",
+    "slug-marks:{0}:landed",
+    "slug-marks:{0}:leaving",
+    "slug-evict:{0}",
     "slug-part:{0}",
     "slug-ops:{0}:0",
     "slug-ops:{0}:1",
     "slug-meta",
     "slug-exist:{0}:game:eu:player:ann",
-    "slug-dirty:{0}:lock",
+    "slug-lock:{0}",
     "slug-workers",
 ];
-const HASHES: usize = 10;
+const HASHES: usize = 11;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 22] = [
+const CALLS: [&str; 23] = [
     "update",
     "mutate",
     "mutate and load",
@@ -39,6 +40,7 @@ const CALLS: [&str; 22] = [
     "fill",
     "names",
     "evict",
+    "marked",
     "part_state",
     "adopt",
     "raise_landed",
@@ -61,10 +63,10 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
     let ann = owner("ann");
     let (version, held) = (Version::new(5).unwrap(), lock("w"));
     let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
-    let observed = Observed { marker: Marker::At(Version::MAX), epoch: Epoch(1) };
+    let observed = Observed { marker: Marker::At(Version::MAX), present: true, epoch: Epoch(1) };
     let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
     let changes = [("bag", Change::Remove), ("gold", Change::Incr(1)), ("name", set("x"))];
-    let raw = Bytes::from_static(b"game:eu:player:ann\x1fgold");
+    let raw = Bytes::from_static(b"game:eu:player:ann");
     let mark = Some(Mark { owner: ann.clone(), fields: vec![field("gold")] });
     let entry = Entry { raw, mark, version };
     match name {
@@ -78,6 +80,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "fill" => store.fill(&[load]).await.remove(0).map(drop),
         "names" => store.read(&[Read { owner: ann, fields: Fields::Names }]).await.remove(0).map(drop),
         "evict" => store.evict(&[ann]).await.remove(0).map(drop),
+        "marked" => store.marked(&[ann]).await.remove(0).map(drop),
         "part_state" => store.partition_states(&[PARTITION]).await.remove(0).map(drop),
         "adopt" => {
             let seen = store.partition_states(&[PARTITION]).await.remove(0)?;
@@ -116,6 +119,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                     partition: PARTITION,
                     lock: Some(held),
                     epoch: Epoch(1),
+                    snapshot: SnapshotId(1),
                     landed: version,
                     marks,
                     rows,
@@ -139,6 +143,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                     partition: PARTITION,
                     lock: held,
                     epoch: Epoch(1),
+                    snapshot: SnapshotId(1),
                     retry_min: TTL,
                     retry_max: TTL,
                     probation: false,

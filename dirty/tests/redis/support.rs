@@ -123,17 +123,23 @@ pub(crate) async fn drain(store: &RedisStore) -> u32 {
     let (mut settled, lock) = (0, lock("drain"));
     for partition in (0..store.partition_count()).map(Partition) {
         assert!(store.lock(&[partition], &lock, Duration::from_secs(10)).await.pop().unwrap().unwrap());
-        while store.snapshot(partition, &lock).await.unwrap() != Snapshot::Empty {
+        while let Snapshot::Taken(number) | Snapshot::Leftover(number) = store.snapshot(partition, &lock).await.unwrap() {
             let page = store.scan(partition, storage_dirty::Map::Snapshot, 0, 100).await.unwrap();
-            settled += settle(store, partition, &lock, page.entries).await.cleared;
+            settled += settle(store, partition, &lock, number, page.entries).await.cleared;
         }
         store.unlock(&[partition], &lock).await.pop().unwrap().unwrap();
     }
     settled
 }
 
-/// Settles entries as they were collected.
-pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock, entries: Vec<Entry>) -> Settled {
+/// Settles entries of a snapshot as they were collected.
+pub(crate) async fn settle(
+    store: &RedisStore,
+    partition: Partition,
+    lock: &Lock,
+    snapshot: SnapshotId,
+    entries: Vec<Entry>,
+) -> Settled {
     let marks: Vec<&Mark> = entries.iter().filter_map(|entry| entry.mark.as_ref()).collect();
     let wanted: Vec<_> = marks.iter().map(|mark| (mark.owner.clone(), mark.fields.clone())).collect();
     let collected = store.collect(partition, &wanted).await.unwrap();
@@ -143,8 +149,16 @@ pub(crate) async fn settle(store: &RedisStore, partition: Partition, lock: &Lock
         rows.extend(read.cells.iter().map(|(field, _)| (owner.clone(), field.clone(), version)));
     }
     let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
-    let settle =
-        Settle { partition, lock: Some(lock.clone()), epoch: collected.epoch, landed, marks: entries, rows, probation: false };
+    let settle = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: collected.epoch,
+        snapshot,
+        landed,
+        marks: entries,
+        rows,
+        probation: false,
+    };
     store.settle(&settle).await.unwrap()
 }
 

@@ -200,7 +200,7 @@ async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
         let store = prepared(options(&server.url())).await;
         let ann = owner("ann");
         apply_new(&store, &ann, &[("gold", change.clone())]).await;
-        let map = format!("slug-dirty:{{{}}}", ann.partition(4));
+        let map = format!("slug-marks:{{{}}}", ann.partition(4));
         assert_eq!(server.call(&["OBJECT", "ENCODING", &map]).await.unwrap().text().unwrap(), "hashtable", "{change:?}");
         assert_eq!(server.call(&["HLEN", &map]).await.unwrap(), Reply::Integer(1), "{change:?}");
     }

@@ -1,3 +1,4 @@
+use storage_dirty::SnapshotId;
 use storage_model::{Bytes, Cell};
 
 use super::*;
@@ -7,7 +8,8 @@ fn part(partition: u32, owners: &[&str]) -> Part {
         let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
         Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap() }
     };
-    Part { partition: Partition(partition), entries: owners.iter().enumerate().map(entry).collect(), replay: false }
+    let entries = owners.iter().enumerate().map(entry).collect();
+    Part { partition: Partition(partition), snapshot: SnapshotId(1), entries, replay: false }
 }
 
 fn sizes(groups: &[Vec<Part>]) -> Vec<Vec<usize>> {
@@ -55,7 +57,7 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
     let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
     let rows = Rows { rows: vec![row], births: vec![version(4)] };
-    for (mark, parks) in [(4, 1), (5, 0), (9, 0), (10, 1)] {
+    for (mark, parks) in [(3, 1), (4, 0), (9, 0), (10, 1)] {
         part.entries[0].version = version(mark);
         let verdict = judge(&part, &rows, &Faults::new(), true);
         assert_eq!((verdict.park.len(), verdict.settle.len(), verdict.rows.len()), (parks, 1 - parks, 1 - parks), "{mark}");
@@ -71,9 +73,20 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
 fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
     let mut entries = part(0, &["b", "a", "b", "a", "a", "c"]).entries;
     entries.extend(entries.clone());
-    let groups = cut(vec![Part { partition: Partition(0), entries, replay: false }], 2);
+    let groups = cut(vec![Part { partition: Partition(0), snapshot: SnapshotId(1), entries, replay: false }], 2);
     assert_eq!(sizes(&groups), [[3], [2], [1]]);
     let wanted: Vec<_> =
         groups.iter().flatten().flat_map(Part::wanted).map(|(owner, fields)| (owner.id().to_owned(), fields.len())).collect();
     assert_eq!(wanted, [("a".to_owned(), 3), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
+}
+
+#[test]
+fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
+    let mut entries = part(0, &["a", "a", "b"]).entries;
+    for entry in &mut entries {
+        entry.raw = Bytes::from(entry.mark.as_ref().unwrap().owner.id().to_owned());
+    }
+    entries.extend(entries.clone());
+    let groups = cut(vec![Part { partition: Partition(0), snapshot: SnapshotId(0), entries, replay: true }], 9);
+    assert_eq!(sizes(&groups), [[3]]);
 }

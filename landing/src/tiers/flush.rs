@@ -1,6 +1,6 @@
 //! Landing one owner at once, in the caller's process, because somebody waits for it.
 
-use storage_dirty::{Collected, HotKind, Settle};
+use storage_dirty::{Collected, HotKind, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Row, Version};
 use storage_sql::LandError;
@@ -61,6 +61,8 @@ impl Tiers {
         let partition = owner.partition(self.hot.partition_count());
         let mut healed = false;
         for _ in 0..TRIES_MAX {
+            // ORDER: before the hash is read. What no map names then has landed, and what is written later is not asked for.
+            let is_marked = self.is_marked(owner).await?;
             let mut collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
                 Ok(collected) => collected,
                 Err(error) => {
@@ -75,10 +77,11 @@ impl Tiers {
                     _ => continue,
                 }
             }
-            let Some((version, rows)) = rows_of(owner, &collected) else {
+            let Some((version, rows)) = rows_of(owner, &collected, is_marked) else {
                 return Ok((Flushed { version: Version::ZERO, rows: 0 }, collected.epoch));
             };
             if rows.is_empty() {
+                // ORDER: behind the hash, too: the version that it has may be of a write that came in between, which has not landed.
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = degrade::fence(partition, &collected, rows.iter());
@@ -100,6 +103,11 @@ impl Tiers {
         Err(TierError::Contended { what: format!("flush {owner}"), tries: TRIES_MAX })
     }
 
+    /// Whether a map names the owner.
+    async fn is_marked(&self, owner: &Owner) -> Result<bool, TierError> {
+        Ok(self.hot.marked(std::slice::from_ref(owner)).await.pop().transpose()?.unwrap_or(true))
+    }
+
     /// Tells the hot tier what has landed. Whatever fails here is made up for by the next landing of the partition.
     async fn settle_flush(
         &self,
@@ -114,6 +122,8 @@ impl Tiers {
             partition: owner.partition(self.hot.partition_count()),
             lock: None,
             epoch: collected.epoch,
+            // It settles no mark.
+            snapshot: SnapshotId::default(),
             // Nothing was committed if all was refused; then the fence has not moved either.
             landed: if refused.len() < rows.len() { reaches } else { collected.landed },
             marks: Vec::new(),
@@ -129,7 +139,7 @@ impl Tiers {
 }
 
 /// The owner's version and unlanded rows; none without a hash, no rows if nothing is marked.
-fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> {
+fn rows_of(owner: &Owner, collected: &Collected, is_marked: bool) -> Option<(Version, Vec<Row>)> {
     let read = collected.reads.first()?;
     let header = read.header?;
     let row = |(field, cell): &(storage_model::Field, storage_model::Cell)| Row {
@@ -138,7 +148,7 @@ fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> 
         cell: cell.clone(),
         version: header.version,
     };
-    let rows = if header.marks == Some(0) { Vec::new() } else { read.cells.iter().map(row).collect() };
+    let rows = if is_marked { read.cells.iter().map(row).collect() } else { Vec::new() };
     Some((header.version, rows))
 }
 

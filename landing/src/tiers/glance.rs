@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
-use storage_model::{Cell, Epoch, Field, Owner, Row};
+use storage_model::{Cell, Epoch, Field, Owner, Row, Version};
 
 use super::load::contended;
 use super::{TierError, Tiers};
@@ -66,7 +66,7 @@ fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
             cells.entry(row.field).or_insert(row.cell);
         }
     }
-    let none = Header { version: newest, complete: true, generation: Epoch(0), suspect: false, marks: Some(0), born: None };
+    let none = Header { version: newest, complete: true, generation: Epoch(0), suspect: false, born: Version::ZERO };
     let exists = hash.header.is_some() || !cells.is_empty();
     let header = exists.then_some(Header { version: newest, complete: true, suspect: false, ..hash.header.unwrap_or(none) });
     HotRead { header, cells: cells.into_iter().collect() }
@@ -74,7 +74,7 @@ fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
 
 #[cfg(test)]
 mod tests {
-    use storage_model::{Bytes, Version};
+    use storage_model::Bytes;
 
     use super::*;
 
@@ -88,14 +88,7 @@ mod tests {
         let (field, version) = (|name| Field::new(name).unwrap(), |number| Version::new(number).unwrap());
         let row =
             |name, value, number| Row { owner: owner.clone(), field: field(name), cell: live(value), version: version(number) };
-        let header = Header {
-            version: version(5),
-            complete: false,
-            generation: Epoch(1),
-            suspect: true,
-            marks: Some(1),
-            born: Some(version(4)),
-        };
+        let header = Header { version: version(5), complete: false, generation: Epoch(1), suspect: true, born: Version::ZERO };
         let hash = HotRead { header: Some(header), cells: vec![(field("a"), live("hot")), (field("b"), live("hot"))] };
         let rows = [row("a", "newer", 6), row("b", "older", 4), row("c", "cold", 3)];
         let read = together(hash, rows.into_iter());

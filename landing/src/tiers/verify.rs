@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, PartitionPeek, Read};
-use storage_model::{Cell, Field, Owner, Partition, Row, Version};
+use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
+use storage_model::{Cell, Field, Owner, Row, Version};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{TierError, Tiers};
@@ -40,8 +40,6 @@ pub enum Difference {
     NotHot,
     /// The hash has landed, but there is no row.
     NotCold,
-    /// The hash counts unlanded marks, but the partition has none: what it holds will not be landed.
-    Unmarked,
     /// The hash holds what no version of this program wrote.
     HotUnreadable,
     /// A row is as no version of this program wrote it.
@@ -59,7 +57,6 @@ impl fmt::Display for Conflict {
             Difference::Differs => f.write_str(": has landed, and the row holds something else"),
             Difference::NotHot => f.write_str(": has a row, and is missing from a hash that has all fields"),
             Difference::NotCold => f.write_str(": has landed, and has no row"),
-            Difference::Unmarked => f.write_str(": the hash counts unlanded marks, and there are none"),
             Difference::HotUnreadable => f.write_str(": its hash can't be read"),
             Difference::ColdUnreadable => f.write_str(": a row of it can't be read"),
         }
@@ -105,13 +102,15 @@ impl Tiers {
         let mut left: Vec<Owner> = owners.to_vec();
         for _ in 0..LOOKS_MAX {
             let before = self.read_whole(&left).await?;
+            // ORDER: between the hash and its rows: of a hash that stays the same and that no map names, the rows that are read then are
+            // those that it landed as.
+            let marked = self.hot.marked(&left).await;
             let rows = self.rows_of_each(&left, usize::MAX).await?;
-            let marked = self.marked(&left).await?;
             // ORDER: last, so that of a hash that is the same as before all that was read between is about the same moment.
             let after = self.read_whole(&left).await?;
             let mut moving = Vec::new();
-            for (((owner, before), loaded), after) in left.iter().zip(before).zip(rows).zip(after) {
-                let is_marked = marked.contains(&owner.partition(self.hot.partition_count()));
+            for ((((owner, before), is_marked), loaded), after) in left.iter().zip(before).zip(marked).zip(rows).zip(after) {
+                let is_marked = is_marked?;
                 let of = |(field, difference)| Conflict { owner: owner.clone(), field, difference };
                 match look(before.as_ref(), loaded, after, is_marked)? {
                     Look::Moves => moving.push(owner.clone()),
@@ -149,18 +148,6 @@ impl Tiers {
         }
         Ok(whole)
     }
-
-    /// The partitions of owners that hold any mark.
-    async fn marked(&self, owners: &[Owner]) -> Result<BTreeSet<Partition>, TierError> {
-        let partitions: BTreeSet<_> = owners.iter().map(|owner| owner.partition(self.hot.partition_count())).collect();
-        let partitions: Vec<_> = partitions.into_iter().collect();
-        let mut marked = BTreeSet::new();
-        for (partition, peek) in partitions.iter().zip(self.hot.peek(&partitions).await) {
-            let PartitionPeek { live, snapshot, errors, probation, .. } = peek?;
-            marked.extend((live + snapshot + errors + probation > 0).then_some(*partition));
-        }
-        Ok(marked)
-    }
 }
 
 /// What was read; none of a hash that makes no sense.
@@ -193,21 +180,17 @@ fn look(
         return Ok(Look::Moves);
     }
     let Some(header) = hot.header.filter(|header| !header.suspect) else { return Ok(Look::Cold) };
-    let mut differences = differences(header, &hot.cells, &rows);
-    if header.marks > Some(0) && !is_marked {
-        differences.push((None, Difference::Unmarked));
-    }
-    Ok(Look::Compared(differences))
+    Ok(Look::Compared(differences(header, is_marked, &hot.cells, &rows)))
 }
 
 /// In which ways hash and rows differ that can't be by landing's being behind.
-fn differences(header: Header, cells: &[(Field, Cell)], rows: &[Row]) -> Vec<(Option<Field>, Difference)> {
+fn differences(header: Header, is_marked: bool, cells: &[(Field, Cell)], rows: &[Row]) -> Vec<(Option<Field>, Difference)> {
     let held: BTreeMap<&Field, &Cell> = cells.iter().map(|(field, cell)| (field, cell)).collect();
     let mut differences = Vec::new();
     for row in rows {
         let difference = match held.get(&row.field) {
             _ if row.version > header.version => Difference::Ahead { row: row.version, hash: header.version },
-            _ if header.marks > Some(0) => continue,
+            _ if is_marked => continue,
             Some(cell) if **cell == row.cell => continue,
             Some(_) => Difference::Differs,
             None if header.complete => Difference::NotHot,
@@ -215,7 +198,7 @@ fn differences(header: Header, cells: &[(Field, Cell)], rows: &[Row]) -> Vec<(Op
         };
         differences.push((Some(row.field.clone()), difference));
     }
-    if header.marks == Some(0) {
+    if !is_marked {
         let rows: BTreeSet<&Field> = rows.iter().map(|row| &row.field).collect();
         let missing = held.keys().filter(|field| !rows.contains(*field));
         differences.extend(missing.map(|field| (Some((*field).clone()), Difference::NotCold)));

@@ -41,7 +41,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
         Err(error) => return Err(error.into()),
     }
     let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
-    writeln!(out, "the hot tier holds {} unlanded marks and {} refused rows", waiting.marks(), waiting.errors())?;
+    writeln!(out, "the hot tier holds {} unlanded marks, and refused rows of {} owners", waiting.marks(), waiting.errors())?;
     if args.dry_run {
         writeln!(out, "nothing was changed (--dry-run)")?;
         return Ok(Exit::Found);

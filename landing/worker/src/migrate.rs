@@ -2,10 +2,13 @@
 
 use std::io::Write;
 
+use anyhow::Context as _;
+use storage_config::{HotUrl, Settings};
+use storage_model::LAYOUT;
 use storage_sql::{ColdOptions, SchemaState};
 
 use crate::cli::ConfigArgs;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::limit::{self, Deadline};
 use crate::open;
 
@@ -22,10 +25,11 @@ pub struct Args {
     deadline: Deadline,
 }
 
-/// Brings the schema to what this program needs. Does nothing to one that is.
+/// Brings the schema to what this program needs, and Redis' keys to its layout. Does nothing to what is.
 ///
 /// # Errors
-/// The database can't be reached, refuses a statement, or has a newer schema; the deadline passed.
+/// The database can't be reached, refuses a statement, or has a newer schema; Redis can't be reached, or holds marks of an older layout;
+/// the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, migrate(args)).await
 }
@@ -41,6 +45,10 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
         return Ok(Exit::Fine);
     }
     let before = storage_sql::schema_state(&options).await?;
+    if before == SchemaState::Older && settings.redis.url != HotUrl::Memory {
+        // ORDER: Redis first: a program of the older layout is refused by either number, and a repeat finds what is left to be done.
+        leave_layout(&settings, &mut out).await?;
+    }
     storage_sql::migrate(&options).await?;
     writeln!(
         out,
@@ -48,4 +56,24 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
         if before == SchemaState::Current { "the schema was up to date" } else { "the schema is up to date now" }
     )?;
     Ok(Exit::Fine)
+}
+
+/// Takes Redis to this program's layout of keys.
+async fn leave_layout(settings: &Settings, out: &mut impl Write) -> anyhow::Result<()> {
+    let hot = open::hot(settings).await?;
+    let seen = hot.pairing().await.context("the hot tier")?;
+    let Some(paired) = seen.paired.filter(|paired| paired.layout < LAYOUT) else { return Ok(()) };
+    let marked = hot.leave_layout(&seen).await.context("the hot tier")?;
+    if marked.is_empty() {
+        writeln!(out, "the keys of the hot tier had layout {}, and have layout {LAYOUT} now", paired.layout)?;
+        return Ok(());
+    }
+    let message = format!(
+        "{} partitions of the hot tier at {} hold marks of layout {}, which this program does not read: run `drain` by the older program, \
+         and mend or drop what its `errors` lists",
+        marked.len(),
+        seen.address,
+        paired.layout
+    );
+    Err(exit::error(Exit::Refused, message))
 }

@@ -89,7 +89,10 @@ impl Engine for Sqlite {
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
-        &[(1, "tables", include_str!("../../migrations/sqlite/0001_tables.sql"))]
+        &[
+            (1, "tables", include_str!("../../migrations/sqlite/0001_tables.sql")),
+            (2, "layout", include_str!("../../migrations/sqlite/0002_layout.sql")),
+        ]
     }
 }
 

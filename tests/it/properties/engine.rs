@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use storage_dirty::{
     Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle, Snapshot,
+    SnapshotId,
 };
 use storage_model::{Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
 
@@ -165,16 +166,18 @@ impl Engine {
         assert_eq!(self.store.lock(&[partition], &lock(), Duration::from_secs(3_600)).await, [Ok(true)]);
         let snapshot = self.store.snapshot(partition, &lock()).await.expect("a snapshot");
         let mut told = format!("{snapshot:?}");
-        if !matches!(to, LandTo::Snapshot) && snapshot != Snapshot::Empty {
+        if let Snapshot::Taken(number) | Snapshot::Leftover(number) = snapshot
+            && !matches!(to, LandTo::Snapshot)
+        {
             let mut entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, 1_000).await.expect("a page").entries;
             entries.sort_by(|a, b| a.raw.cmp(&b.raw));
-            told += &self.land_entries(partition, entries, to).await;
+            told += &self.land_entries(partition, number, entries, to).await;
         }
         self.store.unlock(&[partition], &lock()).await.remove(0).expect("the lock");
         told
     }
 
-    async fn land_entries(&mut self, partition: Partition, mut entries: Vec<Entry>, to: LandTo) -> String {
+    async fn land_entries(&mut self, partition: Partition, snapshot: SnapshotId, mut entries: Vec<Entry>, to: LandTo) -> String {
         if matches!(to, LandTo::Half) {
             entries.truncate(entries.len().div_ceil(2));
         }
@@ -188,15 +191,23 @@ impl Engine {
             .collect();
         let told = format!(", values {reads:?}");
         if matches!(to, LandTo::Parked) {
-            return format!("{told}, {}", self.park(partition, &collected, entries).await);
+            return format!("{told}, {}", self.park(partition, snapshot, &collected, entries).await);
         }
         let rows = self.commit(&wanted, &collected);
         if matches!(to, LandTo::Commit) {
             return told;
         }
         let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default().max(collected.landed);
-        let settle =
-            Settle { partition, lock: Some(lock()), epoch: collected.epoch, landed, marks: entries, rows, probation: false };
+        let settle = Settle {
+            partition,
+            lock: Some(lock()),
+            epoch: collected.epoch,
+            snapshot,
+            landed,
+            marks: entries,
+            rows,
+            probation: false,
+        };
         format!("{told}, {:?}", self.store.settle(&settle).await.expect("a settle"))
     }
 
@@ -215,7 +226,7 @@ impl Engine {
         rows
     }
 
-    async fn park(&self, partition: Partition, collected: &Collected, entries: Vec<Entry>) -> String {
+    async fn park(&self, partition: Partition, snapshot: SnapshotId, collected: &Collected, entries: Vec<Entry>) -> String {
         let parked = entries.into_iter().zip(&collected.reads).map(|(entry, read)| {
             let mark = entry.mark.clone();
             let version = read.header.map_or(entry.version, |header| header.version);
@@ -229,6 +240,7 @@ impl Engine {
             partition,
             lock: lock(),
             epoch: collected.epoch,
+            snapshot,
             retry_min: second,
             retry_max: second,
             probation: true,
@@ -236,7 +248,7 @@ impl Engine {
         };
         self.store.park(&park).await.expect("a park");
         let mut errors = self.store.errors(partition, 0, 1_000).await.expect("a page").entries;
-        errors.sort_by(|a, b| a.raw.cmp(&b.raw));
+        errors.sort_by(|a, b| (&a.raw, &a.target).cmp(&(&b.raw, &b.target)));
         let told = errors.iter().map(|entry| {
             let version = entry.target.as_ref().map(|(owner, _)| self.words.version(owner, entry.version));
             format!("{:?} {version:?} {}", entry.target, entry.attempts)

@@ -34,7 +34,7 @@ impl Words {
     pub(super) fn read(&self, owner: &Owner, read: &HotRead) -> String {
         let header = read.header.map(|header| {
             let version = self.version(owner, header.version);
-            (version, header.complete, header.generation, header.suspect, header.marks)
+            (version, header.complete, header.generation, header.suspect)
         });
         format!("{header:?} {:?}", read.cells)
     }
@@ -44,6 +44,6 @@ impl Words {
             Marker::At(version) => self.version(owner, version),
             other => format!("{other:?}"),
         };
-        format!("{marker} under {}", observed.epoch)
+        format!("{marker}, {} under {}", if observed.present { "present" } else { "gone" }, observed.epoch)
     }
 }

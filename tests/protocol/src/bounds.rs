@@ -28,6 +28,8 @@ pub enum Kind {
 pub struct Bounds {
     /// How many fields the owner may have: 1 or 2.
     pub fields: usize,
+    /// Whether the database has rows of them at first, of which the hot tier knows nothing.
+    pub stored: bool,
     /// How many writes there are, and of which kinds.
     pub writes: u8,
     /// Which kinds.
@@ -58,6 +60,8 @@ pub struct Bounds {
     pub preparers: usize,
     /// Whether somebody asks for the owner's eviction.
     pub evicts: bool,
+    /// How often somebody deletes the owner's hash by hand, whatever has landed of it.
+    pub deletes: u8,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
     /// Whether it may also be replaced by an empty one.
@@ -74,6 +78,7 @@ impl Bounds {
     /// Sets of one field, and one worker that never stops.
     pub const LEAST: Self = Self {
         fields: 1,
+        stored: false,
         writes: 3,
         kinds: &[Kind::Set],
         clients: 1,
@@ -89,6 +94,7 @@ impl Bounds {
         unprepared: false,
         preparers: 1,
         evicts: false,
+        deletes: 0,
         failovers: 0,
         wipes: false,
         probation: false,
@@ -102,6 +108,7 @@ impl Bounds {
             reads: self.reads,
             flushes: self.flushes,
             crashes: self.crashes,
+            deletes: self.deletes,
             failovers: self.failovers,
             windows: self.windows,
             losses: self.losses,

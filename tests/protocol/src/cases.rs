@@ -37,6 +37,8 @@ const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, .
 const REWOUND_REPLIES: Bounds = Bounds { writes: 2, kinds: &[Incr], reads: 0, replies: 1, late: 1, ..FAILOVER };
 const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
 const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
+const DELETED: Bounds = Bounds { stored: true, fields: 2, writes: 2, deletes: 1, ..LEAST };
+const REFILLED: Bounds = Bounds { stored: true, fields: 2, writes: 2, partial: true, clients: 2, reads: 2, ..LEAST };
 const REFUSED_PART: Bounds = Bounds { fields: 2, writes: 1, kinds: &[SetAll], refusals: 1, ..PROBATION };
 
 /// What fits a test: all of it holds.
@@ -56,6 +58,9 @@ pub const CASES: &[Case] = &[
     Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
     Case { name: "wipe", bounds: WIPED },
     Case { name: "probation", bounds: PROBATION },
+    Case { name: "deleted hash", bounds: DELETED },
+    Case { name: "deleted hash, crash", bounds: Bounds { crashes: 1, ..DELETED } },
+    Case { name: "refills", bounds: REFILLED },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
 
@@ -68,6 +73,7 @@ pub const CASES: &[Case] = &[
 /// so it does harm only beside a commit of another field that outlived the crash.
 pub const BROKEN: &[Case] = &[
     Case { name: "R1-unmarked", bounds: LEAST },
+    Case { name: "R1-list", bounds: TWO_FIELDS },
     Case { name: "R2-expires", bounds: LEAST },
     Case { name: "R2-evicts", bounds: EVICTION },
     Case { name: "R2-parked", bounds: REFUSED },
@@ -76,16 +82,20 @@ pub const BROKEN: &[Case] = &[
     Case { name: "R3-mark-version", bounds: Bounds { writes: 3, ..FAILOVER } },
     Case { name: "R3-apart", bounds: LEAST },
     Case { name: "R4-overwrite", bounds: Bounds { crashes: 1, ..TWO_FIELDS } },
-    Case { name: "R4-whole", bounds: Bounds { page: 1, ..TWO_FIELDS } },
-    Case { name: "R5-by-name", bounds: TWO_WORKERS },
+    Case { name: "R5-number", bounds: TWO_WORKERS },
     Case { name: "R5-early", bounds: LEAST },
     Case { name: "R5-flush", bounds: FLUSH },
     Case { name: "R5-any-error", bounds: REFUSED_TWICE },
     Case { name: "R5-kept-error", bounds: REFUSED },
     Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
-    Case { name: "R7-born", bounds: Bounds { writes: 3, kinds: &[Set], ..TWO_FIELDS } },
+    Case { name: "R4-whole", bounds: Bounds { page: 1, ..DELETED } },
+    Case { name: "R6-birth", bounds: DELETED },
+    Case { name: "R6-unproven", bounds: DELETED },
+    Case { name: "R6-reborn", bounds: DELETED },
+    Case { name: "R6-older-row", bounds: DELETED },
+    Case { name: "R7-refill", bounds: REFILLED },
     Case { name: "R7-marker", bounds: LEAST },
-    Case { name: "R7-beside", bounds: LEAST },
+    Case { name: "R7-presence", bounds: LEAST },
     Case { name: "R7-unraised", bounds: LEAST },
     Case { name: "R7-row-wins", bounds: LEAST },
     Case { name: "R8-complete", bounds: TWO_FIELDS },

@@ -23,10 +23,10 @@ fn of_marks(world: &World) -> Option<String> {
     world.truth.fields().find_map(|(field, truth)| {
         let marked = marks.iter().any(|mark| mark.fields.contains(field));
         let landed = world.cold.cell(field);
-        if !marked && landed != truth {
+        if !marked && landed != truth && !world.truth.is_told(field) {
             return Some(format!("{field} is {landed:?} in the database and {truth:?}, without a mark"));
         }
-        let gone = marked && read.as_ref().is_none_or(|read| held(read, field).is_none());
+        let gone = marked && !world.truth.was_deleted() && read.as_ref().is_none_or(|read| held(read, field).is_none());
         gone.then(|| format!("{field} is marked and gone"))
     })
 }

@@ -32,7 +32,12 @@ pub(super) struct Sent {
     generation: Epoch,
     /// What a copy of it did whose reply was lost.
     lost: Option<Effect>,
+    /// How often the owner was loaded for it.
+    loads: u8,
 }
+
+/// So often a client loads the owner for one write; then it gives up. What it loaded may be gone each time.
+const LOADS_MAX: u8 = 2;
 
 /// Deadlines lie in the future; time stands still.
 const DEADLINE: Timestamp = Timestamp(1_000_000);
@@ -60,9 +65,21 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         read::evict(next.hot(), &owner());
         take(step("client", bounds.clients, "asks for the eviction"), Ok(next));
     }
+    delete(bounds, world, take);
     begin_read(bounds, world, idle, take);
     begin_write(bounds, world, idle, take);
     arrive(world, take);
+}
+
+/// Somebody deletes the hash by hand, whatever has landed of it.
+fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if let Some(header) = world.read().header.filter(|_| world.left.deletes > 0) {
+        let mut next = world.clone();
+        next.left.deletes -= 1;
+        next.hot().lose(&owner());
+        next.truth.delete(header.version, |field, truth| world.cold.cell(field) == truth);
+        take(step("client", bounds.clients, "deletes the hash"), Ok(next));
+    }
 }
 
 /// The next step of a load.
@@ -125,7 +142,7 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
         for mutation in mutations(bounds, world, *kind, number) {
             let mut next = world.clone();
             next.left.writes -= 1;
-            let sent = Sent { mutation: Arc::new(mutation), generation: world.known().1, lost: None };
+            let sent = Sent { mutation: Arc::new(mutation), generation: world.known().1, lost: None, loads: 0 };
             if next.left.late > 0 && idle.is_some() {
                 let mut next = next.clone();
                 next.left.late -= 1;
@@ -220,7 +237,9 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
         Ok(Mutated::Load(_)) => {
             let asked = bounds.partial.then(|| sent.mutation.changes.first().map(|(field, _)| field.clone())).flatten();
             if at.is_some() {
-                set(&mut world, at, Client::Load { sent: sent.clone(), asked, at: Loading::Observe });
+                let sent = Sent { loads: sent.loads + 1, ..sent.clone() };
+                let gives_up = sent.loads > LOADS_MAX;
+                set(&mut world, at, if gives_up { Client::Idle } else { Client::Load { sent, asked, at: Loading::Observe } });
                 take(by, Ok(world));
             }
         }

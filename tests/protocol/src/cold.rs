@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use storage_model::sabotage::broken;
-use storage_model::{Cell, DatabaseId, Epoch, Field, Row, Version};
+use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Row, Version};
 use storage_sql::{Fence, PartitionRecord, Raise};
 
 use crate::bounds::Bounds;
@@ -28,6 +28,13 @@ impl Cold {
         let (epoch, last_version, database) = (Epoch(0), Version::ZERO, DatabaseId(0));
         let record = PartitionRecord { partition: PARTITION, epoch, last_version, landed_epoch: epoch, database };
         Self { rows: BTreeMap::new(), record, flushed: None, kept: false }
+    }
+
+    /// Has rows of these fields from the start, all of one write.
+    pub(super) fn store(&mut self, fields: Vec<Field>) {
+        let version = Version::new(1).unwrap_or_default();
+        self.record.last_version = version;
+        self.rows = fields.into_iter().map(|field| (field, (Cell::Live(Bytes::from_static(b"0")), version))).collect();
     }
 
     pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::landing;
-use storage_dirty::{Collected, HotRead, Settle};
+use storage_dirty::memory::{landing, read};
+use storage_dirty::{Collected, HotRead, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
 
@@ -19,8 +19,10 @@ use crate::{Take, step};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Flush {
     Idle,
-    Collect(Asked),
-    Check(Asked, Arc<Values>),
+    Ask(Asked),
+    /// Whether a map named the owner.
+    Collect(Asked, bool),
+    Check(Asked, bool, Arc<Values>),
     Heal(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
     Fenced(Asked),
@@ -36,17 +38,21 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         Flush::Idle if world.left.flushes > 0 => {
             let mut next = world.clone();
             next.left.flushes -= 1;
-            to("begins", next, Flush::Collect(world.truth.places()), take);
+            to("begins", next, Flush::Ask(world.truth.places()), take);
         }
         Flush::Idle => {}
-        Flush::Collect(asked) => {
+        Flush::Ask(asked) => {
+            let is_marked = read::marked(&world.hot, &owner());
+            to("looks for marks", world.clone(), Flush::Collect(asked.clone(), is_marked), take);
+        }
+        Flush::Collect(asked, is_marked) => {
             if let Some(read) = land::read(world, &wanted()) {
-                to("reads values", world.clone(), Flush::Check(asked.clone(), read), take);
+                to("reads values", world.clone(), Flush::Check(asked.clone(), *is_marked, read), take);
             }
         }
-        Flush::Check(asked, read) => check(world, asked, read, take),
+        Flush::Check(asked, is_marked, read) => check(world, asked, *is_marked, read, take),
         Flush::Fenced(asked) if world.is_prepared(bounds) => {
-            to("finds the partition prepared", world.clone(), Flush::Collect(asked.clone()), take);
+            to("finds the partition prepared", world.clone(), Flush::Ask(asked.clone()), take);
         }
         Flush::Fenced(_) => {}
         Flush::Heal(asked, at) => heal(world, asked, at, take),
@@ -60,7 +66,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
             let mut next = world.clone();
             let mut settle = (**settle).clone();
             if broken("R5-flush") {
-                settle.marks = settle::snapshot(world);
+                (settle.marks, settle.snapshot) = (settle::all_of(world), settle::number(world));
             }
             let present = next.present();
             let allowed = landing::settle(next.hot(), &present, &settle).is_ok();
@@ -78,7 +84,7 @@ fn wanted() -> Vec<(Owner, Vec<Field>)> {
     vec![(owner(), Vec::new())]
 }
 
-fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
+fn check(world: &World, asked: &Asked, is_marked: bool, read: &Values, take: Take<'_>) {
     let mut next = world.clone();
     let Some(collected) = land::checked(&mut next, &wanted(), read) else {
         return to("may not collect", next, Flush::Fenced(asked.clone()), take);
@@ -86,7 +92,7 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
     if is_suspect(&collected) {
         return to("meets a suspect hash", next, Flush::Heal(asked.clone(), Loading::Observe), take);
     }
-    let rows = collected.reads.first().map(unlanded).unwrap_or_default();
+    let rows = collected.reads.first().filter(|_| is_marked).map(unlanded).unwrap_or_default();
     if rows.is_empty() {
         return end(next, asked, "finds all landed", Flush::Idle, take);
     }
@@ -94,7 +100,7 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
 }
 
 fn unlanded(read: &HotRead) -> Vec<Row> {
-    let Some(header) = read.header.filter(|header| header.marks > Some(0)) else { return Vec::new() };
+    let Some(header) = read.header else { return Vec::new() };
     let row = |(field, cell): &(Field, _)| Row {
         owner: owner(),
         field: field.clone(),
@@ -110,7 +116,7 @@ fn heal(world: &World, asked: &Asked, at: &Loading, take: Take<'_>) {
         Err(wrong) => take(step("flush", 0, "compares"), Err(wrong)),
         Ok((_, Went::Waits)) => {}
         Ok((what, Went::On(at))) => to(what, next, Flush::Heal(asked.clone(), at), take),
-        Ok((what, Went::Brought(_))) => to(what, next, Flush::Collect(asked.clone()), take),
+        Ok((what, Went::Brought(_))) => to(what, next, Flush::Ask(asked.clone()), take),
     }
 }
 
@@ -136,7 +142,8 @@ fn commit_but(
             let landed = if fine.is_empty() { collected.landed } else { fence.reaches };
             let rows: Vec<(_, _, Version)> = fine.into_iter().map(|row| (row.owner, row.field, row.version)).collect();
             let (epoch, probation) = (collected.epoch, bounds.probation);
-            let settle = Settle { partition: PARTITION, lock: None, epoch, landed, marks: Vec::new(), rows, probation };
+            let snapshot = SnapshotId::default();
+            let settle = Settle { partition: PARTITION, lock: None, epoch, snapshot, landed, marks: Vec::new(), rows, probation };
             let then = Flush::Settle(Arc::new(settle));
             match refused {
                 Some(_) => to("is refused a row", next, then, take),

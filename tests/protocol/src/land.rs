@@ -66,7 +66,8 @@ pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<b
         return Ok(false);
     }
     let after = world.truth.fields().map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
-    if before.into_iter().zip(after).any(|(before, after)| after < before) {
+    let regresses = |((field, _), (before, after)): ((&Field, _), _)| after < before && !world.truth.is_deleted(field);
+    if world.truth.fields().zip(before.into_iter().zip(after)).any(regresses) {
         return Err("a landed row regressed".to_owned());
     }
     // After a failover: what only a landing under way still had is there after all.

@@ -128,8 +128,8 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     next.truth.forget();
     // What was read over a connection that broke is never paired with a record: a collection is one pipeline.
     next.workers.iter_mut().for_each(Worker::loses_its_connection);
-    if let Flush::Check(asked, _) = &next.flush {
-        next.flush = Flush::Collect(asked.clone());
+    if let Flush::Check(asked, ..) = &next.flush {
+        next.flush = Flush::Ask(asked.clone());
     }
     let read = next.read();
     for field in fields(bounds.fields) {
@@ -137,9 +137,10 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
         next.truth.reaches(&field, held(&read, &field));
     }
     let left = next.truth.places();
-    if let Flush::Collect(asked)
+    if let Flush::Ask(asked)
+    | Flush::Collect(asked, _)
     | Flush::Heal(asked, _)
-    | Flush::Check(asked, _)
+    | Flush::Check(asked, ..)
     | Flush::Commit(asked, _)
     | Flush::Fenced(asked) = &mut next.flush
     {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::memory::{landing, park, read};
-use storage_dirty::{Collected, Entry, Map, Park, Settle};
+use storage_dirty::{Collected, Entry, Map, Park, Settle, Snapshot, SnapshotId};
 use storage_landing::batch::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
@@ -20,14 +20,25 @@ impl Working<'_, '_> {
         let verdict = batch::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
-        let park = Park { partition, lock: lock(), epoch, retry_min: second, retry_max: second, probation, parked: verdict.park };
+        let snapshot = part.snapshot;
+        let park = Park {
+            partition,
+            lock: lock(),
+            epoch,
+            snapshot,
+            retry_min: second,
+            retry_max: second,
+            probation,
+            parked: verdict.park,
+        };
         let then = if park.parked.is_empty() { Worker::Idle } else { Worker::Park(Arc::new(park)) };
         if verdict.settle.is_empty() && verdict.rows.is_empty() {
             return self.to("has nothing to settle", self.world.clone(), then);
         }
         let mut next = self.world.clone();
-        let marks = if broken("R4-whole") { snapshot(&next) } else { verdict.settle };
-        let settle = Settle { partition, lock: Some(lock()), epoch, landed: *reached, marks, rows: verdict.rows, probation };
+        let marks = if broken("R4-whole") { all_of(&next) } else { verdict.settle };
+        let settle =
+            Settle { partition, lock: Some(lock()), epoch, snapshot, landed: *reached, marks, rows: verdict.rows, probation };
         let present = next.present();
         match landing::settle(next.hot(), &present, &settle) {
             Err(_) => self.to("may not settle", next, Worker::Idle),
@@ -44,7 +55,8 @@ impl Working<'_, '_> {
         let marks = batch.part.entries.clone();
         let Collected { epoch, landed, .. } = batch.collected;
         let (partition, lock, present) = (PARTITION, Some(lock()), next.present());
-        let settle = Settle { partition, lock, epoch, landed, marks, rows: Vec::new(), probation: false };
+        let snapshot = batch.part.snapshot;
+        let settle = Settle { partition, lock, epoch, snapshot, landed, marks, rows: Vec::new(), probation: false };
         let _ = landing::settle(next.hot(), &present, &settle);
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
@@ -54,10 +66,12 @@ impl Working<'_, '_> {
         let present = next.present();
         let Ok(is_there) = park::park(next.hot(), &present, parked) else { return self.to("may not park", next, Worker::Idle) };
         let there = parked.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked));
-        match there.flat_map(|parked| &parked.faults).find(|fault| fault.code == 0) {
-            Some(fault) => self.wrong("parks", format!("{} is said to have vanished, and nothing was deleted", fault.field)),
-            None => self.to("parks", next, Worker::Idle),
+        for fault in there.flat_map(|parked| &parked.faults).filter(|fault| fault.code == 0) {
+            if !next.truth.tell(&fault.field, fault.version) {
+                return self.wrong("parks", format!("{} is said to have vanished, and was not deleted", fault.field));
+            }
         }
+        self.to("parks", next, Worker::Idle);
     }
 }
 
@@ -71,15 +85,24 @@ fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
 }
 
 /// Everything in the snapshot, to be settled whatever it is.
-pub(super) fn snapshot(world: &World) -> Vec<Entry> {
+pub(super) fn all_of(world: &World) -> Vec<Entry> {
     landing::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries
 }
 
 /// Settles everything in the snapshot, whether it has landed or not.
 pub(super) fn all(world: &mut World) {
     let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else { return };
-    let (marks, present, lock) = (snapshot(world), world.present(), Some(lock()));
+    let (marks, snapshot, present, lock) = (all_of(world), number(world), world.present(), Some(lock()));
     let (partition, landed) = (PARTITION, Version::ZERO);
-    let settle = Settle { partition, lock, epoch: seen.epoch, landed, marks, rows: Vec::new(), probation: false };
+    let settle = Settle { partition, lock, epoch: seen.epoch, snapshot, landed, marks, rows: Vec::new(), probation: false };
     let _ = landing::settle(world.hot(), &present, &settle);
+}
+
+/// The number of the snapshot that is there.
+pub(super) fn number(world: &World) -> SnapshotId {
+    let present = world.present();
+    match landing::snapshot(world.clone().hot(), &present, PARTITION, &lock()) {
+        Ok(Snapshot::Leftover(number)) => number,
+        _ => SnapshotId::default(),
+    }
 }

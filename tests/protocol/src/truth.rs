@@ -6,10 +6,20 @@ use storage_model::{Applied, Bytes, Cell, Change, Condition, Field, Mutation, Ve
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Story {
     field: Field,
-    /// The first is "never written".
+    /// The first is what was there before anybody wrote, if anything.
     chapters: Vec<Chapter>,
     /// A failover may set it back to what was landed or replicated.
     now: usize,
+    /// What became of the last write's value, if somebody deleted the hash that held it.
+    deleted: Option<Deleted>,
+}
+
+/// A value that somebody deleted before it had landed. Nobody can bring it back, so an older one may be read and landed until the field is
+/// written again; but somebody must be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Deleted {
+    Untold,
+    Told,
 }
 
 /// One cell of a field.
@@ -26,15 +36,20 @@ pub(super) struct Truth {
     stories: Vec<Story>,
     /// The owner's version; none after a failover, which may change it without a write.
     version: Option<Version>,
+    /// The version of the hash that somebody deleted.
+    deleted: Version,
 }
 
 /// Where a mutation stands in the stories: the fields that it changed, and as the how manieth.
 pub(super) type Effect = Vec<(usize, usize)>;
 
 impl Truth {
-    pub(super) fn new(fields: Vec<Field>) -> Self {
-        let story = |field| Story { field, chapters: vec![Chapter { cell: None, lost: false }], now: 0 };
-        Self { stories: fields.into_iter().map(story).collect(), version: Some(Version::ZERO) }
+    /// Of fields that hold this at first.
+    pub(super) fn new(fields: impl Iterator<Item = (Option<Cell>, Field)>) -> Self {
+        let story = |(cell, field)| Story { field, chapters: vec![Chapter { cell, lost: false }], now: 0, deleted: None };
+        let stories: Vec<Story> = fields.map(story).collect();
+        let is_new = stories.iter().all(|story| story.now().is_none());
+        Self { stories, version: is_new.then_some(Version::ZERO), deleted: Version::ZERO }
     }
 
     pub(super) fn version(&self) -> Option<Version> {
@@ -78,6 +93,39 @@ impl Truth {
         self.version = None;
     }
 
+    /// Somebody deletes the hash, which has this version; `has_landed` tells of which fields nothing is lost with it.
+    pub(super) fn delete(&mut self, version: Version, has_landed: impl Fn(&Field, Option<&Cell>) -> bool) {
+        self.deleted = version;
+        for story in &mut self.stories {
+            if story.deleted.is_none() && !has_landed(&story.field, story.now()) {
+                story.deleted = Some(Deleted::Untold);
+            }
+        }
+    }
+
+    /// Whether somebody deleted the hash.
+    pub(super) fn was_deleted(&self) -> bool {
+        self.deleted > Version::ZERO
+    }
+
+    /// Whether somebody deleted what was written last, and nothing was written since.
+    pub(super) fn is_deleted(&self, field: &Field) -> bool {
+        self.of(field).is_some_and(|story| story.deleted.is_some())
+    }
+
+    /// Whether whoever operates the storage knows of that.
+    pub(super) fn is_told(&self, field: &Field) -> bool {
+        self.of(field).is_some_and(|story| story.deleted == Some(Deleted::Told))
+    }
+
+    /// Whoever operates the storage is told that this version of a field is lost. Answers whether a hash that had it was deleted.
+    pub(super) fn tell(&mut self, field: &Field, version: Version) -> bool {
+        for story in self.stories.iter_mut().filter(|story| story.field == *field) {
+            story.deleted = story.deleted.map(|_| Deleted::Told);
+        }
+        version <= self.deleted
+    }
+
     /// Takes a mutation for applied; or says why it must not have been, or not with this reply.
     pub(super) fn apply(&mut self, mutation: &Mutation, reply: &Applied) -> Result<Effect, String> {
         if let (Condition::Version(wanted), Some(version)) = (mutation.condition, self.version)
@@ -94,6 +142,7 @@ impl Truth {
             story.chapters.iter_mut().skip(story.now + 1).for_each(|chapter| chapter.lost = true);
             story.chapters.push(Chapter { cell: Some(cell), lost: false });
             story.now = story.chapters.len() - 1;
+            story.deleted = None;
             effect.push((at, story.now));
         }
         if counters != reply.counters {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::memory::{landing, lock as lease, park, read};
-use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, Window};
+use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, SnapshotId, Window};
 use storage_landing::batch::{self, Part, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
@@ -21,7 +21,7 @@ use crate::{Take, step};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Worker {
     Idle,
-    Scan,
+    Scan(SnapshotId),
     Collect(Arc<Part>),
     Check(Arc<Part>, Arc<Values>),
     Heal(Arc<Part>, Loading),
@@ -99,7 +99,7 @@ impl Working<'_, '_> {
     fn go_on(&mut self, worker: &Worker) {
         match worker {
             Worker::Idle => {}
-            Worker::Scan => self.scan(),
+            Worker::Scan(snapshot) => self.scan(*snapshot),
             Worker::Collect(part) => self.collect(part),
             Worker::Check(part, read) => self.check(part, read),
             Worker::Heal(part, at) => self.heal(part, at),
@@ -134,8 +134,8 @@ impl Working<'_, '_> {
                 settle::all(&mut next); // what is left over goes, as under a rename
             }
             match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
-                Ok(Snapshot::Taken) => self.to("takes a snapshot", next, Worker::Scan),
-                Ok(Snapshot::Leftover) => self.to("finds a snapshot left over", next, Worker::Scan),
+                Ok(Snapshot::Taken(number)) => self.to("takes a snapshot", next, Worker::Scan(number)),
+                Ok(Snapshot::Leftover(number)) => self.to("finds a snapshot left over", next, Worker::Scan(number)),
                 Ok(Snapshot::Empty) | Err(_) => {}
             }
         }
@@ -155,13 +155,13 @@ impl Working<'_, '_> {
             let (owner, field) = error.target?;
             Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version })
         });
-        let part = Part { partition: PARTITION, entries: entries.collect(), replay: true };
+        let part = Part { partition: PARTITION, snapshot: SnapshotId::default(), entries: entries.collect(), replay: true };
         self.to("tries again what was refused", self.world.clone(), Worker::Collect(Arc::new(part)));
     }
 
-    fn scan(&mut self) {
+    fn scan(&mut self, snapshot: SnapshotId) {
         let page = landing::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
-        let part = Part { partition: PARTITION, entries: page.entries, replay: false };
+        let part = Part { partition: PARTITION, snapshot, entries: page.entries, replay: false };
         let group = batch::cut(vec![part], usize::MAX).pop().and_then(|mut group| group.pop());
         let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
         self.to("reads marks", self.world.clone(), worker);

@@ -45,6 +45,7 @@ pub(super) struct Left {
     pub(super) reads: u8,
     pub(super) flushes: u8,
     pub(super) crashes: u8,
+    pub(super) deletes: u8,
     pub(super) failovers: u8,
     pub(super) windows: u8,
     pub(super) losses: u8,
@@ -57,17 +58,21 @@ impl World {
     pub(super) fn new(bounds: &Bounds) -> Self {
         let mut hot = PartState::new("0".into());
         let mut cold = Cold::new();
+        if bounds.stored {
+            cold.store(fields(bounds.fields));
+        }
         if !bounds.unprepared {
             let first = Raise::by_one(PARTITION, Epoch(0));
             cold.raise(first);
             let seen = record::partition_state(&hot);
             record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
+        let truth = Truth::new(fields(bounds.fields).into_iter().map(|field| (cold.cell(&field).cloned(), field)));
         Self {
             hot: Arc::new(hot),
             copy: None,
             cold,
-            truth: Truth::new(fields(bounds.fields)),
+            truth,
             clients: vec![Client::Idle; bounds.clients],
             late: None,
             workers: vec![Worker::Idle; bounds.workers],
@@ -114,7 +119,8 @@ impl World {
     pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
-            let right = seen == truth || (seen.is_none() && !complete && asked.as_ref() != Some(field));
+            let unseen = seen.is_none() && !complete && asked.as_ref() != Some(field);
+            let right = seen == truth || unseen || self.truth.is_deleted(field);
             (!right).then(|| format!("{field} reads as {seen:?} and is {truth:?}"))
         })
     }

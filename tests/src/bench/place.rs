@@ -170,7 +170,7 @@ impl Place {
     #[must_use]
     pub fn dirty_keys(&self) -> Vec<String> {
         let partitions = 0..self.settings.redis.partitions;
-        partitions.flat_map(|p| [format!("{PREFIX}-dirty:{{{p}}}"), format!("{PREFIX}-dirty:{{{p}}}:saving")]).collect()
+        partitions.flat_map(|p| [format!("{PREFIX}-marks:{{{p}}}"), format!("{PREFIX}-marks:{{{p}}}:saving")]).collect()
     }
 
     /// What Redis has allocated, in bytes.

@@ -9,8 +9,10 @@ use storage_servers::Reply;
 
 use crate::rows::StoredRow;
 
-/// Stands before each field of a mark.
+/// Stands between the fields of a mark, and behind the field of an error mark.
 const SEPARATOR: char = '\u{1f}';
+/// Digits of a mark's version, before its fields.
+const VERSION: usize = 14;
 
 /// What Redis holds under one prefix.
 #[derive(Debug, Default)]
@@ -18,8 +20,8 @@ pub struct Look {
     keys: Vec<String>,
     /// Owner hashes, by `logic_type/owner_id`.
     hashes: BTreeMap<String, Hash>,
-    /// The names of marks: of dirty maps, snapshots, error maps.
-    marks: [Vec<String>; 3],
+    /// The marks of dirty maps, snapshots, error maps: an owner's name and changed fields.
+    marks: [Vec<(String, Vec<String>)>; 3],
     /// Locks, leases, announcements.
     passing: Vec<String>,
 }
@@ -27,7 +29,6 @@ pub struct Look {
 #[derive(Debug, Default)]
 struct Hash {
     version: u64,
-    marks: usize,
     /// Milliseconds; none if it stays.
     ttl: Option<i64>,
     cells: BTreeMap<String, Cell>,
@@ -54,11 +55,11 @@ impl Look {
             ("data", Some(owner)) => {
                 self.hashes.insert(place(owner)?, hash(ttl, content)?);
             }
-            ("dirty", None) => dirty.extend(names(content)?),
-            ("dirty", Some("saving")) => saving.extend(names(content)?),
-            ("dirty", Some("error")) => error.extend(names(content)?),
-            ("dirty", Some("lock")) | ("lease", Some(_)) | ("workers", None) => self.passing.push(name.to_owned()),
-            ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
+            ("marks", None) => dirty.extend(marks(content)?),
+            ("marks", Some("saving")) => saving.extend(marks(content)?),
+            ("marks", Some("error")) => error.extend(refused(content)?),
+            ("lock", None) | ("lease", Some(_)) | ("workers", None) => self.passing.push(name.to_owned()),
+            ("exist", Some(_)) | ("part" | "meta" | "evict", None) | ("ops", Some(_)) => {}
             _ => bail!("nobody writes a key {name:?}"),
         }
         Ok(())
@@ -84,8 +85,7 @@ impl Look {
         error.len()
     }
 
-    /// What must hold at every moment: a count of marks is the number of marks, a marked hash stays, and what differs from an older row
-    /// has a mark.
+    /// What must hold at every moment: a marked hash stays, and what differs from an older row has a mark.
     ///
     /// # Errors
     /// What does not hold.
@@ -97,12 +97,11 @@ impl Look {
         }
         for (owner, hash) in &self.hashes {
             let named = self.marks_of(owner)?;
-            ensure!(hash.marks == named.len(), "{owner} counts {} marks, and {named:?} name it", hash.marks);
-            ensure!(hash.marks == 0 || hash.ttl.is_none(), "{owner} has {} marks and {:?} ms to live", hash.marks, hash.ttl);
+            ensure!(named.is_empty() || hash.ttl.is_none(), "{owner} has marks of {named:?} and {:?} ms to live", hash.ttl);
             for (field, cell) in &hash.cells {
                 let row = rows_of.get(owner.as_str()).and_then(|rows| rows.get(field.as_str()));
                 let landed = row.is_some_and(|row| row.version >= hash.version || cell_of(row) == *cell);
-                let marked = named.iter().any(|mark| mark.split(SEPARATOR).skip(1).any(|name| name == field));
+                let marked = named.contains(&field.as_str());
                 ensure!(
                     landed || marked,
                     "{owner}/{field} is {cell:?} at {}, its row is {row:?}, and it has no mark",
@@ -125,11 +124,12 @@ impl Look {
         Ok(())
     }
 
+    /// The fields that marks name of an owner.
     fn marks_of(&self, owner: &str) -> Result<Vec<&str>> {
         let mut found = Vec::new();
-        for mark in self.marks.iter().flatten() {
-            if place(mark.split(SEPARATOR).next().unwrap_or_default())? == owner {
-                found.push(mark.as_str());
+        for (name, fields) in self.marks.iter().flatten() {
+            if place(name)? == owner {
+                found.extend(fields.iter().map(String::as_str));
             }
         }
         Ok(found)
@@ -155,7 +155,6 @@ fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
         match name.strip_prefix(':') {
             None => drop(hash.cells.insert(name.to_owned(), Cell::Live(value.clone()))),
             Some("v") => hash.version = text()?.split(' ').next().unwrap_or_default().parse()?,
-            Some("n") => hash.marks = text()?.parse()?,
             Some(reserved) => {
                 if let Some(field) = reserved.strip_prefix("d:") {
                     let cell = if value.starts_with(b"r") { Cell::Removed(value.slice(1..)) } else { Cell::Purged };
@@ -167,8 +166,22 @@ fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
     Ok(hash)
 }
 
-fn names(content: &[(Bytes, Bytes)]) -> Result<Vec<String>> {
-    content.iter().map(|(name, _)| Ok(std::str::from_utf8(name)?.to_owned())).collect()
+/// A version, and behind it the fields.
+fn marks(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
+    let mark = |(name, value): &(Bytes, Bytes)| {
+        let fields = std::str::from_utf8(value)?.get(VERSION..).context("a mark without fields")?;
+        Ok((std::str::from_utf8(name)?.to_owned(), fields.split(SEPARATOR).map(str::to_owned).collect()))
+    };
+    content.iter().map(mark).collect()
+}
+
+/// A line for each field.
+fn refused(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
+    let entry = |(name, value): &(Bytes, Bytes)| {
+        let field = |line: &str| line.split(SEPARATOR).next().unwrap_or_default().to_owned();
+        Ok((std::str::from_utf8(name)?.to_owned(), std::str::from_utf8(value)?.lines().map(field).collect()))
+    };
+    content.iter().map(entry).collect()
 }
 
 fn array(reply: Reply) -> Result<Vec<Reply>> {

@@ -137,8 +137,8 @@ impl Tiers {
     }
 }
 
-/// The answer for an owner whose hash is complete: the load has all that the hash holds, since the hash may be evicted before a
-/// mutation comes with it, which then takes what the load lacks as never written.
+/// The answer for an owner whose hash is complete: the load has all that the hash holds. A mutation that comes with it is asked for
+/// another one if the hash was evicted meanwhile.
 pub(super) fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Option<Answer> {
     let read = hot.ok()?;
     let header = read.header.filter(|header| header.complete && !header.suspect)?;

@@ -88,16 +88,15 @@ impl Tiers {
     }
 }
 
-/// The header of an owner that has no hash, since nothing of it was kept: its version is the marker's, or the newest row's.
+/// The header of an owner that has no hash, since nothing of it was kept: its version is the newest row's, or the marker's if there is none.
 fn unkept(load: &Load) -> Option<Header> {
     let newest = load.rows.iter().map(|(.., version)| *version).max().unwrap_or_default();
-    let version = newest.max(load.observed.marker.version());
+    let version = if newest > Version::ZERO { newest } else { load.observed.marker.version() };
     (version > Version::ZERO).then_some(Header {
         version,
         complete: false,
         generation: load.observed.epoch,
         suspect: false,
-        marks: Some(0),
-        born: Some(version),
+        born: Version::ZERO,
     })
 }

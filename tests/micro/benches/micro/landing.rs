@@ -9,7 +9,7 @@ use std::hint::black_box;
 use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
-use storage_dirty::{Collected, Entry, Header, HotRead};
+use storage_dirty::{Collected, Entry, Header, HotRead, SnapshotId};
 use storage_landing::batch::{self, Faults, Part};
 use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Version};
 
@@ -44,17 +44,17 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
 fn part(count: usize) -> anyhow::Result<Part> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
-        let raw = Bytes::from(encode_mark(&owner, &fields));
-        Entry { mark: decode_mark(&raw), raw, version }
+        let (name, named) = encode_mark(&owner, &fields);
+        Entry { mark: decode_mark(name.as_bytes(), named.as_bytes()), raw: Bytes::from(name), version }
     };
     let entries = shape::owners(count)?.into_iter().map(entry).collect();
-    Ok(Part { partition: Partition(7), entries, replay: false })
+    Ok(Part { partition: Partition(7), snapshot: SnapshotId(1), entries, replay: false })
 }
 
 /// What the hot tier answers if it holds all that is wanted.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
-    let header = Header { version, complete: true, generation: epoch, suspect: false, marks: None, born: Some(Version::ZERO) };
+    let header = Header { version, complete: true, generation: epoch, suspect: false, born: Version::ZERO };
     let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
     let read = |fields: &[Field]| HotRead {
         header: Some(header),

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use anyhow::ensure;
 use criterion::{BenchmarkId, Criterion};
 use storage_dirty::bench::{decode_mark, encode_mark};
-use storage_model::{Bytes, Field};
+use storage_model::Field;
 
 use crate::shape;
 
@@ -15,10 +15,15 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
 
     let mut group = criterion.benchmark_group("mark");
     for (name, fields) in [("1", shape::fields(1)?), ("8", shape::fields(8)?), ("8_escaped", escaped)] {
-        let stored = Bytes::from(encode_mark(&owner, &fields));
-        ensure!(decode_mark(&stored).is_some_and(|mark| mark.fields == fields), "the mark does not come back");
+        let (stored, named) = encode_mark(&owner, &fields);
+        ensure!(
+            decode_mark(stored.as_bytes(), named.as_bytes()).is_some_and(|mark| mark.fields == fields),
+            "the mark does not come back"
+        );
         group.bench_function(BenchmarkId::new("encode", name), |b| b.iter(|| encode_mark(black_box(&owner), black_box(&fields))));
-        group.bench_function(BenchmarkId::new("decode", name), |b| b.iter(|| decode_mark(black_box(&stored))));
+        group.bench_function(BenchmarkId::new("decode", name), |b| {
+            b.iter(|| decode_mark(black_box(&stored).as_bytes(), black_box(&named).as_bytes()));
+        });
     }
     group.finish();
     Ok(())

@@ -30,10 +30,10 @@ impl Applied {
     }
 }
 
-/// The changes of `update.lua`: five arguments, an id and a mark for each write, and then the writes themselves.
+/// The changes of `update.lua`: five arguments, an id and an owner for each write, and then the writes themselves.
 fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let (ids, owners) = (executed.argv.get(5..).unwrap_or_default(), executed.keys.get(4..).unwrap_or_default().chunks(2));
+    let (ids, owners) = (executed.argv.get(5..).unwrap_or_default(), executed.keys.get(8..).unwrap_or_default().chunks(2));
     let mut rest = ids.get(2 * owners.len()..).unwrap_or_default();
     for ((reply, id), keys) in replies.iter().zip(ids).zip(owners) {
         let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };

@@ -193,10 +193,6 @@ impl Watch for History {
             }
             self.note(owner, || format!("applied at version {version}: {}", words(changes)));
             self.state().apply(&applied);
-            let purges = changes.iter().any(|(_, change)| *change == Change::Purge);
-            if purges && marks::born(executed.data, owner).is_some_and(|born| born + 1 < *version) {
-                self.fail(owner, &format!("R7: a purge at version {version} leaves the owner as old as it was"));
-            }
         }
         if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict") {
             self.look(executed.data);

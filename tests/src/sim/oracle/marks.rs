@@ -9,7 +9,8 @@ use super::slot::Slot;
 use crate::sim::database::tables::Tables;
 use crate::sim::redis::data::Data;
 
-const SEPARATOR: u8 = 0x1F;
+/// Stands behind the field of an error mark.
+const SEPARATOR: char = '\u{1f}';
 
 /// What is wrong with marks and times to live, if anything is: of which owner, and what. With `rows`, hashes whose changes have all landed
 /// are compared with their rows too; they may differ only after Redis came back older.
@@ -23,28 +24,29 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
         let first = |text: &Vec<u8>| std::str::from_utf8(text).ok()?.split(' ').next()?.parse::<u64>().ok();
         let number = |name: &str| hash.get(name.as_bytes()).and_then(first);
         let Some(version) = number(":v") else { return wrong(owner, "V5: it has no version") };
-        // A clean hash has neither.
-        let (born, count) = match (number(":b"), number(":n")) {
-            (None, None) => (version, 0),
-            (Some(born), Some(count)) if count > 0 => (born, count),
-            other => return wrong(owner, &format!("V5: birth and count are {other:?}")),
-        };
         let marker = data.keys.text(format!("slug-exist:{{{partition}}}:{owner}").as_bytes()).ok().flatten();
-        // Raised by each write of a clean owner, so while it is marked it is younger than its birth.
-        if marker.and_then(first).is_none_or(|marker| marker > version || (count > 0 && marker <= born)) {
+        // Whoever makes a hash gives it a number.
+        let source = data.keys.hash(format!("slug-part:{{{partition}}}").as_bytes()).ok().flatten();
+        let source = source.and_then(|part| part.get(b"src".as_slice()).and_then(first)).unwrap_or_default();
+        if version > source || marker.and_then(first).is_none_or(|number| number > source) {
             let marker = marker.map(|marker| String::from_utf8_lossy(marker).into_owned());
-            return wrong(owner, &format!("R7: it was born at {born} and has version {version}, but its marker is {marker:?}"));
+            return wrong(
+                owner,
+                &format!("R7: versions have come to {source}, but it has {version}, and its marker is {marker:?}"),
+            );
+        }
+        if let Some(born) = number(":b") {
+            return wrong(owner, &format!("R6: it was born at {born}, so the hash before it was lost"));
         }
         let named = marks.get(&(partition, owner)).map(Vec::as_slice).unwrap_or_default();
-        let outstanding = named.iter().filter(|version| **version > born).count();
-        if u64::try_from(outstanding) != Ok(count) {
-            return wrong(owner, &format!("V5: it counts {count} marks, but {outstanding} of {named:?} are there since {born}"));
+        if let Some(ahead) = named.iter().find(|mark| **mark > version) {
+            return wrong(owner, &format!("V5: it has version {version}, and a mark of {ahead}"));
         }
         let lasts = data.keys.left(key) == Some(None);
-        if lasts != (count > 0) {
-            return wrong(owner, &format!("V5: with {count} marks it {}", if lasts { "lasts" } else { "ends" }));
+        if lasts == named.is_empty() {
+            return wrong(owner, &format!("V5: with the marks {named:?} it {}", if lasts { "lasts" } else { "ends" }));
         }
-        if let Some(different) = rows.filter(|_| count == 0).and_then(|rows| different(owner, hash, rows)) {
+        if let Some(different) = rows.filter(|_| named.is_empty()).and_then(|rows| different(owner, hash, rows)) {
             return wrong(owner, &different);
         }
     }
@@ -60,37 +62,26 @@ fn owner_key(key: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(key).ok()?.strip_prefix("slug-data:{")?.split_once("}:")
 }
 
-/// The version that a load of an owner must have observed to be believed.
-pub fn born(data: &Data, owner: &str) -> Option<u64> {
-    let key = data.keys.keys().find(|key| owner_key(key).is_some_and(|(_, of)| of == owner))?;
-    let hash = data.keys.hash(key).ok()??;
-    let text = hash.get(b":b".as_slice()).or_else(|| hash.get(b":v".as_slice()))?;
-    std::str::from_utf8(text).ok()?.split(' ').next()?.parse().ok()
-}
-
 /// The versions of all marks that name an owner.
 fn marks(data: &Data) -> BTreeMap<(&str, &str), Vec<u64>> {
     let mut marks: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     for key in data.keys.keys() {
-        let map = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix("slug-dirty:{")?.split_once('}'));
+        let map = std::str::from_utf8(key).ok().and_then(|key| key.strip_prefix("slug-marks:{")?.split_once('}'));
         let Some((partition, "" | ":saving" | ":error" | ":landed" | ":leaving")) = map else { continue };
-        for (mark, value) in data.keys.hash(key).ok().flatten().into_iter().flatten() {
-            let owner = mark.split(|byte| *byte == SEPARATOR).next().and_then(|owner| std::str::from_utf8(owner).ok());
-            if let (Some(owner), Some(version)) = (owner, version_of(value)) {
-                marks.entry((partition, owner)).or_default().push(version);
+        for (name, value) in data.keys.hash(key).ok().flatten().into_iter().flatten() {
+            if let (Ok(owner), Ok(value)) = (std::str::from_utf8(name), std::str::from_utf8(value)) {
+                marks.entry((partition, owner)).or_default().extend(versions_of(value));
             }
         }
     }
     marks
 }
 
-/// Of a mark, 14 hexadecimal digits; of an error mark, its first word.
-fn version_of(value: &[u8]) -> Option<u64> {
-    let value = std::str::from_utf8(value).ok()?;
-    match value.split_once(' ') {
-        Some((first, _)) => first.parse().ok(),
-        None => u64::from_str_radix(value, 16).ok(),
-    }
+/// Of a mark, 14 hexadecimal digits before its fields; of error marks, the first word of each line behind the field.
+fn versions_of(value: &str) -> Vec<u64> {
+    let mark = value.get(..14).and_then(|version| u64::from_str_radix(version, 16).ok());
+    let refused = |line: &str| line.split_once(SEPARATOR)?.1.split(' ').next()?.parse().ok();
+    mark.map_or_else(|| value.lines().filter_map(refused).collect(), |version| vec![version])
 }
 
 /// How a hash without marks differs from its rows.
