@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use futures::future::try_join;
 use storage_dirty::{Lock, Snapshot};
 use storage_landing::drained;
 use storage_sdk::{Evicted, Kind, Outcome};
@@ -261,22 +262,27 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
     let stack = Stack::with(World::on(&stack::redis().await?.url(), &mariadb).await?).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
-    mariadb.kill()?;
-    let worker = stack.worker();
-    for gold in 2..100 {
-        ann.update([("gold", gold.to_string())]).await?;
+    let mut worker = None;
+    // At first the worker begins while it is away; then it goes away from one that has just compared the tiers, and goes on to land.
+    for last in [99, 199] {
+        mariadb.kill()?;
+        let worker = worker.get_or_insert_with(|| stack.worker());
+        let failures = worker.counts().failures;
+        for gold in last - 97..=last {
+            ann.update([("gold", gold.to_string())]).await?;
+        }
+        until("the worker has noticed", async || Ok(worker.counts().failures > failures + 1)).await?;
+        let error = ann.flush(Duration::from_millis(300)).await.unwrap_err();
+        assert!(error.outcome() == Outcome::NotApplied, "{error}");
+        let stats = stack.storage.stats().await?;
+        assert_eq!(stats.error_marks, 0);
+        assert!((1..=2).contains(&stats.marks), "one in the snapshot, one in the dirty map: {}", stats.marks);
+        mariadb.restart().await?;
+        stack.landed().await?;
+        let stored = rows(&stack.database).await?;
+        assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [last.to_string().into_bytes()]);
     }
-    until("the worker has noticed", async || Ok(worker.counts().failures > 1)).await?;
-    let error = ann.flush(Duration::from_millis(300)).await.unwrap_err();
-    assert!(error.outcome() == Outcome::NotApplied, "{error}");
-    let stats = stack.storage.stats().await?;
-    assert_eq!(stats.error_marks, 0);
-    assert!((1..=2).contains(&stats.marks), "one in the snapshot, one in the dirty map: {}", stats.marks);
-    mariadb.restart().await?;
-    stack.landed().await?;
-    let stored = rows(&stack.database).await?;
-    assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"99"]);
-    worker.stop().await
+    worker.context("a worker")?.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,4 +333,22 @@ async fn flush_answers_when_the_rows_are_there_and_leaves_the_marks_to_the_worke
     stack.landed().await?;
     assert_eq!(ann.flush(Duration::from_secs(10)).await?.rows, 0);
     worker.stop().await
+}
+
+/// Without a worker nothing else lands, so the row tells what the flush waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_claims_no_version_that_came_while_it_looked() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "0")]).await?;
+    for round in 1..=20 {
+        let worker = stack.worker();
+        stack.landed().await?;
+        worker.stop().await?;
+        let write = async { anyhow::Ok(ann.update([("gold", round.to_string())]).await?) };
+        let (flushed, _) = try_join(async { anyhow::Ok(ann.flush(Duration::from_secs(10)).await?) }, write).await?;
+        let row = rows(&stack.database).await?.pop().context("a row")?;
+        assert!(row.version >= flushed.version.get(), "{} is not in the database, but {}", flushed.version, row.version);
+    }
+    Ok(())
 }

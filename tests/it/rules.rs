@@ -7,6 +7,7 @@ use anyhow::Result;
 use futures::future::try_join;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Connection as _, Row as _};
+use storage_dirty::{Lock, Snapshot};
 use storage_sdk::ByteOwner;
 use storage_servers::Reply;
 use storage_tests::{Stack, World, rows, stack, until};
@@ -18,6 +19,7 @@ async fn a_row_carries_the_owners_version_and_not_its_marks() -> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
     ann.update([("gold", "10")]).await?;
+    leave_over(&stack, &ann).await?;
     let last = ann.update([("bag", "sword")]).await?.version().get();
     land(&stack).await?;
     let versions: Vec<u64> = rows(&stack.database).await?.iter().map(|row| row.version).collect();
@@ -94,11 +96,43 @@ async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_write_made_it_anew() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10")]).await?;
+    land(&stack).await?;
+    ann.update([("gold", "20")]).await?;
+    delete(&stack, &ann).await?;
+    ann.update([("bag", "full")]).await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]), "as it landed last, in a hash that is newer");
+    land(&stack).await?;
+    assert_eq!(vanished(&stack, &ann).await?, ["gold"]);
+    Ok(())
+}
+
+/// As when somebody restores a key from a copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_are_reported_whose_hash_was_replaced_by_an_older_one() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "10")]).await?;
+    land(&stack).await?;
+    let (redis, hash, copy) = (stack::redis().await?, hash_key(&stack, &ann), format!("{}-copy", stack.settings.redis.prefix));
+    assert_eq!(redis.call(&["COPY", &hash, &copy]).await?, Reply::Integer(1));
+    ann.update([("gold", "20")]).await?;
+    redis.call(&["RENAME", &copy, &hash]).await?;
+    land(&stack).await?;
+    assert_eq!(vanished(&stack, &ann).await?, ["gold"], "what the hash holds is older than the mark");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result<()> {
     let stack = Stack::open().await?;
     poison(stack.database.clone(), "player/bad").await?;
     let bad = stack.player("bad");
     bad.update([("v", "1")]).await?;
+    leave_over(&stack, &bad).await?;
     let refused = bad.update([("w", "1")]).await?.version();
     let worker = stack.worker();
     until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
@@ -119,6 +153,15 @@ async fn land(stack: &Stack) -> Result<()> {
     worker.stop().await
 }
 
+/// Leaves a snapshot of the owner's marks, as a worker does that dies. What is written later has another mark.
+async fn leave_over(stack: &Stack, player: &ByteOwner) -> Result<()> {
+    let (hot, partition) = (stack.storage.tiers().hot(), player.owner().partition(8));
+    let lock = Lock { holder: "dead".into(), token: "t".into() };
+    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(30)).await, [Ok(true)]);
+    assert!(matches!(hot.snapshot(partition, &lock).await?, Snapshot::Taken(_)));
+    Ok(hot.unlock(&[partition], &lock).await.remove(0)?)
+}
+
 /// The fields of an owner that are said to have vanished.
 async fn vanished(stack: &Stack, player: &ByteOwner) -> Result<Vec<String>> {
     let errors = stack.storage.tiers().hot().errors(player.owner().partition(8), 0, 10).await?.entries;
@@ -130,25 +173,41 @@ async fn vanished(stack: &Stack, player: &ByteOwner) -> Result<Vec<String>> {
 
 /// Deletes an owner's hash by hand.
 async fn delete(stack: &Stack, player: &ByteOwner) -> Result<()> {
-    let owner = player.owner();
-    let key = format!("{}-data:{{{}}}:game:eu:player:{}", stack.settings.redis.prefix, owner.partition(8), owner.id());
-    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, Reply::Integer(1));
+    assert_eq!(stack::redis().await?.call(&["DEL", &hash_key(stack, player)]).await?, Reply::Integer(1));
     Ok(())
 }
 
+fn hash_key(stack: &Stack, player: &ByteOwner) -> String {
+    let owner = player.owner();
+    format!("{}-data:{{{}}}:game:eu:player:{}", stack.settings.redis.prefix, owner.partition(8), owner.id())
+}
+
+/// An owner has one mark, but an error mark for each of its refused fields.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<()> {
-    let stack = Stack::open().await?;
+    let mut world = World::fresh().await?;
+    world.settings.landing.error_retry_min = Duration::from_millis(100);
+    world.settings.landing.error_retry_max = Duration::from_millis(100);
+    let stack = Stack::with(world).await?;
     note_transactions(&stack.database).await?;
+    sql(&stack.database, "ALTER TABLE landing_rows ADD CONSTRAINT later CHECK (value <> 'later')").await?;
     // They are collected together, and a worker's first batch is of about 64 rows: of two of 50, the first would end within the second
     // owner.
-    let fields = [40, 60];
-    for (player, fields) in neighbours(&stack).into_iter().zip(fields) {
-        for field in 0..fields {
-            player.update([(format!("f{field}"), "1")]).await?;
-        }
+    let (players, fields) = (neighbours(&stack), [40, 60]);
+    for (player, fields) in players.iter().zip(fields) {
+        player.update((0..fields).map(|field| (format!("f{field}"), "later"))).await?;
     }
     land(&stack).await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 2);
+    sql(&stack.database, "ALTER TABLE landing_rows DROP CONSTRAINT later").await?;
+    let (hot, partition) = (stack.storage.tiers().hot(), players[0].owner().partition(8));
+    let errors = hot.errors(partition, 0, 10).await?.entries;
+    assert_eq!(errors.len(), 100);
+    let due = errors.iter().map(|error| error.next).max();
+    until("all are due", async || Ok(Some(hot.time().await?) >= due)).await?;
+    let worker = stack.worker();
+    until("all have landed", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    worker.stop().await?;
     let landed = transactions(&stack.database).await?;
     let counts: Vec<_> = landed.values().map(|(rows, transactions)| (*rows, transactions.len())).collect();
     assert_eq!(counts, fields.map(|fields| (fields, 1)), "{landed:?}");
@@ -180,6 +239,12 @@ fn neighbours(stack: &Stack) -> [ByteOwner; 2] {
     let partition = first.owner().partition(8);
     let second = (101..).map(|id| stack.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
     [first, second.expect("another of the same partition")]
+}
+
+async fn sql(url: &str, statement: &'static str) -> Result<()> {
+    let mut connection = MySqlConnection::connect(url).await?;
+    sqlx::raw_sql(statement).execute(&mut connection).await?;
+    Ok(connection.close().await?)
 }
 
 /// Makes the database note which transaction inserts a row. Each begins with its fences, which give it a number.

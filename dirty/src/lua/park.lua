@@ -35,6 +35,7 @@ while at <= #ARGV do
   local entry = { moves = ARGV[at] ~= '0', stays = ARGV[at] == '2', raw = ARGV[at + 1], name = ARGV[at + 2], from = at + 4, to = at + 3 + 4 * faults }
   expect(#ARGV >= entry.to)
   entries[#entries + 1] = entry
+  entry.hash = KEYS[OWNERS + #entries]
   at = entry.to + 1
 end
 expect(#KEYS == 8 + #entries)
@@ -93,6 +94,10 @@ end
 for name in pairs(cleared) do names[#names + 1] = name end
 each_chunk('HSET', KEYS[ERRORS], puts)
 each_chunk('HDEL', KEYS[SNAPSHOT], names)
+-- Of a mark that was put aside: its owner has another hash by now, which may have landed.
+for i, entry in ipairs(entries) do
+  if answers[i] == 1 and entry.hash ~= KEYS[EVICT] then call('PERSIST', entry.hash) end
+end
 owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING })
 if #names > 0 then end_of_snapshot() end
 return answers

@@ -39,6 +39,10 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
             is_there = true;
         }
     }
+    if is_there {
+        // Of a mark that was put aside: its owner has another hash by now, which may have landed.
+        state.hashes.edit(owner, |hash| hash.expires = hash.expires.filter(|_| broken("R2-parked")));
+    }
     state.release(present, owner);
     is_there
 }

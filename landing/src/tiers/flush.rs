@@ -82,6 +82,9 @@ impl Tiers {
             };
             if rows.is_empty() {
                 // ORDER: behind the hash, too: the version that it has may be of a write that came in between, which has not landed.
+                if !is_marked && self.is_marked(owner).await? {
+                    continue;
+                }
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = degrade::fence(partition, &collected, rows.iter());

@@ -239,6 +239,9 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
             if at.is_some() {
                 let sent = Sent { loads: sent.loads + 1, ..sent.clone() };
                 let gives_up = sent.loads > LOADS_MAX;
+                if gives_up && world.late.as_ref().is_some_and(|late| late.id == sent.mutation.id) {
+                    return; // it would not know what became of the copy
+                }
                 set(&mut world, at, if gives_up { Client::Idle } else { Client::Load { sent, asked, at: Loading::Observe } });
                 take(by, Ok(world));
             }

@@ -17,6 +17,9 @@ use crate::settle;
 use crate::world::World;
 use crate::{Take, step};
 
+/// So often what was refused is tried.
+const ATTEMPTS_MAX: u32 = 3;
+
 /// What a worker is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Worker {
@@ -150,12 +153,17 @@ impl Working<'_, '_> {
     }
 
     fn replay(&mut self) {
-        let errors = park::errors(&self.world.hot, 0, usize::MAX).entries;
-        let entries = errors.into_iter().filter_map(|error| {
+        // What has vanished vanishes again each time, and is counted each time.
+        let errors =
+            park::errors(&self.world.hot, 0, usize::MAX).entries.into_iter().filter(|error| error.attempts < ATTEMPTS_MAX);
+        let entries = errors.filter_map(|error| {
             let (owner, field) = error.target?;
             Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version })
         });
         let part = Part { partition: PARTITION, snapshot: SnapshotId::default(), entries: entries.collect(), replay: true };
+        if part.entries.is_empty() {
+            return;
+        }
         self.to("tries again what was refused", self.world.clone(), Worker::Collect(Arc::new(part)));
     }
 

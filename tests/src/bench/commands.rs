@@ -22,6 +22,7 @@ struct Owner {
     id: String,
     key: String,
     marker: String,
+    /// The name of its mark; the mark's value is [`MARK`].
     mark: String,
     value: Vec<u8>,
 }
@@ -30,7 +31,7 @@ impl Owner {
     fn new(number: usize) -> Self {
         let id = owner_id("o", number);
         let [key, marker] = ["hash", "exist"].map(|kind| format!("plain-{kind}:{{{}}}:game:eu:player:{id}", number % 16));
-        Self { mark: format!("game:eu:player:{id}:field0"), value: value(64, 0), id, key, marker }
+        Self { mark: format!("game:eu:player:{id}"), value: value(64, 0), id, key, marker }
     }
 }
 
@@ -41,6 +42,8 @@ const MARKS: usize = 200;
 const MAP: &str = "plain-marks";
 const IDS: &str = "plain-ids";
 const VERSION: &str = "1700000000000000";
+/// The version in 14 hexadecimal digits, and the changed field.
+const MARK: &str = "060a24181e4000field0";
 const ROUNDS: usize = 3;
 
 /// The rest of a command whose name is the first word of its description, for so many owners.
@@ -77,13 +80,13 @@ const COMMANDS: [(&str, usize, Arguments); 12] = [
     ("HSET of a mark", 1, |command, owners| {
         command.arg(MAP);
         for owner in owners {
-            command.arg(&owner.mark).arg(VERSION);
+            command.arg(&owner.mark).arg(MARK);
         }
     }),
     ("HSET of 200 marks, for each", MARKS, |command, owners| {
         command.arg(MAP);
         for owner in owners {
-            command.arg(&owner.mark).arg(VERSION);
+            command.arg(&owner.mark).arg(MARK);
         }
     }),
     (SCAN, 0, |_, _| {}),

@@ -22,7 +22,7 @@ pub struct Look {
     hashes: BTreeMap<String, Hash>,
     /// The marks of dirty maps, snapshots, error maps: an owner's name and changed fields.
     marks: [Vec<(String, Vec<String>)>; 3],
-    /// Locks, leases, announcements.
+    /// Locks, leases, announcements, evictions that wait.
     passing: Vec<String>,
 }
 
@@ -58,8 +58,8 @@ impl Look {
             ("marks", None) => dirty.extend(marks(content)?),
             ("marks", Some("saving")) => saving.extend(marks(content)?),
             ("marks", Some("error")) => error.extend(refused(content)?),
-            ("lock", None) | ("lease", Some(_)) | ("workers", None) => self.passing.push(name.to_owned()),
-            ("exist", Some(_)) | ("part" | "meta" | "evict", None) | ("ops", Some(_)) => {}
+            ("lock" | "workers" | "evict", None) | ("lease", Some(_)) => self.passing.push(name.to_owned()),
+            ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
             _ => bail!("nobody writes a key {name:?}"),
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Look {
     /// What does not hold.
     pub fn check_quiet(&self) -> Result<()> {
         ensure!(self.marks.iter().all(Vec::is_empty), "marks are left: {:?}", self.marks);
-        ensure!(self.passing.is_empty(), "locks, leases or announcements are left: {:?}", self.passing);
+        ensure!(self.passing.is_empty(), "locks, leases, announcements or evictions are left: {:?}", self.passing);
         let lasting: Vec<_> = self.hashes.iter().filter(|(_, hash)| hash.ttl.is_none()).map(|(owner, _)| owner).collect();
         ensure!(lasting.is_empty(), "landed, but never to expire: {lasting:?}");
         Ok(())

@@ -105,10 +105,10 @@ async fn keys(arena: &Arena, pattern: &str) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map or lock is left, nor a lease for good.
+/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map, lock or eviction is left, nor a lease for good.
 async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
     let mut flaws = Vec::new();
-    for pattern in ["torture-marks:*", "torture-lock:*", "torture-workers"] {
+    for pattern in ["torture-marks:*", "torture-evict:*", "torture-lock:*", "torture-workers"] {
         for key in keys(arena, pattern).await? {
             flaws.push(Flaw::new("V8", &String::from_utf8_lossy(&key), "left over"));
         }

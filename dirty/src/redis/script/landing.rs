@@ -65,6 +65,7 @@ pub(crate) fn settle(space: &Space, head: Head<'_>, settle: &Settle, marks: &[Ma
 
 /// `park.lua`, for some of a call's entries.
 pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked]) -> Command {
+    // Also of a mark that was put aside, so that the hash that its owner has now stays.
     let keys = keys(space, head.partition, chunk.iter().map(|parked| parked.owner.as_ref()));
     let mut cmd = SCRIPTS.park.call(&keys);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default()).arg(head.epoch.0).arg(park.snapshot.0);
