@@ -68,6 +68,48 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     h.assert_ends(&ann).await;
 }
 
+/// R2: whatever map still names the owner.
+pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let version = h.set(&ann, "gold", "1").await;
+    assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await, vec![Ok(Evicted::WhenLanded)]);
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let source = h.scan(partition).await.pop();
+    let faults = vec![fault("gold", version, "bad")];
+    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    assert!(h.read(&ann).await.header.is_some(), "the error map names it");
+    let later = h.set(&ann, "bag", "x").await;
+    let rows = vec![(ann.clone(), field("gold"), later)];
+    let settle = Settle {
+        partition,
+        lock: Some(lock.clone()),
+        epoch: Epoch(1),
+        snapshot: h.number(partition),
+        landed: version,
+        marks: vec![],
+        rows,
+        probation: false,
+    };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert!(h.read(&ann).await.header.is_some(), "the dirty map names it");
+    h.snapshot(partition, &lock).await;
+    let settle =
+        Settle { snapshot: h.number(partition), marks: h.scan(partition).await, rows: vec![], probation: true, ..settle };
+    h.store().settle(&settle).await.unwrap();
+    assert!(h.read(&ann).await.header.is_some(), "it is on probation");
+    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
+    assert!(h.read(&ann).await.header.is_some(), "its probation ends");
+    let entries = h.store().scan(partition, crate::Map::Leaving, 0, 10).await.unwrap().entries;
+    h.store().acquit(&Acquit { partition, lock: lock.clone(), window, entries }).await.unwrap();
+    h.unlock(partition, &lock).await;
+    assert_eq!(h.read(&ann).await.header, None);
+    h.set(&ann, "gold", "2").await;
+    h.land(&ann).await;
+    h.assert_ends(&ann).await;
+}
+
 /// R2.
 pub async fn touch_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
     let ann = owner("ann");

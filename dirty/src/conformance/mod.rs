@@ -232,6 +232,7 @@ macro_rules! hot_conformance {
                     a_clean_hash_is_evicted_at_once_and_its_marker_stays,
                     a_dirty_hash_is_evicted_when_it_has_landed,
                     every_map_names_its_owners,
+                    an_eviction_waits_until_no_map_names_the_owner,
                     touch_never_gives_a_dirty_hash_a_time_to_live,
                     touch_gives_a_clean_hash_the_full_time_again,
                     a_clean_hash_ends_and_a_dirty_one_stays,

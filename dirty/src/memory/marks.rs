@@ -7,6 +7,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
+use crate::mark::SEPARATOR;
 use crate::{Entry, ErrorEntry, Map, Mark, Page, SnapshotId};
 
 /// What a map of marks holds of an owner.
@@ -104,7 +105,9 @@ impl Marks {
     pub(super) fn put_aside(&mut self, owner: &Owner) {
         for map in [&mut self.live, &mut self.landed, &mut self.leaving] {
             if let Some(changed) = map.remove(&(owner.clone(), None)) {
-                map.insert((owner.clone(), Some(changed.version)), changed);
+                let name = (owner.clone(), Some(changed.version));
+                let changed = changed.joined(map.get(&name));
+                map.insert(name, changed);
             }
         }
     }
@@ -296,10 +299,10 @@ fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
     if broken("H33-lowered") { Changed { version, ..both } } else { both }
 }
 
-/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the version if it was put aside.
+/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the version if it was put aside, as in Redis.
 fn raw((owner, aside): &Name) -> Bytes {
     let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
-    let aside = aside.map(|version| format!("\0{version}")).unwrap_or_default();
+    let aside = aside.map(|version| format!("{SEPARATOR}{version}")).unwrap_or_default();
     Bytes::from(parts.join("\0") + &aside)
 }
 
@@ -307,9 +310,9 @@ fn raw((owner, aside): &Name) -> Bytes {
 fn name_of(entry: &Entry) -> Option<Name> {
     let owner = &entry.mark.as_ref()?.owner;
     let text = std::str::from_utf8(&entry.raw).ok()?;
-    let aside = text.split('\0').nth(4).map(|version| version.parse().ok().and_then(Version::new));
-    match aside {
-        Some(version) => Some((owner.clone(), Some(version?))),
-        None => Some((owner.clone(), None)),
-    }
+    let aside = match text.split_once(SEPARATOR) {
+        Some((_, version)) => Some(version.parse().ok().and_then(Version::new)?),
+        None => None,
+    };
+    Some((owner.clone(), aside))
 }
