@@ -6,7 +6,7 @@ use bytes::Bytes;
 use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
-use crate::{HotRead, Lock, Mark};
+use crate::{HotRead, Lock, Mark, mark};
 
 /// What taking a snapshot found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,14 @@ pub struct Entry {
     pub mark: Option<Mark>,
     /// The version of the last write that the mark is of.
     pub version: Version,
+}
+
+impl Entry {
+    /// Whether the mark was put aside, since the hash that it is of was lost (R6). No hash that its owner has by now proves anything of it.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        mark::is_aside(&self.raw)
+    }
 }
 
 /// A part of a map.

@@ -144,9 +144,9 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
-/// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark lies between its
-/// birth and its version, neither excluded (R6). What is missing, or was read from another hash, has vanished. Rows are named only where
-/// there are error marks that they may clear.
+/// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark was not put aside, and
+/// does not lie below the hash's birth nor above its version (R6). What is missing, or was read from another hash, has vanished. Rows are
+/// named only where there are error marks that they may clear.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };
@@ -163,12 +163,12 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
             let row = rows.find(&mark.owner, field, &mut at);
             let refused = if faults.is_empty() { None } else { faults.get(&(mark.owner.clone(), field.clone())) };
             match (refused, row) {
-                (Some((code, message)), row) => {
+                (Some((code, message)), row) if !entry.is_aside() => {
                     let newest = row.map(|(version, _)| version).filter(|_| !broken("R5-marks-error"));
                     let version = newest.map_or(entry.version, |version| version.max(entry.version));
                     found.push(Fault { field: field.clone(), version, code: *code, message: message.clone() });
                 }
-                (None, Some((version, born))) if is_of(entry.version, born, version) => {
+                (None, Some((version, born))) if is_of(entry, born, version) => {
                     if has_errors || part.replay {
                         verdict.rows.push((mark.owner.clone(), field.clone(), version));
                     }
@@ -190,8 +190,9 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
 const VANISHED: &str = "vanished: marked, but the hot tier lost the hash of this write, perhaps before it landed";
 
 /// Whether a mark is of the hash that was born and has the version then.
-fn is_of(mark: Version, born: Version, version: Version) -> bool {
-    (mark >= born || broken("R6-reborn")) && (mark <= version || broken("R6-older-row"))
+fn is_of(mark: &Entry, born: Version, version: Version) -> bool {
+    let of_another = mark.is_aside() || mark.version < born;
+    (!of_another || broken("R6-reborn")) && (mark.version <= version || broken("R6-older-row"))
 }
 
 #[cfg(test)]

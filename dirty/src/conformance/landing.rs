@@ -6,7 +6,7 @@ use storage_model::{Cell, Change, Epoch, Version};
 
 use super::field;
 use super::harness::{Harness, accepted, all_rows, fault, live, lock_of, owner, removed, set};
-use crate::{HotKind, Mark, Parked, Settle, Settled, Snapshot};
+use crate::{Entry, HotKind, Mark, Parked, Settle, Settled, Snapshot};
 
 /// Nothing to do.
 pub async fn nothing_marked_is_an_empty_snapshot(h: &Harness) {
@@ -249,7 +249,8 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
         if by_fill {
             let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("0"), Version::new(5).unwrap())]);
             accepted(h.fill(&load).await);
-            h.assert_lasting(&ann).await;
+            assert!(!h.is_marked(&ann).await, "what was put aside names nobody who has a hash");
+            h.assert_ends(&ann).await;
         }
         let version = h.set(&ann, "bag", "x").await;
         let collected = h.store().collect(partition, &[(ann.clone(), vec![field("gold"), field("bag")])]).await.unwrap();
@@ -262,10 +263,12 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
         let fields: Vec<_> = marks.iter().map(|entry| (entry.version, entry.mark.clone().unwrap())).collect();
         let of = |name: &str| Mark { owner: ann.clone(), fields: vec![field(name)] };
         assert_eq!(fields, [(lost, of("gold")), (version, of("bag"))]);
+        assert_eq!(marks.iter().map(Entry::is_aside).collect::<Vec<_>>(), [true, false]);
         let faults = vec![fault("gold", lost, "vanished")];
         let parked = Parked { source: Some(marks[0].clone()), owner: Some(ann.clone()), faults };
-        assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![true]));
         h.settle(partition, Some(&lock), &marks[1..]).await.unwrap();
+        h.assert_ends(&ann).await;
+        assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![true]));
         assert!(h.scan(partition).await.is_empty() && h.is_marked(&ann).await, "the error map names it");
         h.assert_lasting(&ann).await;
         h.unlock(partition, &lock).await;

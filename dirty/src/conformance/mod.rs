@@ -203,6 +203,7 @@ macro_rules! hot_conformance {
                     an_error_mark_whose_row_was_committed_goes_on_probation,
                     what_landed_of_a_refused_mark_goes_on_probation,
                     eviction_and_purge_wait_for_the_end_of_the_probation,
+                    marks_on_probation_of_a_hash_that_was_lost_are_put_aside,
                     the_record_names_the_database_that_is_landed_to,
                     thousands_of_marks_go_on_and_off_probation,
                 ];

@@ -3,7 +3,7 @@
 use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
 
 use super::field;
-use super::harness::{Harness, above, fault, lock_of, owner, set};
+use super::harness::{Harness, above, accepted, all_rows, fault, live, lock_of, owner, set};
 use crate::{Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle, Snapshot, Window};
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
@@ -273,6 +273,36 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
         assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
         assert_eq!(database().await, Some(DatabaseId(kept)));
     }
+}
+
+/// R6: they are of the hash that was lost, and nothing joins them; nor do they keep the hash that came after it.
+pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harness) {
+    if !h.can("lose", |can| can.lose) {
+        return;
+    }
+    let (ann, partition, lock, first) = on_probation(h, "ann").await;
+    let window = leave(h, partition, &lock).await;
+    let second = h.set(&ann, "bag", "2").await;
+    land(h, partition, &lock).await;
+    h.rig().lose(&ann).await;
+    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), first)]);
+    accepted(h.fill(&load).await);
+    assert!(!h.is_marked(&ann).await);
+    h.assert_ends(&ann).await;
+    let third = h.set(&ann, "gold", "3").await;
+    land(h, partition, &lock).await;
+    let mut landed = versions(h, partition, Map::Landed).await;
+    landed.sort();
+    assert_eq!((versions(h, partition, Map::Leaving).await, landed), (vec![first], vec![second, third]));
+    let leaving = entries(h, partition, Map::Leaving).await;
+    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    h.assert_lasting(&ann).await;
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(relive(h, partition, &lock).await, 2);
+    let mut live = entries(h, partition, Map::Dirty).await;
+    live.sort_by_key(|entry| entry.version);
+    let of = |entry: &Entry| (entry.version, entry.is_aside());
+    assert_eq!(live.iter().map(of).collect::<Vec<_>>(), [(second, true), (third, false)]);
 }
 
 /// The keys of many owners go in calls of a bounded size.

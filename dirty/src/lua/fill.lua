@@ -38,6 +38,7 @@ if not hash then
   if is_marked then
     put_aside(4, ARGV[3])
     out.put(':b', digits(source))
+    is_marked = is_named(4, ARGV[3]) -- what has just been put aside keeps no hash
   end
   call('SET', KEYS[2], digits(source))
 end

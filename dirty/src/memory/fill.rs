@@ -59,10 +59,6 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
 /// or a new one.
 pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged, number: Option<Version>) {
     if let Some(mut hash) = merged.hash {
-        let is_marked = state.marks.names(owner) && !broken("R2-filled");
-        if !is_marked && hash.expires.is_none() {
-            hash.expires = Some(present.now.plus(present.hash_ttl));
-        }
         if let Some(record) = &mut state.record {
             record.source = record.source.max(hash.version);
         }
@@ -71,6 +67,11 @@ pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merg
             let drawn = number.or_else(|| state.draw_number()).filter(|_| !(broken("R7-refill") && is_known));
             let number = drawn.unwrap_or_else(|| state.markers.get(owner).version());
             state.number(owner, &mut hash, number);
+        }
+        // Marks that have just been put aside keep no hash.
+        let is_marked = state.marks.names(owner) && !broken("R2-filled");
+        if !is_marked && hash.expires.is_none() {
+            hash.expires = Some(present.now.plus(present.hash_ttl));
         }
         state.hashes.put(owner.clone(), hash);
     } else if merged.absent {

@@ -18,8 +18,7 @@ pub fn violation(state: &PartState) -> Option<String> {
 
 fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) -> Option<String> {
     let is_marked = state.marks.named().any(|named| named == owner);
-    let lasts = hash.expires.is_none();
-    if is_marked != lasts && hash.born == Version::ZERO {
+    if is_marked == hash.expires.is_some() {
         return Some(format!("{owner} is named by a map: {is_marked}, and ends at {:?}", hash.expires));
     }
     // Whoever makes a hash gives it a number.

@@ -69,6 +69,24 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
 }
 
+/// The hash that there is by now was perhaps made when no map named its owner, and says nothing of its birth.
+#[test]
+fn a_mark_that_was_put_aside_has_vanished_whatever_hash_there_is() {
+    let version = |number| Version::new(number).unwrap();
+    let mut part = part(0, &["a"]);
+    let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
+    let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
+    let rows = Rows { rows: vec![row], births: vec![Version::ZERO] };
+    part.entries[0].version = version(5);
+    assert_eq!(judge(&part, &rows, &Faults::new(), true).settle.len(), 1);
+    part.entries[0].raw = Bytes::from_static(b"app:eu:x:a\x1f00000000000005");
+    let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
+    for faults in [Faults::new(), refused] {
+        let verdict = judge(&part, &rows, &faults, true);
+        assert_eq!((verdict.settle.len(), verdict.rows.len(), verdict.park[0].faults[0].code), (0, 0, 0));
+    }
+}
+
 #[test]
 fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
     let mut entries = part(0, &["b", "a", "b", "a", "a", "c"]).entries;
