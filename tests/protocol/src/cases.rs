@@ -59,10 +59,7 @@ pub const CASES: &[Case] = &[
     Case { name: "wipe", bounds: WIPED },
     Case { name: "probation", bounds: PROBATION },
     Case { name: "deleted hash", bounds: DELETED },
-<<<<<<< HEAD
     Case { name: "deleted hash, crash", bounds: Bounds { crashes: 1, ..DELETED } },
-=======
->>>>>>> main
     Case { name: "refills", bounds: REFILLED },
     Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
 ];
