@@ -11,9 +11,9 @@ use crate::entry::{Entry, Section, between};
 /// `Overloaded`. Each game server looks once an [`interval`](Self::interval), so somewhat more may be written in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSettings {
-    /// Unlanded marks of all processes, error marks included, from which writes are slowed. Default: 1,000,000. 0: never.
+    /// Owners with unlanded changes, of all processes, those with refused rows included: their number from which writes are slowed. Default: 1,000,000. 0: never.
     pub soft_marks: u32,
-    /// Marks from which writes are refused. Default: 5,000,000, some 1 GB of Redis' memory beside the data. 0: never.
+    /// Their number from which writes are refused. Default: 5,000,000, some 1 GB of Redis' memory beside the data. 0: never.
     pub hard_marks: u32,
     /// The age of the oldest unlanded mark from which writes are slowed. 0 to 7 days. Default: 0, never.
     pub soft_age: Duration,

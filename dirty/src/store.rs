@@ -66,9 +66,9 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// At the memory limit nothing is written; the proof is made all the same.
     async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>>;
 
-    /// Which owners have something that has not landed, was refused, or is on probation: some map names them. What was written before
-    /// the call is seen by it.
-    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>>;
+    /// Which owners have something that has not landed, was refused, or is on probation: some map names them. So what was read before the
+    /// call of an owner that none names has landed. Refused under another epoch or incarnation, if one is given.
+    async fn marked(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>>;
 
     /// Drops hashes whose changes have all landed; others go when no map names their owner any more.
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>>;

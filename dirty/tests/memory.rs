@@ -36,16 +36,7 @@ impl Rig for Memory {
         &self.store
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            advance: true,
-            reincarnate: true,
-            rewind: true,
-            wipe: true,
-            life: true,
-            exhaust: true,
-            lose: true,
-            foreign_mark: false,
-        }
+        Capabilities { foreign_mark: false, ..Capabilities::ALL }
     }
     async fn advance(&self, by: Duration) {
         self.clock.advance(by);

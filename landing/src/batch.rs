@@ -52,10 +52,9 @@ fn weight(entry: &Entry) -> usize {
 #[must_use]
 pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
     for part in &mut parts {
-        // Error marks of one owner share a name.
-        part.entries.sort_by(|a, b| (&a.raw, &a.mark).cmp(&(&b.raw, &b.mark)));
+        // By owner, and then the mark too: error marks of one owner share a name.
+        part.entries.sort_by(|a, b| (&a.mark, &a.raw).cmp(&(&b.mark, &b.raw)));
         part.entries.dedup_by(|later, kept| later.raw == kept.raw && later.mark == kept.mark);
-        part.entries.sort_by(|a, b| owner(a).cmp(&owner(b)));
     }
     let all: usize = parts.iter().flat_map(|part| &part.entries).map(weight).sum();
     let rows = rows.max(1);

@@ -51,16 +51,7 @@ impl Rig for Modelled {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            advance: true,
-            reincarnate: true,
-            rewind: true,
-            wipe: true,
-            life: true,
-            exhaust: true,
-            lose: true,
-            foreign_mark: true,
-        }
+        Capabilities::ALL
     }
 
     async fn advance(&self, by: Duration) {

@@ -87,17 +87,7 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
     let again = Parked { source: None, owner: Some(ann.clone()), faults: faults.clone() };
     h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let (lock_held, landed) = (Some(lock.clone()), entry.version);
-    let settle = Settle {
-        partition,
-        lock: lock_held,
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { landed: entry.version, rows, ..h.settling(partition, Some(&lock)) };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     h.park(partition, &lock, vec![again]).await.unwrap();
     assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
@@ -146,16 +136,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     assert!(has_errors().await, "who collects is told to name what lands");
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
-        let settle = Settle {
-            partition,
-            lock: Some(lock.clone()),
-            epoch: Epoch(1),
-            snapshot: h.number(partition),
-            landed: Version::ZERO,
-            marks: vec![],
-            rows,
-            probation: false,
-        };
+        let settle = Settle { rows, ..h.settling(partition, Some(&lock)) };
         h.store().settle(&settle).await.unwrap().errors_cleared
     };
     assert_eq!(settle("gold", Version::new(entry.version.get() - 1).unwrap()).await, 0);
@@ -177,16 +158,7 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: entry.version,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { landed: entry.version, rows, ..h.settling(partition, None) };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;

@@ -39,6 +39,9 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     assert!(!h.is_marked(&ann).await);
     let version = h.set(&ann, "gold", "1").await;
     assert!(h.is_marked(&ann).await, "the dirty map");
+    assert_eq!(h.store().marked(std::slice::from_ref(&ann), Some(Epoch(1))).await, [Ok(true)]);
+    let moved = h.store().marked(std::slice::from_ref(&ann), Some(Epoch(2))).await.remove(0).unwrap_err();
+    assert_eq!(moved.kind, HotKind::EpochMoved, "what it says counts in one epoch");
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     assert!(h.is_marked(&ann).await, "the snapshot");
@@ -47,16 +50,7 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
     assert!(h.is_marked(&ann).await, "the error map");
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks: vec![],
-        rows,
-        probation: true,
-    };
+    let settle = Settle { landed: version, rows, probation: true, ..h.settling(partition, Some(&lock)) };
     h.store().settle(&settle).await.unwrap();
     assert!(h.is_marked(&ann).await, "on probation");
     let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
@@ -82,16 +76,7 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     assert!(h.read(&ann).await.header.is_some(), "the error map names it");
     let later = h.set(&ann, "bag", "x").await;
     let rows = vec![(ann.clone(), field("gold"), later)];
-    let settle = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { landed: version, rows, ..h.settling(partition, Some(&lock)) };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(h.read(&ann).await.header.is_some(), "the dirty map names it");
     h.snapshot(partition, &lock).await;

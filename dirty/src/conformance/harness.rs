@@ -142,7 +142,7 @@ impl Harness {
 
     /// Whether a map names the owner.
     pub(super) async fn is_marked(&self, owner: &Owner) -> bool {
-        self.store().marked(std::slice::from_ref(owner)).await.remove(0).unwrap()
+        self.store().marked(std::slice::from_ref(owner), None).await.remove(0).unwrap()
     }
 
     /// Takes a snapshot, and remembers its number.
@@ -194,6 +194,20 @@ impl Harness {
                 Some(next) => cursor = next,
                 None => return entries,
             }
+        }
+    }
+
+    /// A settle in epoch 1 of nothing, to be filled in.
+    pub(super) fn settling(&self, partition: Partition, lock: Option<&Lock>) -> Settle {
+        Settle {
+            partition,
+            lock: lock.cloned(),
+            epoch: Epoch(1),
+            snapshot: self.number(partition),
+            landed: Version::ZERO,
+            marks: Vec::new(),
+            rows: Vec::new(),
+            probation: false,
         }
     }
 

@@ -74,16 +74,7 @@ pub async fn settle_clears_only_marks_of_the_same_snapshot(h: &Harness) {
     h.settle(partition, Some(&lock), &old).await.unwrap();
     h.assert_lasting(&ann).await;
     h.snapshot(partition, &lock).await;
-    let late = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: Epoch(1),
-        snapshot: number,
-        landed: Version::ZERO,
-        marks: old,
-        rows: vec![],
-        probation: false,
-    };
+    let late = Settle { snapshot: number, marks: old, ..h.settling(partition, Some(&lock)) };
     assert_eq!(h.store().settle(&late).await.unwrap(), Settled::default(), "a mark of the same name, in the next snapshot");
     assert_eq!(h.scan(partition).await.len(), 1);
     assert!(h.is_marked(&ann).await);
@@ -98,16 +89,7 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let good = Settle {
-        partition,
-        lock: Some(lock.clone()),
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks,
-        rows: vec![],
-        probation: false,
-    };
+    let good = Settle { landed: version, marks, ..h.settling(partition, Some(&lock)) };
     let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
     assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
     for epoch in [Epoch(0), Epoch(2)] {
@@ -126,16 +108,7 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks,
-        rows: vec![],
-        probation: false,
-    };
+    let settle = Settle { landed: version, marks, ..h.settling(partition, None) };
     assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
     assert_eq!((h.is_marked(&ann).await, h.record(partition).await.landed), (true, version));
     h.assert_lasting(&ann).await;
@@ -146,16 +119,7 @@ pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    let settle = |landed| Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed,
-        marks: vec![],
-        rows: vec![],
-        probation: false,
-    };
+    let settle = |landed| Settle { landed, ..h.settling(partition, None) };
     h.store().settle(&settle(version)).await.unwrap();
     assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
     h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
@@ -204,16 +168,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle {
-        partition,
-        lock: Some(lock),
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks: vec![],
-        rows,
-        probation: false,
-    };
+    let settle = Settle { landed: version, rows, ..h.settling(partition, Some(&lock)) };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;

@@ -52,6 +52,20 @@ pub struct Capabilities {
     pub foreign_mark: bool,
 }
 
+impl Capabilities {
+    /// Everything.
+    pub const ALL: Self = Self {
+        advance: true,
+        reincarnate: true,
+        rewind: true,
+        wipe: true,
+        life: true,
+        exhaust: true,
+        lose: true,
+        foreign_mark: true,
+    };
+}
+
 /// How long a hash has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {

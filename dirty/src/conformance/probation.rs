@@ -183,16 +183,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     let faults = vec![fault("gold", version, "too long")];
     h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
-    let settle = Settle {
-        partition,
-        lock: None,
-        epoch: Epoch(1),
-        snapshot: h.number(partition),
-        landed: version,
-        marks: vec![],
-        rows,
-        probation: true,
-    };
+    let settle = Settle { landed: version, rows, probation: true, ..h.settling(partition, None) };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert!(h.is_marked(&ann).await);

@@ -5,8 +5,11 @@
 -- KEYS[3] error map
 -- KEYS[4] marks on probation
 -- KEYS[5] marks whose probation ends
+-- KEYS[6] partition record
 -- ARGV[1] the owner's name in the maps
+-- ARGV[2] epoch in which that counts; empty if any will do
 -- Reply: 1 or 0.
--- Invariant: all maps are looked at in one step, since marks move between them.
-expect(#KEYS == 5 and #ARGV == 1)
+-- Invariant: all maps are looked at in one step, since marks move between them; refused in another epoch, or under another incarnation.
+expect(#KEYS == 6 and #ARGV == 2)
+if ARGV[2] ~= '' then in_epoch(KEYS[6], ARGV[2]) end
 return is_named(1, ARGV[1]) and 1 or 0

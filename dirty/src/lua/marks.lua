@@ -18,17 +18,9 @@ end
 -- Two marks of one owner as one: the fields of both, and the greater version.
 local function joined(one, other)
   if not one or one == other then return other end
-  local seen, names = {}, {}
-  for _, text in ipairs({ one, other }) do
-    for name in string.gmatch(string.sub(text, 15), '[^\31]+') do
-      if not seen[name] then
-        seen[name] = true
-        names[#names + 1] = name
-      end
-    end
-  end
-  local version = math.max(mark_version(one), mark_version(other))
-  return table.concat({ mark_text(version), table.concat(names, '\31') })
+  local version, more = math.max(mark_version(one), mark_version(other)), {}
+  for name in string.gmatch(string.sub(other, 15), '[^\31]+') do more[#more + 1] = name end
+  return marked_with(one, version, more)
 end
 
 -- Marks that are added to a map, where marks of the same names may stand already.

@@ -199,19 +199,6 @@ local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
 
--- The fields of the owner's mark: those that it names, and these. No name holds the separator.
-local function listed(text)
-  local seen, names = {}, {}
-  for name in string.gmatch(text, '[^\31]+') do
-    seen[name] = true
-    names[#names + 1] = name
-  end
-  for _, name in ipairs(marked) do
-    if not seen[name] then names[#names + 1] = name end
-  end
-  return table.concat(names, '\31')
-end
-
 if not r.first then call('HDEL', KEYS[6], ':') end
 if is_reborn then
   put_aside(6, ARGV[5])
@@ -219,7 +206,7 @@ if is_reborn then
 end
 if hash and mark_held == '' then call('PERSIST', KEYS[1]) end
 -- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
-call('HSET', KEYS[6], ARGV[5], table.concat({ mark_text(new), listed(string.sub(mark_held, 15)) }))
+call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))
 call('HSET', KEYS[3], 'src', digits(new), 'first', r.first or digits(now))
 if not r.first then
   -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.

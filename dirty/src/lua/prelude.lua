@@ -120,3 +120,18 @@ local function is_named(at, name)
   end
   return false
 end
+
+-- A mark with these fields too, and with this version. `text` is the mark that was there, empty if there was none. No name of a field
+-- holds the separator.
+local function marked_with(text, version, more)
+  local seen, names = {}, {}
+  local function add(name)
+    if not seen[name] then
+      seen[name] = true
+      names[#names + 1] = name
+    end
+  end
+  for name in string.gmatch(string.sub(text, 15), '[^\31]+') do add(name) end
+  for _, name in ipairs(more) do add(name) end
+  return table.concat({ mark_text(version), table.concat(names, '\31') })
+end

@@ -47,8 +47,9 @@ impl HotStore for MemoryStore {
         Ok(())
     }
 
-    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
-        owners.iter().map(|owner| self.run_for(owner, "marked", |state, _, _| read::marked(state, owner))).collect()
+    async fn marked(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>> {
+        let one = |owner: &Owner| self.run_for(owner, "marked", |state, _, at| read::marked(state, at, owner, epoch))?;
+        owners.iter().map(one).collect()
     }
 
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {

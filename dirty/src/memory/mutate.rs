@@ -93,8 +93,7 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
     Met { hash, marker, generation: record.generation, is_marked, loaded: merged.is_some() }
 }
 
-/// The version of the next write: above the last one of the partition and of the owner, and at least the time. It leaves one
-/// number free below it, for a hash that a fill makes.
+/// The version of the next write: above the last one of the partition and of the owner, and at least the time.
 fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
     Version::new(last.get().saturating_add(2).max(present.now.0)).ok_or_else(|| {
         let message = format!("the next version would be above {}; set the clock right", Version::MAX);

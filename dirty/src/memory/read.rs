@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Field, Owner, Partition, Version};
+use storage_model::{Cell, Epoch, Field, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
 use super::lock::holder;
-use super::record::current;
+use super::record::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{Evicted, Fields, Header, HotError, HotRead, Observed, PartitionPeek};
 
@@ -65,9 +65,14 @@ pub fn with_hash(state: &PartState, owner: &Owner, noted: Observed) -> Observed 
 }
 
 /// Whether a map names the owner.
-#[must_use]
-pub fn marked(state: &PartState, owner: &Owner) -> bool {
-    state.marks.names(owner)
+///
+/// # Errors
+/// `Unprepared` or `EpochMoved`, if an epoch is given.
+pub fn marked(state: &PartState, partition: Partition, owner: &Owner, epoch: Option<Epoch>) -> Result<bool, HotError> {
+    if let Some(epoch) = epoch {
+        in_epoch(state, partition, epoch, "marked")?;
+    }
+    Ok(state.marks.names(owner))
 }
 
 /// Drops the hash, or has it dropped when no map names its owner any more.

@@ -221,8 +221,8 @@ impl HotStore for RedisStore {
         self.release_all(owners).await
     }
 
-    async fn marked(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
-        self.marked_all(owners).await
+    async fn marked(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>> {
+        self.marked_all(owners, epoch).await
     }
 
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {

@@ -118,9 +118,9 @@ impl RedisStore {
         self.each("evict", &partitions, commands, gone).await
     }
 
-    pub(super) async fn marked_all(&self, owners: &[Owner]) -> Vec<Result<bool, HotError>> {
+    pub(super) async fn marked_all(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let commands = owners.iter().map(|owner| script::marked(&self.space, owner)).collect();
+        let commands = owners.iter().map(|owner| script::marked(&self.space, owner, epoch)).collect();
         self.each("marked", &partitions, commands, reply::yes).await
     }
 

@@ -8,12 +8,12 @@ type Break = (&'static str, &'static str, &'static str, &'static str);
 const BREAKS: &[Break] = &[
     // Data changes without a mark; or before its mark, so that a failure between the two leaves it without.
     ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
-    ("R1-unmarked", "mutate", "call('HSET', KEYS[6], ARGV[5], table.concat(", "string.len(table.concat("),
+    ("R1-unmarked", "mutate", "call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))", ""),
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "if not window_begins then", "call('HSET', KEYS[1], unpack(marks))\nif not window_begins then"),
     // A write forgets the fields that the owner's mark had.
     ("R1-list", "update", "local named = owner and owner.named or sub(held[w] or '', 15)", "local named = ''"),
-    ("R1-list", "mutate", "listed(string.sub(mark_held, 15))", "listed('')"),
+    ("R1-list", "mutate", "marked_with(mark_held, new", "marked_with('', new"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
     ("R2-evicts", "evict", "is_named(3, ARGV[1])", "false"),
@@ -130,8 +130,8 @@ const BREAKS: &[Break] = &[
     (
         "H33-lowered",
         "relive",
-        "local version = math.max(mark_version(one), mark_version(other))",
-        "local version = mark_version(other)",
+        "local version, more = math.max(mark_version(one), mark_version(other)), {}",
+        "local version, more = mark_version(other), {}",
     ),
 ];
 

@@ -302,10 +302,11 @@ pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
 }
 
 /// `marked.lua`.
-pub(crate) fn marked(space: &Space, owner: &Owner) -> Command {
+pub(crate) fn marked(space: &Space, owner: &Owner, epoch: Option<Epoch>) -> Command {
     let partition = space.partition(owner);
-    let mut cmd = SCRIPTS.marked.call(&space.keys.maps(partition));
-    cmd.arg(key::owner_part(owner));
+    let keys = [&space.keys.maps(partition)[..], &[space.keys.part(partition)]].concat();
+    let mut cmd = SCRIPTS.marked.call(&keys);
+    cmd.arg(key::owner_part(owner)).arg(epoch.map(|epoch| epoch.to_string()).unwrap_or_default());
     SCRIPTS.marked.read(space.slot(partition), cmd)
 }
 

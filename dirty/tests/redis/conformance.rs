@@ -74,16 +74,7 @@ impl Rig for Single {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            advance: false,
-            reincarnate: true,
-            rewind: true,
-            wipe: true,
-            life: true,
-            exhaust: true,
-            lose: true,
-            foreign_mark: true,
-        }
+        Capabilities { advance: false, ..Capabilities::ALL }
     }
 
     async fn advance(&self, _: Duration) {}

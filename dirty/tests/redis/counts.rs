@@ -109,7 +109,7 @@ async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
     for id in IDS {
         let key = format!("slug-data:{{0}}:game:eu:player:{id}");
         let found = names.contains(&format!("game:eu:player:{id}"));
-        assert_eq!(store.marked(&[owner(id)]).await, [Ok(found)], "{when}: {id}");
+        assert_eq!(store.marked(&[owner(id)], None).await, [Ok(found)], "{when}: {id}");
         let lasting = server.call(&["PTTL", &key]).await.unwrap() == Reply::Integer(-1);
         assert_eq!(lasting, found, "{when}: {id}");
     }

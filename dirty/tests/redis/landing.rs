@@ -17,10 +17,10 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     apply(&store, &ann, &[("gold", set("1"))]).await;
     apply(&store, &ann, &[("gold", set("2"))]).await;
     apply(&store, &ann, &[("name", set("Ann"))]).await;
-    assert_eq!(store.marked(std::slice::from_ref(&ann)).await, [Ok(true)]);
+    assert_eq!(store.marked(std::slice::from_ref(&ann), None).await, [Ok(true)]);
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
     assert_eq!(drain(&store).await, 1);
-    assert_eq!(store.marked(std::slice::from_ref(&ann)).await, [Ok(false)]);
+    assert_eq!(store.marked(std::slice::from_ref(&ann), None).await, [Ok(false)]);
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 3_000_000));
     apply(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(-1));
@@ -67,7 +67,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     let peek = store.peek(&[partition]).await.pop().unwrap().unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.errors, peek.oldest()), (0, 0, 0, None));
     assert_eq!(peek.holder.as_deref(), Some("worker"));
-    assert_eq!(store.marked(&[owner("7")]).await, [Ok(false)]);
+    assert_eq!(store.marked(&[owner("7")], None).await, [Ok(false)]);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
     let Filled::Accepted(whole) = fill(&store, &load(&ann, now, &rows)).await else { panic!() };
     assert_eq!(whole.header.unwrap().version, version(5), "the newest row's");
     assert_ne!(observe(&store, &ann).await.marker, now.marker, "each hash has a number of its own");
-    assert_eq!(store.marked(std::slice::from_ref(&ann)).await, [Ok(false)]);
+    assert_eq!(store.marked(std::slice::from_ref(&ann), None).await, [Ok(false)]);
     let key = format!("slug-data:{{{}}}:game:eu:player:ann", ann.partition(4));
     assert!(matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 0));
     // Another epoch voids everything.

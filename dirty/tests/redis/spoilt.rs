@@ -80,7 +80,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "fill" => store.fill(&[load]).await.remove(0).map(drop),
         "names" => store.read(&[Read { owner: ann, fields: Fields::Names }]).await.remove(0).map(drop),
         "evict" => store.evict(&[ann]).await.remove(0).map(drop),
-        "marked" => store.marked(&[ann]).await.remove(0).map(drop),
+        "marked" => store.marked(&[ann], Some(Epoch(1))).await.remove(0).map(drop),
         "part_state" => store.partition_states(&[PARTITION]).await.remove(0).map(drop),
         "adopt" => {
             let seen = store.partition_states(&[PARTITION]).await.remove(0)?;

@@ -118,7 +118,7 @@ async fn writes_that_come_while_one_is_under_way_go_together_in_the_next_call() 
     let mut calls = held.calls.into_inner();
     assert_eq!(std::iter::from_fn(|| calls.try_recv().ok()).count(), 1);
     for number in 0..20 {
-        assert_eq!(held.store.marked(&[owner(&number.to_string())]).await, [Ok(true)]);
+        assert_eq!(held.store.marked(&[owner(&number.to_string())], None).await, [Ok(true)]);
     }
     assert_eq!(drain(&held.store).await, 21);
 }
@@ -144,7 +144,7 @@ async fn writes_of_one_owner_that_go_together_happen_one_after_the_other() {
     assert_eq!(read.header.unwrap().version, last);
     assert_eq!(value(&held.store, &ann, "gold").await.as_deref(), Some("2"));
     assert_eq!(drain(&held.store).await, 2, "one mark an owner");
-    assert_eq!(held.store.marked(&[ann]).await, [Ok(false)]);
+    assert_eq!(held.store.marked(&[ann], None).await, [Ok(false)]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Landing one owner at once, in the caller's process, because somebody waits for it.
 
-use storage_dirty::{Collected, HotKind, Settle, SnapshotId};
+use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Row, Version};
 use storage_sql::LandError;
@@ -33,7 +33,7 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped flush may or may not have landed the owner. Repeating it is harmless.
     pub async fn flush(&self, owner: &Owner) -> Result<Flushed, TierError> {
-        self.flush_in_epoch(owner).await.map(|(flushed, _)| flushed)
+        self.flush_in_epoch(owner, true).await.map(|(flushed, _)| flushed)
     }
 
     /// As [`Tiers::flush`], for a write that was applied in this epoch and gave the owner this version. Answers whether it is in the
@@ -45,7 +45,8 @@ impl Tiers {
     /// # Cancel safety
     /// As [`Tiers::flush`].
     pub async fn flush_write(&self, owner: &Owner, written: Version, epoch: Epoch) -> Result<bool, TierError> {
-        let (flushed, found) = self.flush_in_epoch(owner).await?;
+        // What has just been written is hardly ever landed already, and landing it again does no harm.
+        let (flushed, found) = self.flush_in_epoch(owner, false).await?;
         // An owner has a version once. What is later was built on it in the same epoch; in another one, perhaps on what was before it.
         let holds = |version| version == written || version > written && found == epoch || broken("R14-landed");
         if holds(flushed.version) {
@@ -56,35 +57,18 @@ impl Tiers {
         Ok(newest.is_some_and(|row| holds(row.version)))
     }
 
-    /// Flushes, and says in which epoch the owner was found.
-    async fn flush_in_epoch(&self, owner: &Owner) -> Result<(Flushed, Epoch), TierError> {
+    /// Flushes, and says in which epoch the owner was found. If it `looks`, it commits nothing of an owner that has landed.
+    async fn flush_in_epoch(&self, owner: &Owner, looks: bool) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let mut healed = false;
         for _ in 0..TRIES_MAX {
-            // ORDER: before the hash is read. What no map names then has landed, and what is written later is not asked for.
-            let is_marked = self.is_marked(owner).await?;
-            let mut collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
-                Ok(collected) => collected,
-                Err(error) => {
-                    self.prepare_after(error).await?;
-                    continue;
-                }
-            };
-            if collected.reads.iter().any(is_suspect) {
-                // A hot tier without memory does not keep what was found; then it is landed as it was found.
-                match self.heal(owner).await? {
-                    Some(read) if std::mem::replace(&mut healed, true) => collected.reads = vec![read],
-                    _ => continue,
-                }
-            }
-            let Some((version, rows)) = rows_of(owner, &collected, is_marked) else {
+            let Some(collected) = self.collect_whole(owner, &mut healed).await? else { continue };
+            let Some((version, rows)) = rows_of(owner, &collected) else {
                 return Ok((Flushed { version: Version::ZERO, rows: 0 }, collected.epoch));
             };
-            if rows.is_empty() {
-                // ORDER: behind the hash, too: the version that it has may be of a write that came in between, which has not landed.
-                if !is_marked && self.is_marked(owner).await? {
-                    continue;
-                }
+            // ORDER: behind the hash: if no map names the owner then, all that was read has landed.
+            let Some(is_marked) = self.is_marked(owner, looks, collected.epoch).await? else { continue };
+            if !is_marked || rows.is_empty() {
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = degrade::fence(partition, &collected, rows.iter());
@@ -106,9 +90,33 @@ impl Tiers {
         Err(TierError::Contended { what: format!("flush {owner}"), tries: TRIES_MAX })
     }
 
-    /// Whether a map names the owner.
-    async fn is_marked(&self, owner: &Owner) -> Result<bool, TierError> {
-        Ok(self.hot.marked(std::slice::from_ref(owner)).await.pop().transpose()?.unwrap_or(true))
+    /// All of an owner; none if it is to be read again.
+    async fn collect_whole(&self, owner: &Owner, healed: &mut bool) -> Result<Option<Collected>, TierError> {
+        let partition = owner.partition(self.hot.partition_count());
+        let mut collected = match self.hot.collect(partition, &[(owner.clone(), Vec::new())]).await {
+            Ok(collected) => collected,
+            Err(error) => return self.prepare_after(error).await.map(|()| None),
+        };
+        if collected.reads.iter().any(is_suspect) {
+            // A hot tier without memory does not keep what was found; then it is landed as it was found.
+            match self.heal(owner).await? {
+                Some(read) if std::mem::replace(healed, true) => collected.reads = vec![read],
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(collected))
+    }
+
+    /// Whether a map names the owner, or nobody looks; none if the epoch is another one by now.
+    async fn is_marked(&self, owner: &Owner, looks: bool, epoch: Epoch) -> Result<Option<bool>, TierError> {
+        if !looks {
+            return Ok(Some(true));
+        }
+        match self.hot.marked(std::slice::from_ref(owner), Some(epoch)).await.pop().unwrap_or(Ok(true)) {
+            Ok(is_marked) => Ok(Some(is_marked)),
+            Err(HotError { kind: HotKind::EpochMoved, .. }) => Ok(None),
+            Err(error) => self.prepare_after(error).await.map(|()| None),
+        }
     }
 
     /// Tells the hot tier what has landed. Whatever fails here is made up for by the next landing of the partition.
@@ -141,8 +149,8 @@ impl Tiers {
     }
 }
 
-/// The owner's version and unlanded rows; none without a hash, no rows if nothing is marked.
-fn rows_of(owner: &Owner, collected: &Collected, is_marked: bool) -> Option<(Version, Vec<Row>)> {
+/// The owner's version and rows; none without a hash.
+fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> {
     let read = collected.reads.first()?;
     let header = read.header?;
     let row = |(field, cell): &(storage_model::Field, storage_model::Cell)| Row {
@@ -151,8 +159,7 @@ fn rows_of(owner: &Owner, collected: &Collected, is_marked: bool) -> Option<(Ver
         cell: cell.clone(),
         version: header.version,
     };
-    let rows = if is_marked { read.cells.iter().map(row).collect() } else { Vec::new() };
-    Some((header.version, rows))
+    Some((header.version, read.cells.iter().map(row).collect()))
 }
 
 fn refused(owner: &Owner, field: String, fault: storage_sql::RowFault) -> TierError {

@@ -104,7 +104,7 @@ impl Tiers {
             let before = self.read_whole(&left).await?;
             // ORDER: between the hash and its rows: of a hash that stays the same and that no map names, the rows that are read then are
             // those that it landed as.
-            let marked = self.hot.marked(&left).await;
+            let marked = self.hot.marked(&left, None).await;
             let rows = self.rows_of_each(&left, usize::MAX).await?;
             // ORDER: last, so that of a hash that is the same as before all that was read between is about the same moment.
             let after = self.read_whole(&left).await?;

@@ -19,10 +19,10 @@ use crate::{Take, step};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Flush {
     Idle,
-    Ask(Asked),
-    /// Whether a map named the owner.
-    Collect(Asked, bool),
-    Check(Asked, bool, Arc<Values>),
+    Collect(Asked),
+    Check(Asked, Arc<Values>),
+    /// The values are read; the marks are looked at next.
+    Look(Asked, Arc<(Collected, Vec<Row>)>),
     Heal(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
     Fenced(Asked),
@@ -38,21 +38,18 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         Flush::Idle if world.left.flushes > 0 => {
             let mut next = world.clone();
             next.left.flushes -= 1;
-            to("begins", next, Flush::Ask(world.truth.places()), take);
+            to("begins", next, Flush::Collect(world.truth.places()), take);
         }
         Flush::Idle => {}
-        Flush::Ask(asked) => {
-            let is_marked = read::marked(&world.hot, &owner());
-            to("looks for marks", world.clone(), Flush::Collect(asked.clone(), is_marked), take);
-        }
-        Flush::Collect(asked, is_marked) => {
+        Flush::Collect(asked) => {
             if let Some(read) = land::read(world, &wanted()) {
-                to("reads values", world.clone(), Flush::Check(asked.clone(), *is_marked, read), take);
+                to("reads values", world.clone(), Flush::Check(asked.clone(), read), take);
             }
         }
-        Flush::Check(asked, is_marked, read) => check(world, asked, *is_marked, read, take),
+        Flush::Check(asked, read) => check(world, asked, read, take),
+        Flush::Look(asked, read) => look(world, asked, read, take),
         Flush::Fenced(asked) if world.is_prepared(bounds) => {
-            to("finds the partition prepared", world.clone(), Flush::Ask(asked.clone()), take);
+            to("finds the partition prepared", world.clone(), Flush::Collect(asked.clone()), take);
         }
         Flush::Fenced(_) => {}
         Flush::Heal(asked, at) => heal(world, asked, at, take),
@@ -84,7 +81,7 @@ fn wanted() -> Vec<(Owner, Vec<Field>)> {
     vec![(owner(), Vec::new())]
 }
 
-fn check(world: &World, asked: &Asked, is_marked: bool, read: &Values, take: Take<'_>) {
+fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
     let mut next = world.clone();
     let Some(collected) = land::checked(&mut next, &wanted(), read) else {
         return to("may not collect", next, Flush::Fenced(asked.clone()), take);
@@ -92,14 +89,21 @@ fn check(world: &World, asked: &Asked, is_marked: bool, read: &Values, take: Tak
     if is_suspect(&collected) {
         return to("meets a suspect hash", next, Flush::Heal(asked.clone(), Loading::Observe), take);
     }
-    let rows = collected.reads.first().filter(|_| is_marked).map(unlanded).unwrap_or_default();
-    if rows.is_empty() {
-        return end(next, asked, "finds all landed", Flush::Idle, take);
-    }
-    to("reads the record", next, Flush::Commit(asked.clone(), Arc::new((collected, rows))), take);
+    let rows = collected.reads.first().map(rows_of).unwrap_or_default();
+    to("reads the record", next, Flush::Look(asked.clone(), Arc::new((collected, rows))), take);
 }
 
-fn unlanded(read: &HotRead) -> Vec<Row> {
+/// Behind the hash: if no map names the owner, all that was read has landed.
+fn look(world: &World, asked: &Asked, read: &Arc<(Collected, Vec<Row>)>, take: Take<'_>) {
+    let next = world.clone();
+    match read::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
+        Err(_) => to("may not look", next, Flush::Fenced(asked.clone()), take),
+        Ok(true) if !read.1.is_empty() => to("finds marks", next, Flush::Commit(asked.clone(), Arc::clone(read)), take),
+        Ok(_) => end(next, asked, "finds all landed", Flush::Idle, take),
+    }
+}
+
+fn rows_of(read: &HotRead) -> Vec<Row> {
     let Some(header) = read.header else { return Vec::new() };
     let row = |(field, cell): &(Field, _)| Row {
         owner: owner(),
@@ -116,7 +120,7 @@ fn heal(world: &World, asked: &Asked, at: &Loading, take: Take<'_>) {
         Err(wrong) => take(step("flush", 0, "compares"), Err(wrong)),
         Ok((_, Went::Waits)) => {}
         Ok((what, Went::On(at))) => to(what, next, Flush::Heal(asked.clone(), at), take),
-        Ok((what, Went::Brought(_))) => to(what, next, Flush::Ask(asked.clone()), take),
+        Ok((what, Went::Brought(_))) => to(what, next, Flush::Collect(asked.clone()), take),
     }
 }
 

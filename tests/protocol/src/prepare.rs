@@ -129,7 +129,7 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     // What was read over a connection that broke is never paired with a record: a collection is one pipeline.
     next.workers.iter_mut().for_each(Worker::loses_its_connection);
     if let Flush::Check(asked, ..) = &next.flush {
-        next.flush = Flush::Ask(asked.clone());
+        next.flush = Flush::Collect(asked.clone());
     }
     let read = next.read();
     for field in fields(bounds.fields) {
@@ -137,8 +137,8 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
         next.truth.reaches(&field, held(&read, &field));
     }
     let left = next.truth.places();
-    if let Flush::Ask(asked)
-    | Flush::Collect(asked, _)
+    if let Flush::Collect(asked)
+    | Flush::Look(asked, _)
     | Flush::Heal(asked, _)
     | Flush::Check(asked, ..)
     | Flush::Commit(asked, _)

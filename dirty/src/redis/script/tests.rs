@@ -89,7 +89,7 @@ fn calls() -> Vec<Command> {
         prove(&space, &load),
         names(&space, &owner),
         evict(&space, &owner),
-        marked(&space, &owner),
+        marked(&space, &owner, Some(Epoch(1))),
         rights("slug-part:{0}"),
         part_state(&space, partition),
         adopt(&space, &adopted),

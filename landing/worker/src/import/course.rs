@@ -30,7 +30,7 @@ pub(super) enum End {
     /// The file can't be read on.
     Unreadable(std::io::Error),
     /// The file is in another encoding, or too short.
-    Foreign(anyhow::Error),
+    Unfit(anyhow::Error),
     /// An operator has to act first.
     Hopeless(Error),
 }
@@ -92,9 +92,9 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
                             writing.extend(job.and_then(|job| order.add(job)).map(|job| begin(writer, job)));
                             None
                         }
-                        Err(error) => Some(End::Foreign(error)),
+                        Err(error) => Some(End::Unfit(error)),
                     },
-                    Ok(None) => Some(beyond(*first, lines.count()).map_or(End::OfFile, |why| End::Foreign(named(name, &why)))),
+                    Ok(None) => Some(beyond(*first, lines.count()).map_or(End::OfFile, |why| End::Unfit(named(name, &why)))),
                     Err(error) => Some(End::Unreadable(error)),
                 },
             };
@@ -116,7 +116,7 @@ fn first_of(before: Option<End>, now: End) -> End {
 
 /// Whether the import ends before the file does, whatever else comes.
 fn is_early(end: Option<&End>) -> bool {
-    matches!(end, Some(End::Signal | End::Deadline | End::Foreign(_) | End::Hopeless(_)))
+    matches!(end, Some(End::Signal | End::Deadline | End::Unfit(_) | End::Hopeless(_)))
 }
 
 /// Why there is nothing at the line to begin with; none if it is there, or next after the last.
@@ -201,11 +201,11 @@ mod tests {
 
     #[test]
     fn what_ended_an_import_first_is_what_is_told() {
-        let hopeless = || End::Foreign(anyhow::anyhow!("a cause"));
+        let hopeless = || End::Unfit(anyhow::anyhow!("a cause"));
         assert!(matches!(first_of(None, End::OfFile), End::OfFile));
         assert!(matches!(first_of(Some(End::OfFile), End::Signal), End::Signal));
-        assert!(matches!(first_of(Some(End::OfFile), hopeless()), End::Foreign(_)));
-        assert!(matches!(first_of(Some(hopeless()), End::Signal), End::Foreign(_)));
+        assert!(matches!(first_of(Some(End::OfFile), hopeless()), End::Unfit(_)));
+        assert!(matches!(first_of(Some(hopeless()), End::Signal), End::Unfit(_)));
         assert!(matches!(first_of(Some(End::Signal), hopeless()), End::Signal));
         assert!(matches!(first_of(Some(End::Deadline), End::OfFile), End::Deadline));
     }

@@ -150,7 +150,7 @@ fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyho
         End::Deadline => Err(args.deadline.passed()),
         End::Unreadable(error) => Err(error).with_context(|| args.file.display().to_string()),
         End::Hopeless(error) => Err(error.into()),
-        End::Foreign(error) => Err(error),
+        End::Unfit(error) => Err(error),
         End::OfFile if report.unlanded > 0 => Ok(Exit::Late),
         End::OfFile if total.bad > 0 || left(report).is_some() => Ok(Exit::Found),
         End::OfFile => Ok(Exit::Fine),
