@@ -18,7 +18,7 @@ pub struct HotSettings {
     /// Default: 1 min. In whole seconds; less than one counts as one.
     pub touch_interval: Duration,
     /// How long a write may take, repeats included. 100 ms to 30 s. Default: 5 s. Until then a repeat is recognised and applied
-    /// once (R11); from then on the server refuses a delayed copy. Longer costs Redis memory, some bytes for each write within it.
+    /// once (R11); from then on the server refuses a delayed copy.
     pub operation_deadline: Duration,
     /// How many rows of an owner a miss loads at most. 1 to 1,000,000. Default: 4,096. An owner with more is loaded field
     /// by field as named, and reading all of it asks the database.

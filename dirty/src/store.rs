@@ -91,6 +91,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// and markers are the same in both layouts.
     async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError>;
 
+    /// Drops the calls that partitions remember of stores which made none for two minutes by this process' clock: those are gone, or
+    /// their next call is remembered anew. A worker calls this now and then; each partition is looked at once a minute at most.
+    async fn forget_calls(&self, partitions: &[Partition]) -> Result<(), HotError>;
+
     /// Whether the server may be trusted with unlanded data: its version, its eviction policy.
     async fn check(&self) -> Result<(), HotError>;
 

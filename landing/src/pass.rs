@@ -123,6 +123,7 @@ impl Worker {
             self.end_probation(&round, &work.on_probation).await?;
         }
         round.end()?;
+        self.tiers.hot().forget_calls(&held).await?;
         away.map_or(Ok(()), |error| Err(error.into()))
     }
 

@@ -37,7 +37,7 @@ pub use database::DatabaseId;
 pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use limits::{LimitError, Limits};
-pub use mutation::{Applied, Change, Condition, Known, Mutation};
+pub use mutation::{Applied, Attempt, Change, Condition, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};

@@ -34,16 +34,26 @@ pub enum Condition {
     Absent,
 }
 
-/// Who knows the id of a mutation.
+/// Which copy of a mutation this is, and whether its caller keeps its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Known {
-    /// Nobody but who sends this copy, which is the first.
-    Nobody,
-    /// The caller, who may repeat the mutation under it; but this copy is the first.
-    Caller,
-    /// The hot tier may: another copy may have been sent before.
+pub enum Attempt {
+    /// The first copy. Nobody but its store knows the id.
+    First,
+    /// Another copy, from the store that sent the first, whose outcome is unknown. Nobody else knows the id.
+    Retry,
+    /// The first copy. The caller keeps the id, and may repeat the mutation from any process.
+    FirstNamed,
+    /// A copy under an id that a caller kept: another one may have been sent before.
     #[default]
-    Sent,
+    RetryNamed,
+}
+
+impl Attempt {
+    /// Whether a caller keeps the id, so that the hot tier must remember it.
+    #[must_use]
+    pub fn is_named(self) -> bool {
+        matches!(self, Self::FirstNamed | Self::RetryNamed)
+    }
 }
 
 /// A write of one owner: all of its changes happen, or none.
@@ -57,8 +67,8 @@ pub struct Mutation {
     pub condition: Condition,
     /// By this a repeat is recognised: it changes nothing again and gets the first reply.
     pub id: OpId,
-    /// Who knows the id.
-    pub known: Known,
+    /// Which copy this is, and who knows the id.
+    pub attempt: Attempt,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
     /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
@@ -79,7 +89,7 @@ impl Mutation {
             changes,
             condition: Condition::None,
             id,
-            known: Known::Sent,
+            attempt: Attempt::RetryNamed,
             deadline,
             epoch: None,
             durability: Durability::Cached,
@@ -93,10 +103,10 @@ impl Mutation {
         self
     }
 
-    /// The same mutation, whose id is known to these.
+    /// The same mutation, as this copy of it.
     #[must_use]
-    pub fn known_to(mut self, known: Known) -> Self {
-        self.known = known;
+    pub fn as_attempt(mut self, attempt: Attempt) -> Self {
+        self.attempt = attempt;
         self
     }
 

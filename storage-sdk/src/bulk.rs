@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use storage_model::{Change, Durability, Field, Known, Mutation, Owner};
+use storage_model::{Attempt, Change, Durability, Field, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
@@ -91,7 +91,7 @@ impl Bulk {
         let deadline = core.expiry(left);
         let mutation = |(owner, changes, default): (Owner, Changes, Durability)| match changes {
             Ok(changes) => {
-                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).known_to(Known::Nobody);
+                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).as_attempt(Attempt::First);
                 Ok(mutation.as_safe_as(durability.unwrap_or(default)))
             }
             Err(error) => Err(error.of(&owner)),

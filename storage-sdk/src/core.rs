@@ -14,7 +14,7 @@ use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::{LandingWorker, Tiers};
-use storage_model::{Durability, Epoch, Ids, Known, Limits, Mutation, Outcome, Partition};
+use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Partition};
 use tokio::time::Instant;
 
 use self::finish::Unfinished;
@@ -85,7 +85,7 @@ fn acknowledged(mutation: &Mutation, first: Result<Mutated, HotError>) -> Result
 /// whatever the epoch, but what follows tells by it whether the hot tier has forgotten the write.
 fn needs_epoch(mutation: &Mutation) -> bool {
     let waits = matches!(mutation.durability, Durability::Landed { .. });
-    waits && mutation.known == Known::Sent && mutation.epoch.unwrap_or_default() == Epoch(0)
+    waits && mutation.attempt == Attempt::RetryNamed && mutation.epoch.unwrap_or_default() == Epoch(0)
 }
 
 /// A write that an engine, against its contract, gave no answer for.
@@ -157,7 +157,8 @@ impl Core {
 
     /// A write that is under way from now on, as it can be sent.
     fn begin(&self, mutation: Mutation, within: Duration) -> Result<Sending<'_>> {
-        let refused = |error: Error| if mutation.known == Known::Sent { error.with_outcome(Outcome::Unknown) } else { error };
+        let refused =
+            |error: Error| if mutation.attempt == Attempt::RetryNamed { error.with_outcome(Outcome::Unknown) } else { error };
         // A repeat says nothing of an earlier call under its id.
         let flight = self.flight().map_err(|error| refused(error).of(&mutation.owner))?;
         let (copy, until) = ([(self.ready(mutation)?, None)], Instant::now() + within);
@@ -248,7 +249,7 @@ impl Core {
             return Err(Error::new(Kind::Invalid, "the storage is open for reading only").of(&mutation.owner));
         }
         if let Some(why) = self.tiers.refusal() {
-            let outcome = if mutation.known == Known::Sent { Outcome::Unknown } else { Outcome::NotApplied };
+            let outcome = if mutation.attempt == Attempt::RetryNamed { Outcome::Unknown } else { Outcome::NotApplied };
             return Err(Error::from(why).with_outcome(outcome).of(&mutation.owner));
         }
         let fits = self.limits.check(&mutation).map_err(|error| error.named_by(self.value_bytes_configured));

@@ -67,8 +67,8 @@ pub struct CloseReport {
     /// Writes that were still under way at the deadline; their outcome is unknown.
     pub under_way: u64,
     /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
-    /// last 1,000 of them, with their ids.
-    pub unknown: Vec<(Owner, OpId)>,
+    /// last 1,000 of them. One that its caller gave an id may be repeated [`with_id`](crate::Write::with_id).
+    pub unknown: Vec<(Owner, Option<OpId>)>,
     /// Owners with changes that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis,
     /// workers land them, and this is 0.
     pub unlanded: u64,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Change, Condition, Durability, Field, Known, Mutation, OpId, Owner, Version};
+use storage_model::{Attempt, Change, Condition, Durability, Field, Mutation, OpId, Owner, Version};
 
 use crate::bulk::Changes;
 use crate::core::Core;
@@ -72,7 +72,7 @@ pub struct Write<T = Ack> {
     durability: Durability,
     deadline: Duration,
     id: Option<OpId>,
-    known: Known,
+    attempt: Attempt,
     answer: fn(Ack, Vec<Field>) -> T,
 }
 
@@ -94,7 +94,7 @@ impl<T> Write<T> {
             durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
-            known: Known::Nobody,
+            attempt: Attempt::First,
             answer,
         }
     }
@@ -146,20 +146,20 @@ impl<T> Write<T> {
     /// # Ok(()) }
     /// ```
     pub fn with_id(mut self, id: OpId) -> Self {
-        (self.id, self.known) = (Some(id), Known::Sent);
+        (self.id, self.attempt) = (Some(id), Attempt::RetryNamed);
         self
     }
 
     /// Sends the write under an id from [`Storage::next_id`](crate::Storage::next_id) under which none was sent before, for a caller that
     /// keeps it to repeat the write [`with_id`](Write::with_id). Under an id that was used, the write may be applied a second time.
     pub fn with_new_id(mut self, id: OpId) -> Self {
-        (self.id, self.known) = (Some(id), Known::Caller);
+        (self.id, self.attempt) = (Some(id), Attempt::FirstNamed);
         self
     }
 
     /// Refuses what is not possible, and waits if writes are to be slowed down; answers how much of the deadline is left.
     async fn admitted(&self) -> Result<Duration> {
-        let Self { core, owner, changes, deadline, known, .. } = self;
+        let Self { core, owner, changes, deadline, attempt, .. } = self;
         let possible = changes.as_ref().map_err(Clone::clone).and_then(|_| check_deadline(*deadline));
         possible.map_err(|error| error.of(owner))?;
         if core.check_open().is_err() {
@@ -167,14 +167,14 @@ impl<T> Write<T> {
             // must not come before that.
             return Ok(*deadline);
         }
-        core.brake.admit(*deadline, *known == Known::Sent).await.map_err(|error| error.of(owner))
+        core.brake.admit(*deadline, *attempt == Attempt::RetryNamed).await.map_err(|error| error.of(owner))
     }
 
     /// What is sent, and the fields that are added to.
     fn mutation(self, left: Duration) -> Result<(Mutation, Vec<Field>)> {
-        let Self { core, owner, changes, condition, durability, id, known, .. } = self;
+        let Self { core, owner, changes, condition, durability, id, attempt, .. } = self;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).known_to(known);
+        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).as_attempt(attempt);
         let incremented = mutation.changes.iter().filter(|(_, change)| matches!(change, Change::Incr(_)));
         let fields = incremented.map(|(field, _)| field.clone()).collect();
         Ok((mutation.when(condition).as_safe_as(durability), fields))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use storage_model::{
-    Applied, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition, RandomIds, Timestamp, Version,
+    Applied, Attempt, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition, RandomIds, Timestamp, Version,
 };
 
 use super::{Capabilities, Life, Rig};
@@ -95,7 +95,12 @@ impl Harness {
     pub(super) async fn mutation(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
         let deadline = self.store().time().await.unwrap().plus(Duration::from_secs(30));
         let changes = changes.into_iter().map(|(name, change)| (field(name), change)).collect();
-        Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
+        Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
+    }
+
+    /// As [`Self::mutation`], under an id that its caller keeps.
+    pub(super) async fn named(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
+        self.mutation(owner, changes).await.as_attempt(Attempt::RetryNamed)
     }
 
     pub(super) async fn send(&self, mutation: &Mutation, load: Option<Load>) -> Mutated {

@@ -11,7 +11,7 @@ use crate::{Mutated, Refusal};
 pub async fn a_repeat_answers_what_the_first_did_after_other_writes(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
-    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5)), ("gems", Change::Incr(-1))]).await;
+    let incr = h.named(&ann, vec![("gold", Change::Incr(5)), ("gems", Change::Incr(-1))]).await;
     let first = h.send(&incr, None).await;
     for n in 0..50 {
         h.set(&ann, "gold", &n.to_string()).await;
@@ -26,7 +26,7 @@ pub async fn a_repeat_answers_what_the_first_did_after_other_writes(h: &Harness)
 /// H6: ids do not live in the hash.
 pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
     let ann = owner("ann");
-    let set = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    let set = h.named(&ann, vec![("gold", set("1"))]).await;
     let first = h.send(&set, None).await;
     h.land(&ann).await;
     h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
@@ -38,7 +38,7 @@ pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
 pub async fn a_copy_from_before_an_adoption_is_refused_unless_its_id_is_known(h: &Harness) {
     let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
     let partition = h.partition(&ann);
-    let known = h.mutation(&ann, vec![("gold", set("1"))]).await.sent_in(Epoch(1));
+    let known = h.named(&ann, vec![("gold", set("1"))]).await.sent_in(Epoch(1));
     let first = h.send(&known, None).await;
     let late = [
         h.mutation(&bob, vec![("gold", set("1"))]).await.sent_in(Epoch(1)),
@@ -86,7 +86,7 @@ pub async fn a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothin
     h.set(&ann, "bag", "x").await;
     let cases = [("gold", Change::Remove, set("1"), live("1")), ("bag", Change::Restore, Change::Remove, removed("x"))];
     for (field, held_up, since, last) in cases {
-        let held_up = h.mutation(&ann, vec![(field, held_up)]).await;
+        let held_up = h.named(&ann, vec![(field, held_up)]).await;
         let repeat = h.send(&held_up, None).await;
         assert_eq!(applied(repeat.clone()).changed, 0);
         let version = h.apply(&ann, vec![(field, since)]).await.version;
@@ -99,7 +99,7 @@ pub async fn a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothin
 pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
-    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5))]).await;
+    let incr = h.named(&ann, vec![("gold", Change::Incr(5))]).await;
     let replies = h.store().mutate(&[(incr.clone(), None), (incr.clone(), None), (incr, None)]).await;
     let first = applied(replies[0].clone().unwrap());
     for reply in replies {
@@ -113,7 +113,7 @@ pub async fn a_refused_mutation_may_be_sent_again(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
     h.set(&ann, "gold", "text").await;
-    let incr = h.mutation(&ann, vec![("gold", Change::Incr(5))]).await;
+    let incr = h.named(&ann, vec![("gold", Change::Incr(5))]).await;
     assert!(matches!(h.send(&incr, None).await, Mutated::Refused(Refusal::NotInteger(_))));
     h.set(&ann, "gold", "1").await;
     assert_eq!(applied(h.send(&incr, None).await).counters, vec![6]);

@@ -27,7 +27,7 @@ pub fn mutate(
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
     let record = current(state, partition, OPERATION)?.clone();
-    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| !broken("R11-ids")) {
+    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| mutation.attempt.is_named() && !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
     }
     if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
@@ -60,7 +60,7 @@ pub fn mutate(
     if plan.cells.is_empty() {
         let reply = Applied { version, changed: 0, counters: plan.counters };
         // A copy that was held up may come after what others write now.
-        if !broken("R11-void") {
+        if mutation.attempt.is_named() && !broken("R11-void") {
             state.ops.remember(mutation.id, reply.clone());
         }
         return Ok(Mutated::Applied(reply));
@@ -131,6 +131,8 @@ fn write(state: &mut PartState, present: &Present, mutation: &Mutation, plan: Pl
     if let Some(record) = &mut state.record {
         record.source = version;
     }
-    state.ops.remember(mutation.id, reply.clone());
+    if mutation.attempt.is_named() {
+        state.ops.remember(mutation.id, reply.clone());
+    }
     reply
 }

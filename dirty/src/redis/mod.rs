@@ -12,9 +12,10 @@
 //! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `reply`, `error`, `unreached` | answers and failures |
 //! | `rights` | what the user may not run |
-//! | `turns`, `told` | writes that go together, and the answer to each |
+//! | `write`: `queue`, `calls`, `completion` | writes that go together, the numbers of their calls, and the answer to each |
+//! | `forget` | stores that are gone |
 //! | `flight` | work that is done once for all who wait for it |
-//! | `read`, `write`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing` | the contract, by concern |
+//! | `read`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing` | the contract, by concern |
 //!
 //! Nearly every item of a call is one command, an observation three; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
@@ -27,6 +28,7 @@ mod connect;
 mod error;
 mod fill;
 mod flight;
+mod forget;
 #[cfg(test)]
 mod fuzz;
 mod guard;
@@ -49,12 +51,11 @@ mod sentinel;
 mod server;
 mod slot;
 mod space;
-mod told;
 mod topology;
 mod transport;
-mod turns;
 mod unreached;
-mod write;
+#[doc(hidden)]
+pub mod write;
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,11 +71,12 @@ pub use self::transport::{Broken, Dial, Gate, Stream};
 use self::address::Addresses;
 use self::common::Common;
 use self::error::{Failure, hot_error};
+use self::forget::Stores;
 use self::guard::Guard;
 use self::router::Router;
 use self::space::Space;
 use self::transport::Command;
-use self::turns::Turns;
+use self::write::queue::Queues;
 use crate::{
     Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock,
     Map, MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
@@ -86,7 +88,10 @@ pub struct RedisStore {
     router: Arc<Router>,
     space: Arc<Space>,
     guard: Arc<Guard>,
-    turns: Arc<Turns>,
+    queues: Arc<Queues>,
+    stores: Arc<Stores>,
+    /// Under which records keep the calls of this store. No other store has it, nor has one that was opened before.
+    name: Arc<str>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
@@ -112,7 +117,9 @@ impl RedisStore {
             router: Arc::new(router),
             space: Arc::new(Space::new(&options.prefix, options.partitions)),
             guard: Arc::new(Guard::new(options.partitions)),
-            turns: Arc::new(Turns::new(options.partitions)),
+            queues: Arc::new(Queues::new(options.partitions)),
+            stores: Arc::new(Stores::default()),
+            name: format!("w:{}", options.ids.next()).into(),
             clean_ttl: options.clean_ttl,
             absent_ttl: options.absent_ttl,
         };
@@ -247,6 +254,10 @@ impl HotStore for RedisStore {
 
     async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
         self.leave_layout_1(seen).await
+    }
+
+    async fn forget_calls(&self, partitions: &[Partition]) -> Result<(), HotError> {
+        self.forget_stores(partitions).await
     }
 
     async fn check(&self) -> Result<(), HotError> {

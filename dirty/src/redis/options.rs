@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use storage_model::{Ids, RandomIds};
+
 use super::{Dial, Gate};
 
 /// Where the Redis is, and how it is used.
@@ -48,6 +50,8 @@ pub struct RedisOptions {
     /// Whether nothing is ever written: commands that would are refused before they are sent, and hashes of a partition that was not taken
     /// over from another server are read as suspect. Default: false.
     pub read_only: bool,
+    /// What draws the store's name, by which the server knows its calls. Default: at random.
+    pub ids: Arc<dyn Ids>,
     /// What every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
     /// What opens connections, for tests. Default: none, the network does.
@@ -76,6 +80,7 @@ impl RedisOptions {
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             read_only: false,
+            ids: Arc::new(RandomIds),
             gate: None,
             dial: None,
         }

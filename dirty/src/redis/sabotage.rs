@@ -10,7 +10,7 @@ const BREAKS: &[Break] = &[
     ("R1-unmarked", "update", "call('HSET', KEYS[1], unpack(marks))", "0"),
     ("R1-unmarked", "mutate", "call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))", ""),
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
-    ("R1-apart", "update", "if not window_begins then", "call('HSET', KEYS[1], unpack(marks))\nif not window_begins then"),
+    ("R1-apart", "update", "-- The answer comes last", "call('HSET', KEYS[1], unpack(marks))\n-- The answer comes last"),
     // A write forgets the fields that the owner's mark had.
     ("R1-list", "update", "local named = owner and owner.named or sub(held[w] or '', 15)", "local named = ''"),
     ("R1-list", "mutate", "marked_with(mark_held, new", "marked_with('', new"),
@@ -72,16 +72,17 @@ const BREAKS: &[Break] = &[
     ("R10-half", "mutate", "out.put(field, counters[#counters])", "call('HSET', KEYS[1], field, counters[#counters])"),
     // Counters are added as Lua adds.
     ("R10-rounded", "mutate", "text_of(new)", "digits(tonumber(live or '0') + tonumber(argument))"),
+    // A call is carried out whatever its number; its end leaves no trace; the calls of a store that is not gone are forgotten.
+    ("R11-number", "update", "if number == last_call then", "if false then"),
+    ("R11-number", "update", "if number <= last_call then", "if false then"),
+    ("R11-asked", "end_call", "call('HSET', KEYS[1], ARGV[1], table.concat({ ARGV[2], ' void' }))", ""),
+    ("R11-hasty", "forget_calls", "if stored and string.match(stored, '^%d+') == ARGV[i + 1] then", "if stored then"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
-    ("R11-ids", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
     ("R11-ids", "mutate", "if before then return before end", ""),
     ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
-    ("R11-ids-set", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
-    ("R11-ids-incr", "update", "seen[w + 2] or earlier[w] or given and given[id]", "nil"),
+    ("R11-ids-set", "mutate", "if before then return before end", ""),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
-    ("R11-leap", "update", "between ~= round - 1 and (leaps", "false and (leaps"),
     ("R11-leap", "mutate", "between ~= round - 1 and (leaps", "false and (leaps"),
-    ("R11-window", "update", "seen[w + 2] or earlier[w]", "seen[w + 2]"),
     ("R11-window", "mutate", "seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])", "seen[2]"),
     ("R11-deadline", "update", "now >= tonumber(ARGV[2])", "false"),
     ("R11-deadline", "mutate", "if now >= deadline then return { 'expired' } end", ""),

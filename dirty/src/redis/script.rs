@@ -105,6 +105,8 @@ macro_rules! scripts {
 
 scripts! {
     update [];
+    end_call [PRELUDE];
+    forget_calls [PRELUDE];
     mutate [PRELUDE, OWNER];
     fill [PRELUDE, OWNER];
     prove [PRELUDE, OWNER];
@@ -150,21 +152,25 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua` for writes of one partition that it takes, that wait for nothing, and that go together.
-pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl IntoIterator<Item = &'a Mutation>) -> Command {
+/// `update.lua`: a call of a store, of this number, for writes of one partition that it takes and that wait for nothing.
+pub(crate) fn update<'a>(
+    space: &Space,
+    partition: Partition,
+    store: &str,
+    number: u64,
+    mutations: impl IntoIterator<Item = &'a Mutation>,
+) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
     let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
-    let apart = parts.len() == 1 || all_differ(&parts) && all_differ(mutations.iter().map(|mutation| mutation.id));
-    let [_, others @ ..] = space.keys.maps(partition);
-    let mut keys = [space.keys.of_writes(partition), others].concat();
+    let apart = parts.len() == 1 || all_differ(&parts);
+    let [dirty, others @ ..] = space.keys.maps(partition);
+    let mut keys = vec![dirty, space.keys.part(partition)];
+    keys.extend(others);
     keys.extend(parts.iter().flat_map(|part| space.keys.of_write(partition, part)));
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
     cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
-    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart));
-    for mutation in &mutations {
-        cmd.arg(mutation.id.as_bytes());
-    }
+    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart)).arg(store).arg(number);
     for part in &parts {
         cmd.arg(part);
     }
@@ -172,6 +178,22 @@ pub(crate) fn update<'a>(space: &Space, partition: Partition, mutations: impl In
         update_args(&mut cmd, mutation);
     }
     Command { needs_policy: true, ..SCRIPTS.update.write(space.slot(partition), cmd) }
+}
+
+/// `end_call.lua`.
+pub(crate) fn end_call(space: &Space, partition: Partition, store: &str, number: u64) -> Command {
+    let mut cmd = SCRIPTS.end_call.call(&[space.keys.part(partition)]);
+    cmd.arg(store).arg(number);
+    SCRIPTS.end_call.write(space.slot(partition), cmd)
+}
+
+/// `forget_calls.lua`: `gone` are names of stores, and the numbers of their last calls.
+pub(crate) fn forget_calls(space: &Space, partition: Partition, gone: &[(String, String)]) -> Command {
+    let mut cmd = SCRIPTS.forget_calls.call(&[space.keys.part(partition)]);
+    for (store, number) in gone {
+        cmd.arg(store).arg(number);
+    }
+    SCRIPTS.forget_calls.write(space.slot(partition), cmd)
 }
 
 fn all_differ<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> bool {

@@ -1,31 +1,58 @@
 //! Mutations.
 
+#[doc(hidden)]
+pub mod calls;
+mod completion;
+pub(super) mod queue;
+
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::{Applied, Field, Mutation, Partition};
+use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition};
 
+use self::calls::Fate;
+use self::completion::replies;
+use self::queue::Waiting;
 use super::barrier::Barrier;
 use super::error::{Failure, hot_error};
-use super::told::replies;
 use super::transport::Answer;
-use super::turns::Waiting;
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
 impl RedisStore {
     pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
-        let [one] = mutations else { return Box::pin(self.mutate_several(mutations)).await };
-        if !goes_with_others(one) {
-            return Box::pin(self.mutate_several(mutations)).await;
+        match mutations {
+            [one] if goes_with_others(one) => vec![self.mutate_one(&one.0).await],
+            _ => Box::pin(self.mutate_several(mutations)).await,
         }
-        let (mutation, partition) = (&one.0, self.space.partition(&one.0.owner));
-        let mut answer = self.send_in_turn(partition, mutation).await;
+    }
+
+    /// Sends a write with the others of its partition that wait.
+    async fn mutate_one(&self, mutation: &Mutation) -> Result<Mutated, HotError> {
+        let partition = self.space.partition(&mutation.owner);
+        let mut answer = match mutation.attempt {
+            Attempt::Retry => Box::pin(self.send_again(partition, mutation)).await,
+            _ => self.send_queued(partition, mutation).await,
+        };
         if is_left(&answer) {
-            let again = vec![script::mutate(&self.space, mutation, None)];
-            answer = Box::pin(self.send_verified(again, &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified));
+            answer = Box::pin(self.send_apart(partition, mutation)).await;
         }
-        vec![self.mutated(partition, mutation, answer)]
+        self.mutated(partition, mutation, answer)
+    }
+
+    /// Sends a write again whose call was lost, unless that was carried out.
+    async fn send_again(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        match self.fate(partition, mutation.id).await? {
+            Fate::Answered(answer) => answer,
+            Fate::Void => self.send_queued(partition, mutation).await,
+            Fate::Apart => self.send_apart(partition, mutation).await,
+        }
+    }
+
+    /// Sends a write by mutate.lua, under its id.
+    async fn send_apart(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        let answers = self.send_each(&[(mutation, None)], &[partition]).await;
+        answers.into_iter().next().unwrap_or(Err(Failure::Unverified))
     }
 
     async fn mutate_several(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
@@ -33,22 +60,23 @@ impl RedisStore {
         let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
         let (shared, alone): (Vec<usize>, Vec<usize>) =
             (0..mutations.len()).partition(|index| mutations.get(*index).is_some_and(goes_with_others));
-        let (together, each) = futures::join!(
+        let (again, shared): (Vec<usize>, Vec<usize>) = shared
+            .into_iter()
+            .partition(|index| mutations.get(*index).is_some_and(|(mutation, _)| mutation.attempt == Attempt::Retry));
+        let (together, each, repeated) = futures::join!(
             self.mutate_together(mutations, &partitions, &shared),
-            self.mutate_alone(mutations, &partitions, &alone)
+            self.mutate_apart(mutations, &partitions, &alone),
+            self.mutate_again(mutations, &partitions, &again)
         );
-        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)) {
+        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)).chain(again.into_iter().zip(repeated)) {
             if let Some(slot) = answers.get_mut(index) {
                 *slot = answer;
             }
         }
         let left: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_left)).collect();
         if !left.is_empty() {
-            let some = left.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
-            let (again, partitions): (Vec<_>, Vec<_>) =
-                some.map(|((one, _), at)| (script::mutate(&self.space, one, None), at)).unzip();
-            for (index, answer) in left.into_iter().zip(self.send_verified(again, &partitions, false).await) {
-                if let Some(slot) = answers.get_mut(index) {
+            for (index, answer) in left.iter().zip(self.mutate_left(mutations, &partitions, &left).await) {
+                if let Some(slot) = answers.get_mut(*index) {
                     *slot = answer;
                 }
             }
@@ -68,7 +96,7 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in turns, each partition's together; answers in the order of the indices.
+    /// Sends writes in the queues of their partitions, each partition's together; answers in the order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
@@ -87,7 +115,7 @@ impl RedisStore {
             }
         }
         let waiting_in: Vec<Partition> = by_partition.keys().copied().collect();
-        let batches: Vec<_> = by_partition.into_iter().filter_map(|(at, writes)| self.take_turn(at, writes)).collect();
+        let batches: Vec<_> = by_partition.into_iter().filter_map(|(at, writes)| self.enqueue(at, writes)).collect();
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
@@ -96,29 +124,70 @@ impl RedisStore {
         indices.iter().copied().zip(answers).collect()
     }
 
-    /// Sends writes, each in a call of its own.
-    async fn mutate_alone(
+    /// Sends writes again whose calls were lost.
+    async fn mutate_again(
         &self,
         mutations: &[(Mutation, Option<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
-        if indices.is_empty() {
+        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        futures::future::join_all(some.map(|((mutation, _), partition)| self.send_again(partition, mutation))).await
+    }
+
+    /// Sends writes, each in a call of its own.
+    async fn mutate_apart(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        // Another owner's load proves nothing about this one.
+        let fits = |mutation: &Mutation, load: &Load| load.owner == mutation.owner;
+        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let (writes, partitions): (Vec<_>, Vec<_>) = some
+            .map(|((mutation, load), partition)| ((mutation, load.as_ref().filter(|load| fits(mutation, load))), partition))
+            .unzip();
+        self.send_each(&writes, &partitions).await
+    }
+
+    /// Sends writes that `update.lua` left, each in a call of its own.
+    async fn mutate_left(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let (writes, partitions): (Vec<_>, Vec<_>) = some.map(|((mutation, _), partition)| ((mutation, None), partition)).unzip();
+        self.send_each(&writes, &partitions).await
+    }
+
+    /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says what became of it.
+    async fn send_each(&self, writes: &[(&Mutation, Option<&Load>)], partitions: &[Partition]) -> Vec<Answer> {
+        if writes.is_empty() {
             return Vec::new();
         }
-        let call = |(mutation, load): &(Mutation, Option<Load>)| {
-            // Another owner's load proves nothing about this one.
-            script::mutate(&self.space, mutation, load.as_ref().filter(|load| load.owner == mutation.owner))
-        };
-        let commands = indices.iter().filter_map(|index| mutations.get(*index)).map(call).collect();
-        let partitions: Vec<_> = indices.iter().filter_map(|index| partitions.get(*index).copied()).collect();
-        self.send_verified(commands, &partitions, false).await
+        let commands = writes.iter().map(|(mutation, load)| script::mutate(&self.space, mutation, *load)).collect();
+        let answers = self.send_verified(commands, partitions, false).await;
+        for ((answer, (mutation, _)), partition) in answers.iter().zip(writes).zip(partitions) {
+            if is_unknown(answer) && !mutation.attempt.is_named() {
+                self.sent_apart(*partition, mutation.id);
+            }
+        }
+        answers
     }
 }
 
-/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own.
+/// Whether a write that was answered so may have been applied.
+pub(super) fn is_unknown(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|failure| hot_error(failure.clone(), "mutate", true, None).outcome == Outcome::Unknown)
+}
+
+/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own. What has an id
+/// that its caller keeps goes alone, since only mutate.lua looks ids up.
 fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
-    script::takes_update(mutation) && load.is_none() && !Barrier::is_of(mutation.durability)
+    script::takes_update(mutation) && !mutation.attempt.is_named() && load.is_none() && !Barrier::is_of(mutation.durability)
 }
 
 /// Whether `update.lua` left a write to `mutate.lua`.

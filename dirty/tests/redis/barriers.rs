@@ -58,7 +58,7 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
     replica.follow(&master).await.unwrap();
     let store = prepared(options(&master.url())).await;
     replica.pause().unwrap();
-    let once = mutation(&store, &owner("ann"), &[("gold", Change::Incr(1))]).await;
+    let once = named(&store, &owner("ann"), &[("gold", Change::Incr(1))]).await;
     let once_loaded = {
         let observed = store.observe(&[owner("ann")]).await.pop().unwrap().unwrap();
         Load { owner: owner("ann"), observed, rows: Vec::new(), complete: true }

@@ -29,15 +29,15 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     apply_new(&store, &bo, &[("gold", set("0"))]).await;
     for round in 1..=6 {
-        let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
+        let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
         counter.lose_next.store(1, Ordering::SeqCst);
         assert_eq!(send(&store, incr.clone()).await.unwrap_err().outcome, Outcome::Unknown);
-        // Others write in the windows that the clock passes, by the short script and by the long one.
+        // Others write in the windows that the clock passes.
         // The last by two windows, as if nobody had written for one.
         for leap in [2 * HOUR, 0, -HOUR, 0, 120] {
             server.skew(leap).unwrap();
-            apply(&store, &bo, &[("gold", set("1"))]).await;
-            apply(&store, &bo, &[("gold", Change::Incr(1))]).await;
+            apply_named(&store, &bo, &[("gold", set("1"))]).await;
+            apply_named(&store, &bo, &[("gold", Change::Incr(1))]).await;
         }
         let Mutated::Applied(applied) = send(&store, incr).await.unwrap() else { panic!("round {round}") };
         assert_eq!(applied.counters, [round]);
@@ -57,7 +57,7 @@ async fn ids_are_forgotten_though_pauses_are_long() {
         passed += seconds;
         server.skew(passed).unwrap();
         let change = if passed % 480 == 0 { set("1") } else { Change::Incr(1) };
-        apply(&store, &ann, &[("gold", change)]).await;
+        apply_named(&store, &ann, &[("gold", change)]).await;
     };
     for seconds in [[240; 250], [120; 250]].concat() {
         pause(seconds).await;

@@ -52,7 +52,7 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     let to = (cluster.owner_of(slot).await.unwrap() + 1) % 3;
     let moving = SlotMove::begin(&cluster, slot, to).await.unwrap();
     // From here on the server can't run a script whose keys don't all exist, and says that it did not.
-    let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
+    let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
     for moved in 0..3 {
         let error = send(&store, incr.clone()).await.unwrap_err();
         assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied), "after {moved} keys");

@@ -3,6 +3,7 @@
 
 mod aof;
 mod barriers;
+mod calls;
 mod clocks;
 mod cluster;
 mod conformance;
@@ -13,10 +14,10 @@ mod loads;
 mod memory_limit;
 mod observing;
 mod outages;
+mod queue;
 mod refusals;
 mod sentinel;
 mod spoilt;
 mod support;
-mod turns;
 mod versions;
 mod writes;

@@ -223,12 +223,16 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let store = prepared(RedisOptions { gate: Some(counter.clone()), connections: 1, ..options(&server.url()) }).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
-    for _ in 0..20 {
+    for round in 0..20 {
+        let (first, retry) = match round % 2 {
+            0 => (Attempt::First, Attempt::Retry),
+            _ => (Attempt::FirstNamed, Attempt::RetryNamed),
+        };
         let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
         counter.lose_next.store(1, Ordering::SeqCst);
-        let error = send(&store, incr.clone()).await.unwrap_err();
+        let error = send(&store, incr.clone().as_attempt(first)).await.unwrap_err();
         assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, Outcome::Unknown));
-        assert!(matches!(send(&store, incr).await, Ok(Mutated::Applied(_))));
+        assert!(matches!(send(&store, incr.as_attempt(retry)).await, Ok(Mutated::Applied(_))));
     }
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("20"));
 }

@@ -104,8 +104,14 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
         server.call(&spoil).await.unwrap();
         let before = dump(&server).await;
         for changes in [&[("gold", set("2"))][..], &[("gold", Change::Incr(1)), ("name", Change::Remove)]] {
-            let error = mutate(&store, &ann, changes).await.unwrap_err();
-            assert_eq!(error.outcome, Outcome::NotApplied, "{what}: {error}");
+            for attempt in [Attempt::First, Attempt::FirstNamed] {
+                if attempt == Attempt::First && what.starts_with("ids") {
+                    continue; // only what has an id meets them
+                }
+                let write = mutation(&store, &ann, changes).await.as_attempt(attempt);
+                let error = send(&store, write).await.unwrap_err();
+                assert_eq!(error.outcome, Outcome::NotApplied, "{what}: {error}");
+            }
         }
         assert_eq!(dump(&server).await, before, "{what}");
     }

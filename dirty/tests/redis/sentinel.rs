@@ -35,7 +35,7 @@ async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
 
 /// As [`apply`], and again under the same id while connections are cut.
 async fn applied(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) {
-    let mutation = mutation(store, owner, changes).await;
+    let mutation = named(store, owner, changes).await;
     let applied = async {
         loop {
             match send(store, mutation.clone()).await {

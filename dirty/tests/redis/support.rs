@@ -73,7 +73,12 @@ pub(crate) async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str
     };
     let deadline = tokio::time::timeout(Duration::from_secs(30), now).await.unwrap().plus(Duration::from_secs(20));
     let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
-    Mutation::new(owner.clone(), changes, RandomIds.next(), deadline)
+    Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
+}
+
+/// As [`mutation`], under an id that its caller keeps.
+pub(crate) async fn named(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
+    mutation(store, owner, changes).await.as_attempt(Attempt::RetryNamed)
 }
 
 pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
@@ -87,6 +92,14 @@ pub(crate) async fn mutate(store: &RedisStore, owner: &Owner, changes: &[(&str, 
 /// What was applied; fails if it was not.
 pub(crate) async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
     match mutate(store, owner, changes).await.unwrap() {
+        Mutated::Applied(applied) => applied,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As [`apply`], under an id that its caller keeps.
+pub(crate) async fn apply_named(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+    match send(store, named(store, owner, changes).await).await.unwrap() {
         Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
     }
@@ -168,7 +181,15 @@ pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     keys.sort();
     let mut dump = Vec::new();
     for key in keys {
-        let held = server.call(&["DUMP", &key]).await.unwrap();
+        let mut held = server.call(&["DUMP", &key]).await.unwrap();
+        // A record's fields have no order, and a store's last call is no state of the partition.
+        if key.contains("-part:") && server.call(&["TYPE", &key]).await.unwrap().text().unwrap() == "hash" {
+            let Reply::Array(fields) = server.call(&["HGETALL", &key]).await.unwrap() else { panic!("{key}") };
+            let pairs = fields.as_chunks::<2>().0.iter().filter(|[field, _]| !field.text().unwrap().starts_with("w:"));
+            let mut pairs: Vec<_> = pairs.cloned().collect();
+            pairs.sort_by_key(|pair| format!("{pair:?}"));
+            held = Reply::Array(pairs.concat());
+        }
         let left = server.call(&["PTTL", &key]).await.unwrap();
         dump.push((key, format!("{held:?} {}", matches!(left, Reply::Integer(-1)))));
     }

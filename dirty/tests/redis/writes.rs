@@ -32,8 +32,8 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
     let store = prepared(options(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", Change::Incr(5))]).await;
-    let incr = mutation(&store, &ann, &[("gold", Change::Incr(7))]).await;
-    let update = mutation(&store, &ann, &[("name", set("Ann"))]).await;
+    let incr = named(&store, &ann, &[("gold", Change::Incr(7))]).await;
+    let update = named(&store, &ann, &[("name", set("Ann"))]).await;
     let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
     apply(&store, &ann, &[("name", set("Bo"))]).await;
     drain(&store).await;
@@ -50,8 +50,8 @@ async fn a_repeat_is_recognised_in_the_window_after() {
     let store = prepared(options(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
-    let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
-    let update = mutation(&store, &ann, &[("name", set("Ann"))]).await;
+    let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
+    let update = named(&store, &ann, &[("name", set("Ann"))]).await;
     let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
     // As if the window had ended: its ids are those of the other kind of window, and it is the last one.
     let ops = texts(server.call(&["KEYS", "*-ops:*"]).await.unwrap());

@@ -1,11 +1,11 @@
-//! From a mutation's first answer to its last: it is repeated under the same id while its outcome is unknown, until its time is up.
+//! From a mutation's first answer to its last: it is repeated while its outcome is unknown, until its time is up.
 
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_landing::TierError;
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Epoch, Field, Known, Mutation, Outcome, Partition};
+use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
@@ -37,6 +37,8 @@ pub(super) struct Unfinished {
 struct Progress {
     /// Whether one of them may have been applied.
     unknown: bool,
+    /// Whether the last of them may have been applied: the next one must not be taken for another write.
+    last_unknown: bool,
     /// Whether a deadline that lay too far ahead was set anew.
     timed: bool,
     loads: u32,
@@ -66,11 +68,12 @@ enum Next {
 
 impl Progress {
     fn new() -> Self {
-        Self { unknown: false, timed: false, loads: 0, moves: 0, pause: REPEAT_MIN }
+        Self { unknown: false, last_unknown: false, timed: false, loads: 0, moves: 0, pause: REPEAT_MIN }
     }
 
     /// What an answer calls for; `late` if the mutation's time is up.
     fn heed(&mut self, answer: Result<Mutated, HotError>, late: bool) -> Result<Applied, Next> {
+        self.last_unknown &= answer.is_err();
         match answer {
             Ok(Mutated::Applied(applied)) => Ok(applied),
             Ok(Mutated::Refused(refusal)) => Err(self.refused(&refusal, late)),
@@ -117,7 +120,8 @@ impl Progress {
             }
             HotKind::NotReached => Next::End(error.into()),
             _ => {
-                self.unknown |= error.outcome != Outcome::NotApplied;
+                self.last_unknown |= error.outcome != Outcome::NotApplied;
+                self.unknown |= self.last_unknown;
                 let passes = matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites);
                 if passes { Next::Wait(error) } else { Next::GiveUp(error.into()) }
             }
@@ -128,6 +132,15 @@ impl Progress {
 impl Unfinished {
     pub(super) fn new(mutation: Mutation, partition: Partition, generation: Epoch, within: Duration, until: Instant) -> Self {
         Self { mutation, partition, generation, earlier: None, within, until, progress: Progress::new(), load: None }
+    }
+
+    /// What the next copy is.
+    fn next_attempt(&self) -> Attempt {
+        match self.mutation.attempt {
+            Attempt::First | Attempt::Retry if self.progress.last_unknown => Attempt::Retry,
+            Attempt::First | Attempt::Retry => Attempt::First,
+            Attempt::FirstNamed | Attempt::RetryNamed => Attempt::RetryNamed,
+        }
     }
 
     /// The generation of the hot tier in which a copy may have been applied, if one may have been.
@@ -178,7 +191,7 @@ impl Core {
     /// Sends the next copy.
     async fn repeat(&self, write: &mut Unfinished) -> Result<Result<Mutated, HotError>> {
         write.mutation.epoch = Some(self.tiers.epoch(write.partition));
-        write.mutation.known = Known::Sent;
+        write.mutation.attempt = write.next_attempt();
         let generation = self.tiers.generation(write.partition);
         match write.maybe_applied() {
             None => write.generation = generation,
@@ -188,7 +201,7 @@ impl Core {
             Some(_) => {}
         }
         if broken("R11-new-id") {
-            write.mutation.id = self.ids.next();
+            (write.mutation.id, write.mutation.attempt) = (self.ids.next(), Attempt::First);
         }
         let copy = [(write.mutation.clone(), write.load.take())];
         match self.tiers.hot().mutate(&copy).await.pop() {

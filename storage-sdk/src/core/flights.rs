@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Known, Mutation, OpId, Outcome, Owner};
+use storage_model::{Attempt, Epoch, Mutation, OpId, Outcome, Owner};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -30,8 +30,16 @@ pub(super) struct Flights {
 struct Unknown {
     owner: Owner,
     id: OpId,
+    /// Whether its caller keeps the id.
+    named: bool,
     /// That of the hot tier when its first copy was sent that may have been applied.
     generation: Epoch,
+}
+
+impl Unknown {
+    fn of(mutation: &Mutation, generation: Epoch) -> Self {
+        Self { owner: mutation.owner.clone(), id: mutation.id, named: mutation.attempt.is_named(), generation }
+    }
 }
 
 /// One write under way; `close` waits for it.
@@ -44,8 +52,8 @@ pub(super) struct Flight<'a> {
 impl Flight<'_> {
     /// The write is about to be sent: dropped from now on, its outcome is unknown.
     pub(super) fn sent(&mut self, mutation: &Mutation, generation: Epoch) {
-        if mutation.known != Known::Nobody {
-            self.dropped = Some(Box::new(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation }));
+        if mutation.attempt.is_named() {
+            self.dropped = Some(Box::new(Unknown::of(mutation, generation)));
         }
     }
 
@@ -110,14 +118,14 @@ impl Core {
     /// The last word on a write that is not repeated any more; `unknown` if it may have been applied, in a hot tier of this generation.
     pub(super) fn given_up(&self, mutation: &Mutation, unknown: Option<Epoch>, error: Error) -> Error {
         let Some(generation) = unknown else { return error.with_outcome(Outcome::NotApplied) };
-        self.flights.remember(Unknown { owner: mutation.owner.clone(), id: mutation.id, generation });
+        self.flights.remember(Unknown::of(mutation, generation));
         error.with_outcome(Outcome::Unknown)
     }
 
     /// The generation of the hot tier in which an earlier call of this repeat may have been applied, if one was given up or dropped of
     /// late.
     pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
-        if repeat.known != Known::Sent || broken("R11-given-up") {
+        if repeat.attempt != Attempt::RetryNamed || broken("R11-given-up") {
             return None;
         }
         let list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +138,7 @@ impl Core {
     }
 
     /// Refuses further calls and waits for the writes under way, until `deadline`; answers how many are left, and which ended unknown.
-    pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, OpId)>) {
+    pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, Option<OpId>)>) {
         self.refuse_writes();
         loop {
             let ended = self.flights.landed.notified();
@@ -142,7 +150,7 @@ impl Core {
             }
         }
         let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = unknown.iter().map(|unknown| (unknown.owner.clone(), unknown.id)).collect();
+        let unknown = unknown.iter().map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id))).collect();
         (self.flights.open.load(Ordering::SeqCst), unknown)
     }
 }

@@ -80,11 +80,24 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
     // The first copy is held back; its repeat, over another connection, finds that its deadline has passed.
-    proxy.hold_open_ones();
-    redis.skew(3_600)?;
-    let error = ann.update([("gold", "2")]).deadline(Duration::from_secs(30)).await.unwrap_err();
-    assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
-    redis.skew(0)?;
-    proxy.let_go();
-    until("the first copy is applied", async || Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))).await
+    let late = async |write: storage_sdk::Write| {
+        proxy.hold_open_ones();
+        redis.skew(3_600)?;
+        let error = write.deadline(Duration::from_secs(30)).await.unwrap_err();
+        assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
+        redis.skew(0)?;
+        proxy.let_go();
+        anyhow::Ok(())
+    };
+    late(ann.update([("gold", "2")]).with_id(stack.storage.next_id())).await?;
+    until("the first copy is applied", async || Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))).await?;
+    // A call is ended before its writes are repeated. So the first copy comes too late for good.
+    late(ann.update([("gold", "3")])).await?;
+    until("the first copy is refused", async || {
+        let errors = redis.call(&["INFO", "errorstats"]).await?;
+        Ok(errors.text()?.contains("errorstat_STALE:count=1"))
+    })
+    .await?;
+    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));
+    Ok(())
 }

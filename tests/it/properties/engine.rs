@@ -8,7 +8,7 @@ use storage_dirty::{
     Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked, Read, Refusal, Settle, Snapshot,
     SnapshotId,
 };
-use storage_model::{Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
+use storage_model::{Attempt, Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version};
 
 use super::step::{LandTo, Step, What, When};
 use super::words::Words;
@@ -72,8 +72,9 @@ impl Engine {
                 };
                 let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
                 let id = OpId::new((self.steps as u128).to_be_bytes());
-                let mutation = Mutation::new(owner, changes, id, deadline).when(condition);
-                self.sent = Some(mutation.clone());
+                let attempt = if self.steps.is_multiple_of(2) { Attempt::First } else { Attempt::RetryNamed };
+                let mutation = Mutation::new(owner, changes, id, deadline).when(condition).as_attempt(attempt);
+                self.sent = attempt.is_named().then(|| mutation.clone());
                 self.mutate(mutation).await
             }
             Step::Again => match self.sent.clone() {

@@ -9,6 +9,7 @@
 //! | [`search`](mod@search) | the search for the shortest way to what must not be |
 //! | [`bounds`] | [`Bounds`]: how much may happen |
 //! | [`cases`] | the searches |
+//! | [`calls`] | the numbered calls of stores: a search of its own |
 //! | [`pairing`] | which hot tier and which database belong together: a search of its own |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
@@ -20,6 +21,7 @@
 //! | `check` | what must hold in every state |
 
 pub mod bounds;
+pub mod calls;
 pub mod cases;
 mod check;
 mod client;

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::Fault;
 use super::oracle::Begun;
-use super::oracle::book::{PAIR, value_key};
+use super::oracle::book::{PAIR, step_key, value_key};
 use super::plan::Operation;
 use super::process::Process;
 use super::world::{Game, World};
@@ -150,14 +150,15 @@ impl Turn<'_> {
                 if chance.below(4) == 0 { self.write(set).await } else { self.set_to(&self.count, set).await }
             }
             Operation::UpdateIfVersion => {
-                self.write(owner.update([(text, self.value.clone())]).if_version(*known)).await;
+                self.set(owner.update([(text, self.value.clone())]).if_version(*known)).await;
             }
             Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
             Operation::UpdateLanded => {
                 let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
                 self.land(owner.update([(text, self.value.clone())]).durability(landed), text).await;
             }
-            Operation::Incr => self.count(owner.incr(counter, by)).await,
+            Operation::Incr if chance.below(4) == 0 => self.count(owner.incr(counter, by)).await,
+            Operation::Incr => self.add(counter).await,
             Operation::IncrLarge => {
                 let by = *chance.one(&LARGE);
                 self.count(owner.incr(counter, by)).await;
@@ -256,6 +257,14 @@ impl Turn<'_> {
 
     async fn count(&self, write: Write<Counters>) {
         self.send_as(write, |counters: &Counters| told(counters.ack())).await;
+    }
+
+    /// Adds a step to a counter that no other turn adds, under no id of the player's.
+    async fn add(&self, counter: &str) {
+        let step = self.count.parse().unwrap_or_default();
+        let begun = self.world.history.begin(&self.name);
+        let answered = self.send(self.owner.incr(counter, step), |counters| told(counters.ack())).await;
+        self.answered(&begun, &step_key(&self.name, step), answered);
     }
 
     /// Sends a write under the turn's id. If what became of it is not known, it may be sent once more under that id, by another call.

@@ -94,6 +94,7 @@ impl World {
                 partitions: self.plan.partitions,
                 clean_ttl: self.plan.clean_ttl,
                 absent_ttl: self.plan.absent_ttl,
+                ids: Arc::new(SeededIds::new(self.chance.below(u64::MAX))),
                 dial: Some(Arc::new(link.clone())),
                 ..RedisOptions::new("redis://model")
             };

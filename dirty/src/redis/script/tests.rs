@@ -83,7 +83,9 @@ fn calls() -> Vec<Command> {
     let token = Token::draw(&RandomIds);
     let paired = HotPaired { token, database: token, partitions: 4, layout: 1, since: now };
     vec![
-        update(&space, partition, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
+        update(&space, partition, "w:1", 1, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
+        end_call(&space, partition, "w:1", 1),
+        forget_calls(&space, partition, &[("w:1".into(), "1".into())]),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
@@ -133,8 +135,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers =
-        "evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "end_call forget_calls evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" { "\n-- ARGV[1] " } else { "\n-- KEYS[1] " };

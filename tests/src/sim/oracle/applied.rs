@@ -7,7 +7,7 @@ use crate::sim::redis::reply::Reply;
 /// An applied mutation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Its operation id.
+    /// Its operation id, or what stands for it.
     pub id: Vec<u8>,
     /// The owner's part of keys and marks.
     pub owner: String,
@@ -23,24 +23,27 @@ impl Applied {
     /// Reads a script that ran: what it changed of owners, and what it says of changes that it or another copy made before.
     pub fn all(executed: &Executed<'_>) -> Vec<Self> {
         match (executed.name, executed.reply) {
-            ("update", Reply::Array(replies)) => updates(executed, replies),
+            ("update", Reply::Bulk(reply)) => updates(executed, reply),
             ("mutate", Reply::Bulk(reply)) => mutated(executed, reply).into_iter().collect(),
             _ => Vec::new(),
         }
     }
 }
 
-/// The changes of `update.lua`: five arguments, an id and an owner for each write, and then the writes themselves.
-fn updates(executed: &Executed<'_>, replies: &[Reply]) -> Vec<Applied> {
+/// The changes of `update.lua`: seven arguments, an owner for each write, and then the writes themselves. A write has no id but the
+/// name of its store, its partition, the number of its call and its place in it.
+fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let (ids, owners) = (executed.argv.get(5..).unwrap_or_default(), executed.keys.get(8..).unwrap_or_default().chunks(2));
-    let mut rest = ids.get(2 * owners.len()..).unwrap_or_default();
-    for ((reply, id), keys) in replies.iter().zip(ids).zip(owners) {
+    let (Some([store, number]), Some(record)) = (executed.argv.get(5..7), executed.keys.get(1)) else { return applied };
+    let owners = executed.keys.get(6..).unwrap_or_default().chunks(2);
+    let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
+    for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
         let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };
         let Some((update, after)) = rest.split_at_checked(1 + 2 * count) else { break };
         rest = after;
-        if let Reply::Bulk(reply) = reply {
-            applied.extend(updated(id, kind, update.get(1..).unwrap_or_default(), keys, reply));
+        if reply.first().is_some_and(u8::is_ascii_digit) {
+            let id = [store, record.as_slice(), number, b"/", place.to_string().as_bytes()].concat();
+            applied.extend(updated(&id, kind, update.get(1..).unwrap_or_default(), keys, reply));
         }
     }
     applied

@@ -32,7 +32,7 @@ pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
     /// Applied mutations and the versions they gave: by their ids, and by the values that they set, which no two share ([`value_key`]).
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
-    /// The owner and the fields of each applied mutation, by its id.
+    /// The owner and the fields of each applied mutation, by the same.
     pub(super) fields: BTreeMap<Vec<u8>, (String, Vec<String>)>,
     /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something. None may be applied
     /// again; what landed later than Redis came back is not among them.
@@ -100,14 +100,18 @@ impl Book {
     pub(super) fn apply(&mut self, applied: &Applied) {
         let Applied { id, owner, version, wanted, changes } = applied;
         self.counts.applied += 1;
-        let values = changes.iter().filter_map(|(_, change)| if let Change::Set(value) = change { Some(value) } else { None });
-        let keys: BTreeSet<_> = values.map(|value| value_key(owner, value)).chain([id.clone()]).collect();
-        if self.survived.contains(id) {
-            self.fail(owner, &format!("V3: a mutation that had landed is applied again at version {version}"));
-        }
-        let fields = changes.iter().map(|(field, _)| field.clone()).collect();
-        self.fields.insert(id.clone(), (owner.clone(), fields));
+        let named = changes.iter().filter_map(|(_, change)| match change {
+            Change::Set(value) => Some(value_key(owner, value)),
+            Change::Incr(step, _) if NAMING_STEPS.contains(step) => Some(step_key(owner, *step)),
+            _ => None,
+        });
+        let keys: BTreeSet<_> = named.chain([id.clone()]).collect();
+        let fields: Vec<String> = changes.iter().map(|(field, _)| field.clone()).collect();
         for key in keys {
+            if self.survived.contains(&key) {
+                self.fail(owner, &format!("V3: a mutation that had landed is applied again at version {version}"));
+            }
+            self.fields.insert(key.clone(), (owner.clone(), fields.clone()));
             if self.denied.contains(&key) {
                 self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
             }
@@ -182,6 +186,15 @@ impl Book {
 #[must_use]
 pub fn value_key(owner: &str, value: &[u8]) -> Vec<u8> {
     [owner.as_bytes(), b"=", value].concat()
+}
+
+/// No two increments have the same step of these, so that it stands for the write.
+const NAMING_STEPS: std::ops::Range<i64> = 1_000_000..1_000_000_000;
+
+/// What stands for an increment that its caller did not name.
+#[must_use]
+pub fn step_key(owner: &str, step: i64) -> Vec<u8> {
+    [owner.as_bytes(), b"+", step.to_string().as_bytes()].concat()
 }
 
 /// An owner as keys and marks name it.

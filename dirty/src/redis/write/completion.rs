@@ -1,16 +1,19 @@
-//! The answers to writes that wait for their turn: each comes to whoever waits for it, or says that it is lost.
+//! The answers to writes that wait in a queue: each comes to whoever waits for it, or says that it is lost.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use super::common::locked;
-use super::error::Failure;
-use super::transport::Answer;
+use crate::redis::common::locked;
+use crate::redis::error::Failure;
+use crate::redis::transport::Answer;
 
-/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost.
+/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, or that the write was not sent.
 #[derive(Debug)]
-pub(super) struct Reply(Option<To>);
+pub(super) struct Reply {
+    to: Option<To>,
+    sent: bool,
+}
 
 #[derive(Debug)]
 enum To {
@@ -32,12 +35,21 @@ struct Several {
 impl Reply {
     /// To who waits for one write.
     pub(super) fn one(to: oneshot::Sender<Answer>) -> Self {
-        Self(Some(To::One(to)))
+        Self::of(To::One(to))
+    }
+
+    fn of(to: To) -> Self {
+        Self { to: Some(to), sent: false }
+    }
+
+    /// From now on the write may be applied.
+    pub(super) fn is_sent(&mut self) {
+        self.sent = true;
     }
 
     pub(super) fn send(&mut self, answer: Answer) {
         // Who does not wait any more needs no answer.
-        match self.0.take() {
+        match self.to.take() {
             Some(To::One(to)) => drop(to.send(answer)),
             Some(To::Several(several, number)) => locked(&several).put(number, answer),
             None => {}
@@ -45,7 +57,7 @@ impl Reply {
     }
 
     pub(super) fn is_awaited(&self) -> bool {
-        match &self.0 {
+        match &self.to {
             Some(To::One(to)) => !to.is_closed(),
             Some(To::Several(several, _)) => locked(several).to.as_ref().is_some_and(|to| !to.is_closed()),
             None => false,
@@ -70,16 +82,17 @@ pub(super) fn replies(count: usize) -> (impl Iterator<Item = Reply>, oneshot::Re
     let (to, told) = oneshot::channel();
     let several = Several { told: (0..count).map(|_| None).collect(), left: count, to: Some(to).filter(|_| count > 0) };
     let several = Arc::new(Mutex::new(several));
-    ((0..count).map(move |number| Reply(Some(To::Several(Arc::clone(&several), number)))), told)
+    ((0..count).map(move |number| Reply::of(To::Several(Arc::clone(&several), number))), told)
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.send(Err(Failure::Lost("the call of several writes ended".to_owned())));
+        let ended = "the call of several writes ended".to_owned();
+        self.send(Err(if self.sent { Failure::Lost(ended) } else { Failure::NoConnection(ended) }));
     }
 }
 
-/// What a write is told that waits for its turn.
+/// What a write is told that waits in a queue.
 pub(super) async fn told(answered: oneshot::Receiver<Answer>) -> Answer {
     // A reply that is dropped tells, too.
     answered.await.unwrap_or(Err(Failure::Unverified))
@@ -91,9 +104,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_never_answered_is_told_so() {
-        let (to, told) = oneshot::channel();
-        drop(Reply::one(to));
-        assert!(matches!(told.await.unwrap(), Err(Failure::Lost(_))));
+        for sent in [true, false] {
+            let (to, told) = oneshot::channel();
+            let mut reply = Reply::one(to);
+            reply.sent = sent;
+            drop(reply);
+            let told = told.await.unwrap().unwrap_err();
+            assert!(matches!((sent, &told), (true, Failure::Lost(_)) | (false, Failure::NoConnection(_))), "{told:?}");
+        }
     }
 
     #[tokio::test]
@@ -101,6 +119,7 @@ mod tests {
         let (replies, mut told) = replies(3);
         let mut replies: Vec<_> = replies.collect();
         replies[2].send(Err(Failure::TimedOut));
+        replies[0].is_sent();
         drop(replies.remove(2));
         drop(replies.remove(0));
         assert!(told.try_recv().is_err() && replies[0].is_awaited());

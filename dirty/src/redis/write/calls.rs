@@ -1,0 +1,141 @@
+//! The numbered calls of one store in one partition (R11).
+//!
+//! Writes of a partition that go together are one call. The server keeps the number and the answer of a store's last call, so no write
+//! needs an id there. A store has one call open at a time. If its answer does not come, the store ends the call: the server says how it
+//! was answered, or never carries it out from then on. Only then does the next call get its number. A write of a lost call is
+//! sent again if the call was void.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage_model::OpId;
+use tokio::time::Instant;
+
+/// How long a store remembers what became of the writes of a call that it has ended: no write is repeated for so long.
+const REMEMBERED: Duration = Duration::from_secs(120);
+
+/// The calls of one store in one partition. `A` is the answer to a write.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Calls<A> {
+    last: u64,
+    open: Option<Open>,
+    fates: BTreeMap<OpId, (Fate<A>, Instant)>,
+}
+
+/// A call of which no answer came yet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Open {
+    number: u64,
+    writes: Vec<OpId>,
+}
+
+/// What became of a write whose call was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Fate<A> {
+    /// Its call was carried out, with this answer.
+    Answered(A),
+    /// Its call was void: it may go in another.
+    Void,
+    /// It was sent apart, under its id.
+    Apart,
+}
+
+impl<A> Default for Calls<A> {
+    fn default() -> Self {
+        Self { last: 0, open: None, fates: BTreeMap::new() }
+    }
+}
+
+impl<A> Calls<A> {
+    /// The number of a new call of these writes. The number of the open call instead, if there is one: that is to be ended first.
+    ///
+    /// # Errors
+    /// The number of the open call.
+    pub fn begin(&mut self, writes: Vec<OpId>) -> Result<u64, u64> {
+        match &self.open {
+            Some(open) => Err(open.number),
+            None => {
+                self.last += 1;
+                self.open = Some(Open { number: self.last, writes });
+                Ok(self.last)
+            }
+        }
+    }
+
+    /// The answer to a call came, or it is known to be void.
+    pub fn close(&mut self, number: u64) {
+        self.open.take_if(|open| open.number == number);
+    }
+
+    /// A call was ended; it had these answers, or was void. Nothing happens if its own answer came meanwhile.
+    pub fn ended(&mut self, number: u64, answers: Option<Vec<A>>, now: Instant) {
+        let Some(open) = self.open.take_if(|open| open.number == number) else { return };
+        self.fates.retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+        let mut answers = answers.map(Vec::into_iter);
+        for id in open.writes {
+            let fate = match &mut answers {
+                None => Fate::Void,
+                Some(answers) => match answers.next() {
+                    Some(answer) => Fate::Answered(answer),
+                    None => continue,
+                },
+            };
+            self.fates.insert(id, (fate, now));
+        }
+    }
+
+    /// A write was sent apart, and its answer did not come.
+    pub fn sent_apart(&mut self, id: OpId, now: Instant) {
+        self.fates.retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+        self.fates.insert(id, (Fate::Apart, now));
+    }
+
+    /// The open call, if the write is one of it.
+    #[must_use]
+    pub fn open_with(&self, id: OpId) -> Option<u64> {
+        self.open.as_ref().filter(|open| open.writes.contains(&id)).map(|open| open.number)
+    }
+
+    /// What became of a write whose call was lost. Told once, since whoever asks repeats the write.
+    pub fn fate(&mut self, id: OpId) -> Option<Fate<A>> {
+        self.fates.remove(&id).map(|(fate, _)| fate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u8) -> OpId {
+        OpId::new([number; 16])
+    }
+
+    #[test]
+    fn no_call_begins_while_one_is_open() {
+        let mut calls = Calls::<&str>::default();
+        assert_eq!(calls.begin(vec![id(1)]), Ok(1));
+        assert_eq!(calls.begin(vec![id(2)]), Err(1));
+        assert_eq!((calls.open_with(id(1)), calls.open_with(id(2))), (Some(1), None));
+        calls.close(1);
+        assert_eq!(calls.begin(vec![id(2)]), Ok(2));
+        calls.close(1);
+        assert_eq!(calls.begin(vec![id(3)]), Err(2), "a late answer closes no other call");
+    }
+
+    #[test]
+    fn each_write_of_an_ended_call_is_told_its_fate_once() {
+        let now = Instant::now();
+        let mut calls = Calls::default();
+        let number = calls.begin(vec![id(1), id(2)]).unwrap();
+        calls.ended(number, Some(vec!["one", "two"]), now);
+        calls.ended(number, None, now);
+        assert_eq!(calls.fate(id(2)), Some(Fate::Answered("two")));
+        assert_eq!(calls.fate(id(2)), None);
+        assert_eq!(calls.fate(id(1)), Some(Fate::Answered("one")), "the first end counts");
+        let number = calls.begin(vec![id(3), id(4)]).unwrap();
+        calls.ended(number, None, now);
+        assert_eq!(calls.fate(id(3)), Some(Fate::Void));
+        calls.sent_apart(id(3), now + REMEMBERED);
+        assert_eq!((calls.fate(id(3)), calls.fate(id(4))), (Some(Fate::Apart), None), "fates are forgotten in time");
+    }
+}
