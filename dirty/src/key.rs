@@ -102,6 +102,26 @@ impl Keys {
         self.of_partition("evict", partition, "")
     }
 
+    /// Sessions, by owner.
+    pub(crate) fn sessions(&self, partition: Partition) -> String {
+        self.of_partition("sess", partition, "")
+    }
+
+    /// Sessions whose holder is gone.
+    pub(crate) fn lapsed(&self, partition: Partition) -> String {
+        self.of_partition("sess", partition, ":lapsed")
+    }
+
+    /// Owners that are asked for.
+    pub(crate) fn asked(&self, partition: Partition) -> String {
+        self.of_partition("sess", partition, ":asked")
+    }
+
+    /// The beats of holders.
+    pub(crate) fn beats(&self, partition: Partition) -> String {
+        self.of_partition("beats", partition, "")
+    }
+
     /// The lock.
     pub(crate) fn lock(&self, partition: Partition) -> String {
         self.of_partition("lock", partition, "")

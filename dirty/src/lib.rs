@@ -6,6 +6,7 @@
 //! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data, read, filled and changed |
 //! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
 //! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
+//! | [`session`] | [`SessionStore`], [`Session`]: who holds an owner |
 //! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
 //! | [`pairing`] | [`HotPairing`], [`HotPaired`]: which database the hot tier belongs to |
 //! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
@@ -35,6 +36,7 @@ pub mod pairing;
 pub mod partition;
 pub mod probation;
 pub mod redis;
+pub mod session;
 pub mod store;
 
 pub use error::{HotError, HotKind};
@@ -48,4 +50,5 @@ pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use probation::{Acquit, Probation, Window};
 pub use redis::{RedisOptions, RedisStore};
+pub use session::{Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore};
 pub use store::HotStore;

@@ -2,6 +2,8 @@
 
 use storage_model::{Applied, Cell, Epoch, Field, Owner, Version};
 
+use crate::Session;
+
 /// Which fields a read asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fields {
@@ -140,6 +142,14 @@ pub enum Refusal {
     Overflow(Field),
     /// A purge of an owner whose changes have not all landed, or are still on probation.
     NotLanded,
+    /// A plain write of an owner that a session holds.
+    Held(Box<Session>),
+    /// A write of a session that is not the owner's, or no longer; the one that is, if there is one.
+    Fenced(Option<Box<Session>>),
+    /// A write of a session after the epoch became this one, and before its grace has ended.
+    Grace(Epoch),
+    /// A write of a session that was not confirmed in this epoch: claim it, and save on condition of the owner's version.
+    Unconfirmed(Epoch),
 }
 
 /// What became of an eviction.

@@ -8,7 +8,8 @@ use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version
 
 use crate::{
     Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, Load, Lock, Map,
-    MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, SessionStore, Settle, Settled,
+    Snapshot,
 };
 
 /// Owner hashes, exist markers, dirty maps, snapshots, error maps, locks and partition records.
@@ -20,7 +21,7 @@ use crate::{
 /// # Cancel safety
 /// A dropped call may or may not have taken place, as one whose outcome is unknown. No call leaves anything half done.
 #[async_trait]
-pub trait HotStore: Send + Sync + fmt::Debug {
+pub trait HotStore: SessionStore + Send + Sync + fmt::Debug {
     /// How many partitions owners are hashed into.
     fn partition_count(&self) -> u32;
 
@@ -37,7 +38,10 @@ pub trait HotStore: Send + Sync + fmt::Debug {
     /// under a name of its own, for the worker to report (R6).
     /// A load is used under the same conditions as in [`HotStore::fill`], otherwise the answer is [`Mutated::Load`] if it was needed.
     ///
-    /// A repeat under the same id, within the deadline and after any number of other writes, answers what the first one did.
+    /// A repeat under an id that its caller keeps, within the deadline and after any number of other writes, answers what the first one
+    /// did. Other writes are repeated by the store that sent them first ([`Attempt`](storage_model::Attempt)).
+    ///
+    /// An owner that a session holds is written by that session alone; see [`SessionStore`].
     ///
     /// A mutation that asks for more than `Cached` is answered as applied only when it is so safe, whoever applied it: if that
     /// can't be had, it is refused before anything is written (`Durability`), and if it takes too long, it fails as applied

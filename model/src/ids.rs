@@ -20,7 +20,7 @@ pub struct OpId([u8; 16]);
 impl OpId {
     /// An id drawn at random, so that nobody else has it.
     #[must_use]
-    pub fn new(drawn: [u8; 16]) -> Self {
+    pub const fn new(drawn: [u8; 16]) -> Self {
         Self(drawn)
     }
 

@@ -12,6 +12,7 @@
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`clock`] | [`Clock`]: where time comes from |
 //! | [`pairing`] | [`Token`], [`Paired`]: which hot tier and which database belong together |
+//! | [`session`] | [`Fence`]: what tells one session of an owner from all others |
 //! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
 //! | [`unreachable`](mod@unreachable) | why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
@@ -27,6 +28,7 @@ pub mod name;
 pub mod outcome;
 pub mod pairing;
 pub mod sabotage;
+pub mod session;
 pub mod unreachable;
 pub mod version;
 
@@ -41,5 +43,6 @@ pub use mutation::{Applied, Attempt, Change, Condition, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};
+pub use session::Fence;
 pub use unreachable::{is_failed_handshake, is_unknown_host};
 pub use version::{Epoch, Timestamp, Version};

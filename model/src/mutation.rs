@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Durability, Epoch, Field, OpId, Owner, Timestamp, Version};
+use crate::{Durability, Epoch, Fence, Field, OpId, Owner, Timestamp, Version};
 
 /// What happens to one field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -74,6 +74,10 @@ pub struct Mutation {
     /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
     /// its id, and what came after it. None: nobody asks.
     pub epoch: Option<Epoch>,
+    /// The session that writes; refused if the owner has another one by then. None: a plain write, refused if a session holds the owner.
+    pub fence: Option<Fence>,
+    /// Whether it is the session's last write: the owner is free after it.
+    pub closes: bool,
     /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
     pub durability: Durability,
 }
@@ -92,6 +96,8 @@ impl Mutation {
             attempt: Attempt::RetryNamed,
             deadline,
             epoch: None,
+            fence: None,
+            closes: false,
             durability: Durability::Cached,
         }
     }
@@ -114,6 +120,20 @@ impl Mutation {
     #[must_use]
     pub fn sent_in(mut self, epoch: Epoch) -> Self {
         self.epoch = Some(epoch);
+        self
+    }
+
+    /// The same mutation, by this session.
+    #[must_use]
+    pub fn by(mut self, fence: Fence) -> Self {
+        self.fence = Some(fence);
+        self
+    }
+
+    /// The same mutation, as the last of its session.
+    #[must_use]
+    pub fn closing(mut self) -> Self {
+        self.closes = true;
         self
     }
 

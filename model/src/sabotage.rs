@@ -133,6 +133,17 @@ pub const SWITCHES: &[&str] = &[
     "H76-shared",
     "H76-unraised",
     "H76-unrefused",
+    "S1-unfenced",
+    "S1-plain",
+    "S1-token",
+    "S2-any",
+    "S2-part",
+    "S2-unpinned",
+    "S5-hasty",
+    "S6-unmarked",
+    "S7-unconditional",
+    "S8-greatest",
+    "S8-grace",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

@@ -18,6 +18,7 @@ pub mod once;
 pub mod partitions;
 pub mod probation;
 pub mod removal;
+pub mod sessions;
 pub mod sizes;
 pub mod writes;
 
@@ -278,6 +279,24 @@ macro_rules! hot_conformance {
                     raise_landed_never_lowers,
                     raise_landed_needs_the_epoch,
                     a_database_is_noted_only_by_who_saw_the_pairing_that_is_there,
+                ];
+                sessions: [
+                    a_session_is_opened_with_the_whole_owner_or_not_at_all,
+                    a_lost_answer_to_an_opening_is_asked_for_again,
+                    an_owner_that_is_held_takes_no_plain_write,
+                    a_former_holder_writes_nothing,
+                    a_session_takes_the_place_of_the_one_that_it_names_alone,
+                    a_fence_is_told_by_its_token_too,
+                    the_last_save_ends_the_session_in_the_same_step,
+                    the_hash_of_a_held_owner_stays,
+                    a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes,
+                    a_holder_that_beats_is_not_gone,
+                    a_lapsed_session_goes_on_if_nobody_came,
+                    a_holder_hears_who_asks,
+                    after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_grace_ends,
+                    of_two_claims_the_later_session_wins,
+                    a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was,
+                    what_was_ended_is_not_claimed,
                 ];
                 names: [
                     any_name_is_a_name_of_its_own,

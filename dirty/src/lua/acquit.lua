@@ -8,7 +8,8 @@
 -- KEYS[6] partition record
 -- KEYS[7] lock
 -- KEYS[8] owners to be evicted
--- KEYS[9..] hash of the owner of each mark
+-- KEYS[9] sessions
+-- KEYS[10..] hash of the owner of each mark
 -- ARGV[1] token and holder
 -- ARGV[2] epoch under which the database was looked at
 -- ARGV[3] number of the window
@@ -16,7 +17,7 @@
 -- ARGV[5..] name of each mark
 -- Reply: number of marks that went.
 -- Invariant: refused under another epoch, nothing happens to another window (H33); an owner that a map names keeps its hash (R2).
-expect(#KEYS >= 8 and #ARGV >= 4 and #KEYS - 8 == #ARGV - 4)
+expect(#KEYS >= 9 and #ARGV >= 4 and #KEYS - 9 == #ARGV - 4)
 local ttl = number(ARGV[4], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])
 held(KEYS[LOCK], ARGV[1])
@@ -30,5 +31,5 @@ for i = 5, #ARGV do
     owners.add(ARGV[i], KEYS[OWNERS + i - 4])
   end
 end
-owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED })
+owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, SESSIONS })
 return gone

@@ -37,5 +37,7 @@ else
     'src', last > 0 and leapt(last) or digits(time()), 'landed', digits(last))
 end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
+-- Before the first adoption ever, which has epoch 1, there was no session; later one may have been forgotten.
+if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end
 if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end
 return 1

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Drops a hash whose changes have all landed; another goes when no map names its owner any more.
+-- Drops a hash whose changes have all landed and that no session holds; another goes when no map names its owner any more, and no session
+-- holds it.
 -- KEYS[1] owner hash
 -- KEYS[2] owners to be evicted
 -- KEYS[3] dirty map
@@ -7,11 +8,12 @@
 -- KEYS[5] error map
 -- KEYS[6] marks on probation
 -- KEYS[7] marks whose probation ends
+-- KEYS[8] sessions
 -- ARGV[1] the owner's name in the maps
 -- Reply: 1 if the hash is gone, 0 if it stays until it has landed.
 -- Invariant: what has not landed is never dropped (R2).
-expect(#KEYS == 7 and #ARGV == 1)
-if call('HLEN', KEYS[1]) > 0 and is_named(3, ARGV[1]) then
+expect(#KEYS == 8 and #ARGV == 1)
+if call('HLEN', KEYS[1]) > 0 and (is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1])) then
   call('HSET', KEYS[2], ARGV[1], '')
   return 0
 end

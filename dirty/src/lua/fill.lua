@@ -8,6 +8,7 @@
 -- KEYS[6] error map
 -- KEYS[7] marks on probation
 -- KEYS[8] marks whose probation ends
+-- KEYS[9] sessions
 -- ARGV[1] time to live of landed data, milliseconds
 -- ARGV[2] time to live of a negative answer, milliseconds
 -- ARGV[3] the owner's name in the maps
@@ -15,7 +16,7 @@
 --   version a row
 -- Reply: {"refused"}; or {"filled", generation of the partition, all fields and values of the hash, reserved ones included}.
 -- Invariant: a fill never replaces a newer value; a hash that it makes is clean, and has a number that no other had (R7, R15).
-expect(#KEYS == 8 and #ARGV >= 8)
+expect(#KEYS == 9 and #ARGV >= 8)
 local load = load_of(4)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')
 local r = present(KEYS[3])
@@ -26,25 +27,8 @@ if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.comp
   if load.complete and mark == '?' then call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl)) end
   return { 'filled', digits(r.generation), {} }
 end
-local out = changes()
-overlay(load, hash, KEYS[1], r, out)
-local base, generation, complete = merged(load, hash, version, r)
-out.put(':v', head(base, generation, complete))
-local source = math.max(r.source, base)
-local is_marked = not hash and is_named(4, ARGV[3])
-if not hash then
-  source = source + 1
-  if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-  if is_marked then
-    put_aside(4, ARGV[3])
-    out.put(':b', digits(source))
-    is_marked = is_named(4, ARGV[3]) -- what has just been put aside keeps no hash
-  end
-  call('SET', KEYS[2], digits(source))
-end
-if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
-out.write(KEYS[1])
+local _, is_marked = join_rows(load, hash, version, r, 4, ARGV[3])
 -- ORDER: before the time to live, or a clock that is set back in between takes the whole hash away at once.
 local held = call('HGETALL', KEYS[1])
-if not hash and not is_marked then call('PEXPIRE', KEYS[1], digits(ttl)) end
+if not hash and not is_marked and not call('HGET', KEYS[9], ARGV[3]) then call('PEXPIRE', KEYS[1], digits(ttl)) end
 return { 'filled', digits(r.generation), held }

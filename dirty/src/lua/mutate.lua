@@ -10,20 +10,26 @@
 -- KEYS[8] error map
 -- KEYS[9] marks on probation
 -- KEYS[10] marks whose probation ends
+-- KEYS[11] sessions
+-- KEYS[12] sessions whose holder is gone
+-- KEYS[13] owners that are asked for
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that it is sent in; empty if nobody asks
 -- ARGV[4] window of operation ids, microseconds
 -- ARGV[5] the owner's name in the maps
 -- ARGV[6] condition: "none", "absent" or the version wanted
--- ARGV[7] number of changes
--- ARGV[8..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
+-- ARGV[7] version and token of the session that writes; empty for a plain write
+-- ARGV[8] 1 if the session ends with it, else 0; then it only sets
+-- ARGV[9] number of changes
+-- ARGV[10..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
 -- then, with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored
 --   value, version a row
 -- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker,
---   whether there is a hash (0 or 1), epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}.
+--   whether there is a hash (0 or 1), epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"};
+--   {"held", session} of a plain write; {"fenced", session or ""}, {"grace", epoch}, {"unconfirmed", epoch} of a session's.
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
-expect(#KEYS == 10 and #ARGV >= 10)
+expect(#KEYS == 13 and #ARGV >= 12)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[3])
 -- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
@@ -42,6 +48,34 @@ local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
 -- Its id, and what was written after it, may have been forgotten since.
 if ARGV[3] ~= '' and ARGV[3] ~= r.epoch then return { 'moved', r.epoch, digits(r.generation) } end
+
+-- Who may write (S1). One whose session was not opened or confirmed in this epoch may, once its grace has ended, on condition of the
+-- version that it knows (S7).
+local session = session_of(call('HGET', KEYS[11], ARGV[5]))
+if ARGV[7] == '' then
+  if session then return { 'held', session.text } end
+else
+  expect_hashes(11, 13)
+  session = session or session_of(call('HGET', KEYS[12], ARGV[5]))
+  if not session then return { 'fenced', '' } end
+  if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then return { 'fenced', session.text } end
+  if session.epoch ~= r.epoch then
+    if not is_graced(KEYS[3], r) then return { 'grace', r.epoch } end
+    if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end
+  end
+end
+local function confirm()
+  if ARGV[7] == '' then return end
+  if ARGV[8] == '1' then
+    call('HDEL', KEYS[11], ARGV[5])
+    call('HDEL', KEYS[12], ARGV[5])
+    call('HDEL', KEYS[13], ARGV[5])
+  elseif session.epoch ~= r.epoch then
+    local text = session_text(session.version, session.token, r.epoch, session.holder, session.asked, session.name)
+    call('HSET', KEYS[11], ARGV[5], text)
+    call('HDEL', KEYS[12], ARGV[5])
+  end
+end
 
 -- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
 -- could still change what was written since.
@@ -65,8 +99,8 @@ local function remember(reply)
   return reply
 end
 
-local count = number(ARGV[7], 'the number of changes')
-local load_at = 8 + 3 * count
+local count = number(ARGV[9], 'the number of changes')
+local load_at = 10 + 3 * count
 expect(count > 0 and #ARGV >= load_at - 1)
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
@@ -87,9 +121,12 @@ end
 if generation < r.generation then return needs_load end -- only all of its rows tell what a suspect hash has lost
 local names, blind = {}, ARGV[6] ~= 'absent'
 for i = 1, count do
-  local field, op = ARGV[5 + 3 * i], ARGV[6 + 3 * i]
+  local field, op = ARGV[7 + 3 * i], ARGV[8 + 3 * i]
   names[2 * i - 1], names[2 * i] = field, tombstone(field)
-  if op ~= 'set' then blind = false end
+  if op ~= 'set' then
+    blind = false
+    expect(ARGV[8] ~= '1')
+  end
 end
 local cells = hash and hmget(KEYS[1], names) or {}
 local known = load ~= nil or complete
@@ -107,13 +144,13 @@ if ARGV[6] ~= 'none' and ARGV[6] ~= 'absent' and number(ARGV[6], 'the wanted ver
 end
 if not known and not blind then
   for i = 1, count do
-    local needs = ARGV[6] == 'absent' or ARGV[6 + 3 * i] ~= 'set'
+    local needs = ARGV[6] == 'absent' or ARGV[8 + 3 * i] ~= 'set'
     if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end
   end
 end
 if ARGV[6] == 'absent' then
   for i = 1, count do
-    if cells[2 * i - 1] then return { 'exists', ARGV[5 + 3 * i] } end
+    if cells[2 * i - 1] then return { 'exists', ARGV[7 + 3 * i] } end
   end
 end
 
@@ -150,7 +187,7 @@ end
 
 local marked, counters = {}, {}
 for i = 1, count do
-  local field, op, argument = ARGV[5 + 3 * i], ARGV[6 + 3 * i], ARGV[7 + 3 * i]
+  local field, op, argument = ARGV[7 + 3 * i], ARGV[8 + 3 * i], ARGV[9 + 3 * i]
   local live, gone, changed = cells[2 * i - 1], cells[2 * i], true
   if op == 'set' then
     out.put(field, argument)
@@ -194,7 +231,11 @@ end
 -- ORDER: the maps before anything is written, since one of another type refuses the call.
 local is_reborn, mark_held = not hash and is_named(6, ARGV[5]), call('HGET', KEYS[6], ARGV[5]) or ''
 make_room()
-if changed_count == 0 then return remember(reply_of(base)) end
+if changed_count == 0 then
+  confirm()
+  if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end
+  return remember(reply_of(base))
+end
 local new = math.max(r.source + 2, now, base + 2, version + 2)
 if new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local reply = reply_of(new)
@@ -217,4 +258,5 @@ if not hash then call('SET', KEYS[2], digits(new)) end
 out.put(':v', head(new, generation, complete))
 if is_reborn then out.put(':b', digits(new)) end
 out.write(KEYS[1])
+confirm()
 return remember(reply)

@@ -120,3 +120,27 @@ end
 local function head(version, generation, complete)
   return table.concat({ digits(version), ' ', digits(generation), complete and 'a' or 'p' })
 end
+
+-- Writes what a proved load brings to the hash, KEYS[1], and makes it if there is none. KEYS[2] is its marker, KEYS[3] the record, and KEYS
+-- from `at` on are the five maps. Answers the version source after it, and whether a map names the owner of a hash that was made.
+local function join_rows(load, hash, version, r, at, name)
+  local out = changes()
+  overlay(load, hash, KEYS[1], r, out)
+  local base, generation, complete = merged(load, hash, version, r)
+  out.put(':v', head(base, generation, complete))
+  local source = math.max(r.source, base)
+  local is_marked = not hash and is_named(at, name)
+  if not hash then
+    source = source + 1
+    if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+    if is_marked then
+      put_aside(at, name)
+      out.put(':b', digits(source))
+      is_marked = is_named(at, name) -- what has just been put aside keeps no hash
+    end
+    call('SET', KEYS[2], digits(source))
+  end
+  if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
+  out.write(KEYS[1])
+  return source, is_marked
+end

@@ -8,7 +8,8 @@
 -- KEYS[6] partition record
 -- KEYS[7] lock
 -- KEYS[8] owners to be evicted
--- KEYS[9..] hash of the owner of each entry
+-- KEYS[9] sessions
+-- KEYS[10..] hash of the owner of each entry
 -- ARGV[1] token and holder
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the entries were read from
@@ -20,7 +21,7 @@
 -- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
 -- Invariant: an entry is in the snapshot or in the error map, never in none; the greater version of a field stays; what landed of it
 --   stays on probation (H33).
-expect(#KEYS >= 8 and #ARGV >= 6)
+expect(#KEYS >= 9 and #ARGV >= 6)
 local retry_min, retry_max = number(ARGV[4], 'the delay'), number(ARGV[5], 'the delay')
 local ttl = number(ARGV[6], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])
@@ -38,7 +39,7 @@ while at <= #ARGV do
   entry.hash = KEYS[OWNERS + #entries]
   at = entry.to + 1
 end
-expect(#KEYS == 8 + #entries)
+expect(#KEYS == 9 + #entries)
 
 local kept, owners, cleared, parked, order = adder(KEYS[LANDED]), releaser(), {}, {}, {}
 local function errors_of(name)
@@ -98,6 +99,6 @@ each_chunk('HDEL', KEYS[SNAPSHOT], names)
 for i, entry in ipairs(entries) do
   if answers[i] == 1 and entry.hash ~= KEYS[EVICT] then call('PERSIST', entry.hash) end
 end
-owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING })
+owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS })
 if #names > 0 then end_of_snapshot() end
 return answers

@@ -8,7 +8,8 @@
 -- KEYS[6] partition record
 -- KEYS[7] lock
 -- KEYS[8] owners to be evicted
--- KEYS[9..] hash of the owner of each mark, then of each row
+-- KEYS[9] sessions
+-- KEYS[10..] hash of the owner of each mark, then of each row
 -- ARGV[1] token and holder; empty if only error marks are cleared
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the marks were read from
@@ -20,11 +21,11 @@
 -- Reply: {marks cleared, error marks cleared}.
 -- Invariant: nothing is added to a snapshot, so marks are cleared only under its number (R5); an owner that a map names keeps its hash
 --   (R2); a mark that goes on probation is in one map or the other (H33).
-expect(#KEYS >= 8 and #ARGV >= 7)
+expect(#KEYS >= 9 and #ARGV >= 7)
 local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
 local count = number(ARGV[7], 'the number of marks')
 local rows = (#ARGV - 7 - count) / 3
-expect(rows >= 0 and rows == math.floor(rows) and #KEYS == 8 + count + rows and (count == 0 or ARGV[1] ~= ''))
+expect(rows >= 0 and rows == math.floor(rows) and #KEYS == 9 + count + rows and (count == 0 or ARGV[1] ~= ''))
 local r = in_epoch(KEYS[PART], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end
 
@@ -94,7 +95,7 @@ if #marks > 0 then
   for i = 1, count do owners.add(ARGV[7 + i], KEYS[OWNERS + i]) end
 end
 -- What was just cleared is not in the snapshot; an owner of whom an error mark went may be.
-owners.write(ttl, { DIRTY, ERRORS, LANDED, LEAVING, errors > 0 and SNAPSHOT or nil })
+owners.write(ttl, { DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors > 0 and SNAPSHOT or nil })
 if cleared > 0 then end_of_snapshot() end
 raise_landed(KEYS[PART], r, landed)
 return { cleared, errors }

@@ -7,7 +7,8 @@
 -- KEYS[4] error map
 -- KEYS[5] marks on probation
 -- KEYS[6] marks whose probation ends
--- KEYS[7..] owner hash and exist marker of each write
+-- KEYS[7] sessions
+-- KEYS[8..] owner hash and exist marker of each write
 -- ARGV[1] how far ahead a deadline may lie, microseconds
 -- ARGV[2] the earliest deadline of the writes, microseconds since 1970
 -- ARGV[3] the latest
@@ -16,16 +17,16 @@
 -- ARGV[6] field of the record that keeps the caller's last call
 -- ARGV[7] number of this call
 -- ARGV[8..] name in the maps of each write's owner; then of each: "N" to set N fields, "N=VERSION" if the owner has that version,
---   "N+" to add to N fields; field and value, or the number to add, of each
+--   "N@VERSION TOKEN" if it is held by the session of that fence, "N+" to add to N fields; field and value, or the number to add, of each
 -- Reply: a line for each write, as it is kept under the number of the call: "version", or "version changed counters…"; "moved epoch
 --   generation" in another epoch; "version current" if another was wanted; "failed error"; "alone" if mutate.lua shall do it: if a
---   deadline of the call has passed or lies too far ahead, if a value must be loaded first or the hash is suspect, if a sum needs more
+--   session holds the owner, or not the one that writes; if a deadline of the call has passed or lies too far ahead, if a value must be loaded first or the hash is suspect, if a sum needs more
 --   than 15 digits, if the owner's hash is gone although a map names it.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); a
 --   write that makes a hash gives the marker another number (R7); a call is carried out once, whatever its answer was, and never
 --   after a later one (R11).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
-local writes, apart = (#KEYS - 6) / 2, ARGV[5] == '1'
+local writes, apart = (#KEYS - 7) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 7 + 4 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
@@ -69,8 +70,9 @@ if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > tonumber(ARGV[1]) then
   return answer()
 end
 
--- The marks that the owners have by now.
+-- The marks that the owners have by now, and their sessions.
 local held = call('HMGET', KEYS[1], unpack(ARGV, 8, 7 + writes))
+local sessions = call('EXISTS', KEYS[7]) == 1 and call('HMGET', KEYS[7], unpack(ARGV, 8, 7 + writes))
 
 -- Whether another map than the dirty map names an owner. Mostly these maps are not there.
 local others
@@ -91,9 +93,9 @@ end
 -- why it can't be written here, and whether it has a hash.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
-  local h = call('HMGET', KEYS[5 + 2 * w], ':v', ':t')
+  local h = call('HMGET', KEYS[6 + 2 * w], ':v', ':t')
   if not h[1] then
-    local marker = call('GET', KEYS[6 + 2 * w])
+    local marker = call('GET', KEYS[7 + 2 * w])
     local lost = (held[w] or is_named(ARGV[7 + w])) and 'alone' or nil
     return tonumber(marker) or 0, marker == format('-%s', r[2]) and all_of or part_of, false, lost, false
   end
@@ -165,12 +167,14 @@ local plan, marks, markers = {}, {}, {}
 local owners = not apart and {}
 local applied, at, last_given = 0, 8 + writes, nil
 for w = 1, writes do
-  local hash, from = KEYS[5 + 2 * w], at + 1
-  local fields, wanted, adds = tonumber(ARGV[at]), nil, false
+  local hash, from = KEYS[6 + 2 * w], at + 1
+  local fields, wanted, adds, fence = tonumber(ARGV[at]), nil, false, nil
   if not fields then
-    local count, kind, version = string.match(ARGV[at] or '', '^(%d+)([=+])(%d*)$')
-    fields, adds, wanted = tonumber(count), kind == '+', tonumber(version)
-    if not adds and not wanted then fields = nil end
+    local count, kind, rest = string.match(ARGV[at] or '', '^(%d+)([=+@])(.*)$')
+    fields, adds = tonumber(count), kind == '+'
+    if kind == '=' then wanted = tonumber(rest) end
+    if kind == '@' then fence = table.concat({ rest, ' ', r[3], ' ' }) end
+    if not adds and not wanted and not fence then fields = nil end
   end
   if not fields or fields < 1 or fields > 2000 or at + 2 * fields > #ARGV then
     return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
@@ -188,6 +192,8 @@ for w = 1, writes do
     end
     last, flags, tombstones, refused, is_there = owner.last, owner.flags, owner.tombstones, owner.refused, owner.is_there
   end
+  local session = sessions and sessions[w]
+  if fence and not (session and sub(session, 1, #fence) == fence) or session and not fence then refused = refused or 'alone' end
   local sums = adds and is_there and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
   local version = math.max(source + 2, now, (last or 0) + 2)
   if refused then
@@ -222,7 +228,7 @@ for w = 1, writes do
     marks[even + 1] = ARGV[7 + w]
     marks[even + 2] = wide and format('%014x%s', version, named)
       or format('%06x%08x%s', math.floor(version / 4294967296), version % 4294967296, named)
-    if not is_there then markers[#markers + 1], markers[#markers + 2] = KEYS[6 + 2 * w], v end
+    if not is_there then markers[#markers + 1], markers[#markers + 2] = KEYS[7 + 2 * w], v end
     if owner then owner.named, owner.was_marked, owner.is_there = named, true, true end
     applied, source, replies[w], last_given = applied + 1, version, reply, v
   end
@@ -249,7 +255,7 @@ end
 if markers[1] then call('MSET', unpack(markers)) end
 for n = 1, applied do
   local p = 7 * (n - 1)
-  local hash, list, from, v = KEYS[5 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
+  local hash, list, from, v = KEYS[6 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
   local to, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6]
   if type(from) == 'table' then list, from = from, 1 end
   to = from + to

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
 use super::store::{MemoryStore, lock};
-use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room};
+use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room, session};
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired, HotPairing, HotRead, HotStore,
-    Load, Lock, Map, MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled,
-    Snapshot,
+    Acquit, Adopt, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired,
+    HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
+    PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -170,6 +170,43 @@ impl HotStore for MemoryStore {
     async fn retire(&self, worker: &str) -> Result<(), HotError> {
         lock(&self.workers).remove(worker);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
+        self.run_for(&open.owner, "open_session", |state, present, partition| session::open(state, present, partition, open))?
+    }
+
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        self.run_for(&claim.owner, "claim_session", |state, _, partition| session::claim(state, partition, claim))?
+    }
+
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
+        self.run_for(owner, "close_session", |state, present, _| session::close(state, present, owner, fence))
+    }
+
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        self.run_for(owner, "ask_session", |state, _, _| session::ask(state, owner, fence, by))
+    }
+
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
+        let one = |owner: &Owner| self.run_for(owner, "sessions_of", |state, _, _| session::session_of(state, owner));
+        owners.iter().map(one).collect()
+    }
+
+    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
+        let one = |at: &Partition| self.run(*at, "beat", |state, _| session::beat(state, *at, holder, beat)).flatten();
+        partitions.iter().map(one).collect()
+    }
+
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+        self.run(partition, "lapse", |state, present| session::lapse(state, present, holder, beat))
+    }
+
+    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+        self.run(partition, "end_grace", |state, _| session::end_grace(state, partition, epoch))?
     }
 }
 

@@ -69,8 +69,8 @@ pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merg
             state.number(owner, &mut hash, number);
         }
         // Marks that have just been put aside keep no hash.
-        let is_marked = state.marks.names(owner) && !broken("R2-filled");
-        if !is_marked && hash.expires.is_none() {
+        let is_kept = state.keeps(owner) && !broken("R2-filled");
+        if !is_kept && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
         state.hashes.put(owner.clone(), hash);

@@ -17,9 +17,9 @@ pub fn violation(state: &PartState) -> Option<String> {
 }
 
 fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) -> Option<String> {
-    let is_marked = state.marks.named().any(|named| named == owner);
-    if is_marked == hash.expires.is_some() {
-        return Some(format!("{owner} is named by a map: {is_marked}, and ends at {:?}", hash.expires));
+    let is_kept = state.marks.named().any(|named| named == owner) || state.sessions.pins(owner);
+    if is_kept == hash.expires.is_some() {
+        return Some(format!("{owner} is named by a map or held: {is_kept}, and ends at {:?}", hash.expires));
     }
     // Whoever makes a hash gives it a number.
     let marker = state.markers.get(owner);

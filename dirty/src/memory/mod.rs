@@ -19,6 +19,7 @@
 //! | [`landing`], [`park`] | what a worker does with marks |
 //! | [`probation`] | landed marks that stay for a while |
 //! | [`record`], [`lock`] | the partition's record and lock |
+//! | [`session`] | who holds an owner |
 //! | [`invariant`] | what must hold after every transition |
 //! | `room` | eviction of landed data when memory is short |
 
@@ -39,6 +40,7 @@ pub mod probation;
 pub mod read;
 pub mod record;
 mod room;
+pub mod session;
 pub mod state;
 pub mod store;
 

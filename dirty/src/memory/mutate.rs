@@ -9,6 +9,7 @@ use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
 use super::record::current;
 use super::room;
+use super::session;
 use super::state::{PartState, Present};
 use crate::{HotError, HotKind, Load, Marker, Mutated, PartitionRecord, Refusal};
 
@@ -45,6 +46,9 @@ pub fn mutate(
     if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
         return Ok(Mutated::Refused(Refusal::Moved { epoch, generation }));
     }
+    if let Some(refusal) = session::refusal(state, &record, mutation) {
+        return Ok(Mutated::Refused(refusal));
+    }
     let proved = |load: &&Load| load.owner == mutation.owner && is_proved(state, &record, load);
     let load = load.filter(proved);
     let merged = load.map(|load| merge(state, &record, load));
@@ -59,13 +63,14 @@ pub fn mutate(
     };
     if plan.cells.is_empty() {
         let reply = Applied { version, changed: 0, counters: plan.counters };
+        session::saved(state, present, mutation, epoch);
         // A copy that was held up may come after what others write now.
         if mutation.attempt.is_named() && !broken("R11-void") {
             state.ops.remember(mutation.id, reply.clone());
         }
         return Ok(Mutated::Applied(reply));
     }
-    let next = next_version(record.source.max(version), present)?;
+    let next = next_version(record.source.max(version), present, OPERATION)?;
     let wanted = room::of_mutation(mutation).saturating_add(load.map(room::of_load).unwrap_or_default());
     if !room::make(state, present, wanted, Some(&mutation.owner)) {
         let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
@@ -78,7 +83,9 @@ pub fn mutate(
     // Also if the load has just found that there is no row.
     let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
     make(state, &record, &mutation.owner, next, complete);
-    Ok(Mutated::Applied(write(state, present, mutation, plan, next)))
+    let applied = write(state, present, mutation, plan, next);
+    session::saved(state, present, mutation, epoch);
+    Ok(Mutated::Applied(applied))
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
@@ -94,10 +101,10 @@ fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation,
 }
 
 /// The version of the next write: above the last one of the partition and of the owner, and at least the time.
-fn next_version(last: Version, present: &Present) -> Result<Version, HotError> {
+pub(super) fn next_version(last: Version, present: &Present, operation: &'static str) -> Result<Version, HotError> {
     Version::new(last.get().saturating_add(2).max(present.now.0)).ok_or_else(|| {
         let message = format!("the next version would be above {}; set the clock right", Version::MAX);
-        HotError::not_applied(HotKind::Corrupt, OPERATION, message)
+        HotError::not_applied(HotKind::Corrupt, operation, message)
     })
 }
 

@@ -77,7 +77,7 @@ pub fn marked(state: &PartState, partition: Partition, owner: &Owner, epoch: Opt
 
 /// Drops the hash, or has it dropped when no map names its owner any more.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
-    if state.marks.names(owner) && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
+    if state.keeps(owner) && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
         state.marks.evict_later(owner);
         return Evicted::WhenLanded;
     }

@@ -108,6 +108,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     if record.generation == adopt.epoch {
         state.markers.forget_absent();
     }
+    state.sessions.adopted(record.epoch);
     state.record = Some(record);
     state.marks.lose();
     true

@@ -11,6 +11,7 @@ use super::lock::Held;
 use super::marker::Markers;
 use super::marks::Marks;
 use super::ops::Ops;
+use super::session::Sessions;
 use crate::{Header, Observed, PartitionRecord};
 
 /// What a transition knows of the outside.
@@ -36,6 +37,7 @@ pub struct PartState {
     pub(super) marks: Marks,
     pub(super) lock: Option<Held>,
     pub(super) ops: Ops,
+    pub(super) sessions: Sessions,
 }
 
 impl PartState {
@@ -50,6 +52,7 @@ impl PartState {
             marks: Marks::default(),
             lock: None,
             ops: Ops::default(),
+            sessions: Sessions::default(),
         }
     }
 
@@ -108,9 +111,14 @@ impl PartState {
         self.markers.raise(owner, number);
     }
 
-    /// Gives the hash of an owner that no map names any more the time to live of landed data, or drops it if that was asked for.
+    /// Whether the owner's hash has to stay: a map names it, or a session holds it.
+    pub(super) fn keeps(&self, owner: &Owner) -> bool {
+        self.marks.names(owner) || self.sessions.pins(owner)
+    }
+
+    /// Gives the hash of an owner that no map names any more, and no session holds, the time to live of landed data, or drops it if that was asked for.
     pub(super) fn release(&mut self, present: &Present, owner: &Owner) {
-        if self.marks.names(owner) {
+        if self.keeps(owner) {
             return;
         }
         if self.marks.is_to_leave(owner) {

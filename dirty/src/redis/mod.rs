@@ -15,7 +15,7 @@
 //! | `write`: `queue`, `calls`, `completion` | writes that go together, the numbers of their calls, and the answer to each |
 //! | `forget` | stores that are gone |
 //! | `flight` | work that is done once for all who wait for it |
-//! | `read`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing` | the contract, by concern |
+//! | `read`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing`, `session` | the contract, by concern |
 //!
 //! Nearly every item of a call is one command, an observation three; the commands of a call go in one pipeline to each node, over a few connections that all
 //! calls share. A call whose items are all warm costs one round trip.
@@ -49,6 +49,7 @@ mod sabotage;
 mod script;
 mod sentinel;
 mod server;
+mod session;
 mod slot;
 mod space;
 mod topology;
@@ -63,7 +64,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::Value;
-use storage_model::{Epoch, Field, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
 pub use self::options::RedisOptions;
 pub use self::transport::{Broken, Dial, Gate, Stream};
@@ -78,8 +79,9 @@ use self::space::Space;
 use self::transport::Command;
 use self::write::queue::Queues;
 use crate::{
-    Acquit, Adopt, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock,
-    Map, MemoryUse, Mutated, Observed, Page, Park, PartitionPeek, PartitionState, Probation, Read, Settle, Settled, Snapshot,
+    Acquit, Adopt, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing,
+    HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
+    PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
 /// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone is dropped.
@@ -340,5 +342,40 @@ impl HotStore for RedisStore {
 
     async fn retire(&self, worker: &str) -> Result<(), HotError> {
         self.retire_worker(worker).await
+    }
+}
+
+#[async_trait]
+impl SessionStore for RedisStore {
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
+        self.open_one(open).await
+    }
+
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        self.claim_one(claim).await
+    }
+
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
+        self.close_one(owner, fence).await
+    }
+
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        self.ask_one(owner, fence, by).await
+    }
+
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
+        self.look_at_sessions(owners).await
+    }
+
+    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
+        self.beat_all(partitions, holder, beat).await
+    }
+
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+        self.lapse_holder(partition, holder, beat).await
+    }
+
+    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+        self.grace_ends(partition, epoch).await
     }
 }

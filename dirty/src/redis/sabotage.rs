@@ -18,10 +18,20 @@ const BREAKS: &[Break] = &[
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
     ("R2-evicts", "evict", "is_named(3, ARGV[1])", "false"),
     // A field that the database refused is no reason to keep the hash; a fill lets a hash with unlanded changes expire.
-    ("R2-parked", "park", "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }", "{ DIRTY, SNAPSHOT, LANDED, LEAVING }"),
-    ("R2-filled", "fill", "if not hash and not is_marked then call('PEXPIRE'", "if true then call('PEXPIRE'"),
+    (
+        "R2-parked",
+        "park",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, LANDED, LEAVING, SESSIONS }",
+    ),
+    (
+        "R2-filled",
+        "fill",
+        "if not hash and not is_marked and not call('HGET', KEYS[9], ARGV[3]) then call('PEXPIRE'",
+        "if true then call('PEXPIRE'",
+    ),
     // An owner that was written meanwhile may expire, since the dirty map is not looked at.
-    ("R2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, errors", "{ ERRORS, LANDED, LEAVING, errors"),
+    ("R2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors", "{ ERRORS, LANDED, LEAVING, SESSIONS, errors"),
     ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return { 'leftover', last } end", ""),
     ("R4-whole", "settle", "local cleared = 0\nfor from", "local cleared = call('DEL', KEYS[SNAPSHOT])\nfor from"),
     // The number of the snapshot is not looked at.
@@ -37,7 +47,7 @@ const BREAKS: &[Break] = &[
     ("R5-flush", "settle", "(count == 0 or ARGV[1] ~= '')", "true"),
     // A hash that is made while a map names its owner does not say so, and joins the marks of the one before.
     ("R6-birth", "mutate", "not hash and is_named(6, ARGV[5]), call", "false, call"),
-    ("R6-birth", "fill", "not hash and is_named(4, ARGV[3])", "false"),
+    ("R6-birth", "fill", "not hash and is_named(at, name)", "false"),
     // A fill takes the marker for proof whatever it is, or does not ask whether the hash is there; or gives the hash that it makes no number.
     ("R7-marker", "fill", "if load.marker ~= mark then return false end", ""),
     ("R7-presence", "fill", "return load.present == (hash ~= nil)", "return true"),
@@ -79,7 +89,7 @@ const BREAKS: &[Break] = &[
     ("R11-hasty", "forget_calls", "if stored and string.match(stored, '^%d+') == ARGV[i + 1] then", "if stored then"),
     // Ids are not looked up at all, or not those of the window before, or of one that the clock leapt over; a late copy is applied.
     ("R11-ids", "mutate", "if before then return before end", ""),
-    ("R11-void", "mutate", "return remember(reply_of(base)) end", "return reply_of(base) end"),
+    ("R11-void", "mutate", "  return remember(reply_of(base))\n", "  return reply_of(base)\n"),
     ("R11-ids-set", "mutate", "if before then return before end", ""),
     ("R11-ids-incr", "mutate", "if before then return before end", ""),
     ("R11-leap", "mutate", "between ~= round - 1 and (leaps", "false and (leaps"),
@@ -126,6 +136,48 @@ const BREAKS: &[Break] = &[
     ("R15-settle-epoch", "settle", "if r.epoch ~= epoch then", "if false then"),
     ("R15-park-epoch", "park", "if r.epoch ~= epoch then", "if false then"),
     ("R15-mutate-epoch", "mutate", "if load.epoch ~= r.epoch then return false end", ""),
+    // A former holder writes, or somebody who holds nothing; a fence is told by its version alone.
+    ("S1-unfenced", "update", "fence and not (session and sub(session, 1, #fence) == fence) or session", "session"),
+    (
+        "S1-unfenced",
+        "mutate",
+        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then return { 'fenced', session.text } end",
+        "",
+    ),
+    ("S1-plain", "update", "== fence) or session and not fence then", "== fence) then"),
+    ("S1-plain", "mutate", "if session then return { 'held', session.text } end", ""),
+    (
+        "S1-token",
+        "mutate",
+        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then",
+        "if session.version ~= string.match(ARGV[7], '^%d+') then",
+    ),
+    // Any session is taken by whoever wants to take some; one is opened with a part of its owner; its hash may expire.
+    (
+        "S2-any",
+        "open_session",
+        "if table.concat({ current.version, ' ', current.token }) ~= ARGV[5] then",
+        "if ARGV[5] == '' then",
+    ),
+    ("S2-part", "open_session", "if not whole then return", "if false then return"),
+    ("S2-unpinned", "open_session", "call('PERSIST', KEYS[1])\nreturn opened(fence)", "return opened(fence)"),
+    // A holder is called gone that has beaten since; the sessions of one that is gone stay.
+    ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
+    ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
+    // A session that lapsed saves over whatever was written since; an earlier session keeps the owner; nobody waits for claims.
+    ("S7-unconditional", "mutate", "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end", ""),
+    (
+        "S8-greatest",
+        "claim_session",
+        "session.epoch == r.epoch or is_later(session, ARGV[2], ARGV[3])",
+        "session.epoch == r.epoch",
+    ),
+    (
+        "S8-grace",
+        "adopt",
+        "if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end",
+        "call('HSET', KEYS[1], 'graced', ARGV[3])",
+    ),
     // Marks on probation are not landed again; one that is takes the place of a newer one.
     ("H33-kept", "adopt", "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then", "if false then"),
     (

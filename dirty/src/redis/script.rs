@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Version};
+use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version};
 
 use super::barrier::Barrier;
 use super::space::Space;
@@ -17,10 +17,14 @@ use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
 mod landing;
 mod lock;
 mod probation;
+mod session;
 
 pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
+pub(crate) use session::{
+    ask_session, beat, claim_session, close_session, end_grace, lapse, open_session, scan_sessions, sessions_of,
+};
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
 pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
@@ -28,6 +32,7 @@ pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
 const PRELUDE: &str = include_str!("../lua/prelude.lua");
 const OWNER: &str = include_str!("../lua/owner.lua");
 const MARKS: &str = include_str!("../lua/marks.lua");
+const SESSION: &str = include_str!("../lua/session.lua");
 
 /// A constant script: its text never depends on data, so that a server keeps each once.
 pub(crate) struct Script {
@@ -107,12 +112,19 @@ scripts! {
     update [];
     end_call [PRELUDE];
     forget_calls [PRELUDE];
-    mutate [PRELUDE, OWNER];
+    mutate [PRELUDE, OWNER, SESSION];
     fill [PRELUDE, OWNER];
     prove [PRELUDE, OWNER];
     names [PRELUDE];
     evict [PRELUDE];
     marked [PRELUDE];
+    open_session [PRELUDE, OWNER, SESSION];
+    claim_session [PRELUDE, SESSION];
+    close_session [PRELUDE, SESSION];
+    ask_session [PRELUDE, SESSION];
+    beat [PRELUDE, SESSION];
+    lapse [PRELUDE, SESSION];
+    end_grace [PRELUDE];
     rights [];
     part_state [PRELUDE];
     adopt [PRELUDE];
@@ -140,13 +152,15 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 /// The most fields of a write that `update.lua` takes: values of one unpack.
 const UPDATE_FIELDS_MAX: usize = 2_000;
 
-/// Whether `update.lua` takes the write: one that sets, or only adds.
+/// Whether `update.lua` takes the write: one that sets, or only adds. Of a session, one that sets, and does not end it.
 pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     let all = |kind: fn(&Change) -> bool| mutation.changes.iter().all(|(_, change)| kind(change));
     let sets = all(|change| matches!(change, Change::Set(_)));
+    let is_plain = mutation.fence.is_none();
     let fits = match mutation.condition {
-        Condition::None => sets || all(|change| matches!(change, Change::Incr(_))),
-        Condition::Version(_) => sets,
+        Condition::None if mutation.closes => false,
+        Condition::None => sets || is_plain && all(|change| matches!(change, Change::Incr(_))),
+        Condition::Version(_) => sets && is_plain,
         Condition::Absent => false,
     };
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
@@ -166,6 +180,7 @@ pub(crate) fn update<'a>(
     let [dirty, others @ ..] = space.keys.maps(partition);
     let mut keys = vec![dirty, space.keys.part(partition)];
     keys.extend(others);
+    keys.push(space.keys.sessions(partition));
     keys.extend(parts.iter().flat_map(|part| space.keys.of_write(partition, part)));
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
@@ -205,6 +220,7 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
     let fields = mutation.changes.len();
     match (mutation.condition, mutation.changes.first()) {
         (Condition::Version(version), _) => cmd.arg(format!("{fields}={version}")),
+        _ if mutation.fence.is_some() => cmd.arg(format!("{fields}@{}", fence_of(mutation))),
         (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
         _ => cmd.arg(fields),
     };
@@ -223,7 +239,8 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     let part = key::owner_part(&mutation.owner);
     let [_, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
-    let keys = [&[data, exist, record, even, odd][..], &space.keys.maps(partition)].concat();
+    let sessions = [space.keys.sessions(partition), space.keys.lapsed(partition), space.keys.asked(partition)];
+    let keys = [&[data, exist, record, even, odd][..], &space.keys.maps(partition), &sessions].concat();
     let mut cmd = SCRIPTS.mutate.call(&keys);
     epoch(cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);
@@ -231,9 +248,14 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }
 }
 
-/// Until when a copy of a mutation may be applied. Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+/// Until when a copy of a mutation may be applied.
 fn deadline(mutation: &Mutation) -> u64 {
-    mutation.deadline.0.min(Version::MAX.get())
+    deadline_of(mutation.deadline)
+}
+
+/// Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+fn deadline_of(deadline: Timestamp) -> u64 {
+    deadline.0.min(Version::MAX.get())
 }
 
 /// The epoch in which a mutation may be applied.
@@ -244,13 +266,18 @@ fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
     }
 }
 
+/// The fence of the session that writes; empty for a plain write.
+fn fence_of(mutation: &Mutation) -> String {
+    mutation.fence.map(|fence| fence.to_string()).unwrap_or_default()
+}
+
 fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
     match mutation.condition {
         Condition::None => cmd.arg("none"),
         Condition::Absent => cmd.arg("absent"),
         Condition::Version(version) => cmd.arg(version.get()),
     };
-    cmd.arg(mutation.changes.len());
+    cmd.arg(fence_of(mutation)).arg(u8::from(mutation.closes)).arg(mutation.changes.len());
     for (field, change) in mutation.changes.iter() {
         cmd.arg(&*key::stored(field));
         match change {
@@ -294,7 +321,8 @@ fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
 pub(crate) fn fill(space: &Space, load: &Load, clean_ttl: Duration, absent_ttl: Duration) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
     let maps = space.keys.maps(space.partition(&load.owner));
-    let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps].concat());
+    let sessions = [space.keys.sessions(space.partition(&load.owner))];
+    let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps, &sessions].concat());
     cmd.arg(millis(clean_ttl)).arg(millis(absent_ttl)).arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.fill.write(slot, cmd)
@@ -317,7 +345,8 @@ pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
 /// `evict.lua`.
 pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
-    let keys = [&[space.keys.data(partition, owner), space.keys.evict(partition)][..], &space.keys.maps(partition)].concat();
+    let own = [space.keys.data(partition, owner), space.keys.evict(partition)];
+    let keys = [&own[..], &space.keys.maps(partition), &[space.keys.sessions(partition)]].concat();
     let mut cmd = SCRIPTS.evict.call(&keys);
     cmd.arg(key::owner_part(owner));
     SCRIPTS.evict.write(space.slot(partition), cmd)

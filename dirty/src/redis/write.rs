@@ -15,6 +15,7 @@ use self::completion::replies;
 use self::queue::Waiting;
 use super::barrier::Barrier;
 use super::error::{Failure, hot_error};
+use super::session::session_of;
 use super::transport::Answer;
 use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
@@ -215,6 +216,14 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
         b"integer" => Refusal::NotInteger(field_of(&next()?)?),
         b"overflow" => Refusal::Overflow(field_of(&next()?)?),
         b"unlanded" => Refusal::NotLanded,
+        b"held" => Refusal::Held(Box::new(session_of(&next()?)?)),
+        b"fenced" => {
+            let text = next()?;
+            let session = (!text.is_empty()).then(|| session_of(&text)).transpose()?;
+            Refusal::Fenced(session.map(Box::new))
+        }
+        b"grace" => Refusal::Grace(reply::epoch(&next()?)?),
+        b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
         b"failed" => return Err(Failure::of_script(&next()?)),
         other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
     };

@@ -11,9 +11,10 @@ use crate::support::*;
 
 const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
+const FENCE: Fence = Fence { version: Version::ZERO, token: OpId::new([7; 16]) };
 
 /// The keys that scripts take, those that are hashes first.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 18] = [
     "slug-data:{0}:game:eu:player:ann",
     "slug-marks:{0}",
     "slug-marks:{0}:saving",
@@ -21,6 +22,10 @@ const KEYS: [&str; 14] = [
     "slug-marks:{0}:landed",
     "slug-marks:{0}:leaving",
     "slug-evict:{0}",
+    "slug-sess:{0}",
+    "slug-sess:{0}:lapsed",
+    "slug-sess:{0}:asked",
+    "slug-beats:{0}",
     "slug-part:{0}",
     "slug-ops:{0}:0",
     "slug-ops:{0}:1",
@@ -29,10 +34,10 @@ const KEYS: [&str; 14] = [
     "slug-lock:{0}",
     "slug-workers",
 ];
-const HASHES: usize = 11;
+const HASHES: usize = 15;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 23] = [
+const CALLS: [&str; 30] = [
     "update",
     "mutate",
     "mutate and load",
@@ -56,6 +61,13 @@ const CALLS: [&str; 23] = [
     "probation",
     "acquit",
     "relive",
+    "open session",
+    "claim session",
+    "close session",
+    "ask session",
+    "beat",
+    "lapse",
+    "end grace",
 ];
 
 /// Makes one call; answers its failure.
@@ -152,6 +164,22 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
                 .await
                 .map(drop)
         }
+        "open session" => {
+            let deadline = store.time().await?.plus(TTL);
+            let (holder, name) = (FENCE.token, "game".to_owned());
+            let open = OpenSession { owner: owner("bob"), token: holder, holder, name, takes: Some(FENCE), deadline, load: None };
+            store.open_session(&open).await.map(drop)
+        }
+        "claim session" => {
+            let name = "game".to_owned();
+            let claim = ClaimSession { owner: owner("bob"), fence: FENCE, holder: FENCE.token, name, epoch: Epoch(1) };
+            store.claim_session(&claim).await.map(drop)
+        }
+        "close session" => store.close_session(&owner("bob"), FENCE).await.map(drop),
+        "ask session" => store.ask_session(&owner("bob"), FENCE, "game 2").await.map(drop),
+        "beat" => store.beat(&[PARTITION], FENCE.token, 1).await.remove(0).map(drop),
+        "lapse" => store.lapse(PARTITION, FENCE.token, Some(1)).await.map(drop),
+        "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
         other => panic!("no call {other}"),
     }
 }
@@ -166,9 +194,17 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) {
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
     call(store, "park").await.unwrap();
-    for name in ["announce", "pair"] {
+    for name in ["announce", "pair", "beat"] {
         call(store, name).await.unwrap();
     }
+    let bob = owner("bob");
+    let observed = store.observe(std::slice::from_ref(&bob)).await.remove(0).unwrap();
+    let load = Load { owner: bob.clone(), observed, rows: Vec::new(), complete: true };
+    let deadline = store.time().await.unwrap().plus(TTL);
+    let (token, holder, name) = (OpId::new([1; 16]), FENCE.token, "game".to_owned());
+    let open = OpenSession { owner: bob.clone(), token, holder, name, takes: None, deadline, load: Some(load) };
+    let Opened::Open { fence, .. } = store.open_session(&open).await.unwrap() else { panic!() };
+    assert!(store.ask_session(&bob, fence, "game 2").await.unwrap());
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
 //! | [`pairing`] | which hot tier and which database belong together: a search of its own |
+//! | [`sessions`] | who holds an owner: a search of its own |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
 //! | `worker`, `settle`, `probation` | landing workers |
@@ -34,6 +35,7 @@ pub mod pairing;
 mod prepare;
 mod probation;
 pub mod search;
+pub mod sessions;
 mod settle;
 mod truth;
 mod worker;

@@ -97,11 +97,12 @@ fn one_line(message: &str) -> String {
     message.replace(['\n', '\r'], " ")
 }
 
-/// The keys of a call about marks, as `marks.lua` names them; in place of an owner's hash, if there is none, the key before the first.
+/// The keys of a call about marks, as `marks.lua` names them; in place of an owner's hash, if there is none, that of the owners to be
+/// evicted.
 pub(super) fn keys<'a>(space: &Space, partition: Partition, owners: impl Iterator<Item = Option<&'a Owner>>) -> Vec<String> {
     let keys: &Keys = &space.keys;
     let nobody = keys.evict(partition);
     let hash = |owner: Option<&Owner>| owner.map_or_else(|| nobody.clone(), |owner| keys.data(partition, owner));
-    let fixed = [keys.part(partition), keys.lock(partition), nobody.clone()];
+    let fixed = [keys.part(partition), keys.lock(partition), nobody.clone(), keys.sessions(partition)];
     keys.maps(partition).into_iter().chain(fixed).chain(owners.map(hash)).collect()
 }

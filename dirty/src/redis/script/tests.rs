@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, Field, OpId, RandomIds, Timestamp, Token};
+use storage_model::{Bytes, Fence, Field, OpId, RandomIds, Timestamp, Token};
 
 use super::*;
-use crate::{Entry, Fault, HotPaired, HotPairing, Lock, Observed, Park, Parked, PartitionState, Settle, SnapshotId, Window};
+use crate::{
+    ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession, Park, Parked, PartitionState, Settle,
+    SnapshotId, Window,
+};
 
 /// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
@@ -78,6 +81,18 @@ fn calls() -> Vec<Command> {
         probation: true,
     };
     let now = Timestamp(1);
+    let fence = Fence { version, token: OpId::new([7; 16]) };
+    let (holder, name) = (fence.token, "game 1".to_owned());
+    let opening = OpenSession {
+        owner: owner.clone(),
+        token: holder,
+        holder,
+        name: name.clone(),
+        takes: Some(fence),
+        deadline: now,
+        load: Some(load.clone()),
+    };
+    let claim = ClaimSession { owner: owner.clone(), fence, holder, name, epoch: Epoch(1) };
     let (prefix, address) = ("slug".to_owned(), String::new());
     let blank = HotPairing { incarnation: "a/b".into(), now, number: 0, prefix, address, paired: None };
     let token = Token::draw(&RandomIds);
@@ -86,6 +101,13 @@ fn calls() -> Vec<Command> {
         update(&space, partition, "w:1", 1, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
         end_call(&space, partition, "w:1", 1),
         forget_calls(&space, partition, &[("w:1".into(), "1".into())]),
+        open_session(&space, &opening),
+        claim_session(&space, &claim),
+        close_session(&space, &owner, fence, ttl),
+        ask_session(&space, &owner, fence, "game 2"),
+        beat(&space, partition, fence.token, 1),
+        lapse(&space, partition, fence.token, Some(1), std::slice::from_ref(&owner), (ttl, true)),
+        end_grace(&space, partition, Epoch(1)),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         fill(&space, &load, ttl, ttl),
         prove(&space, &load),
@@ -135,7 +157,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse end_grace evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" { "\n-- ARGV[1] " } else { "\n-- KEYS[1] " };
@@ -144,7 +166,7 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
         }
         let first = script.source.lines().next().unwrap();
         let expected = match name {
-            "update" | "mutate" | "fill" => "#!lua",
+            "update" | "mutate" | "fill" | "open_session" => "#!lua",
             _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
             _ => "#!lua flags=no-writes,allow-oom",
         };

@@ -35,7 +35,7 @@ impl Applied {
 fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
     let (Some([store, number]), Some(record)) = (executed.argv.get(5..7), executed.keys.get(1)) else { return applied };
-    let owners = executed.keys.get(6..).unwrap_or_default().chunks(2);
+    let owners = executed.keys.get(7..).unwrap_or_default().chunks(2);
     let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
     for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
         let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };
@@ -49,9 +49,9 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     applied
 }
 
-/// "N", "N=VERSION" or "N+": how many fields, and what is done to them under which condition.
+/// "N", "N=VERSION", "N@FENCE" or "N+": how many fields, and what is done to them under which condition.
 fn count_and_kind(head: &str) -> Option<(usize, &str)> {
-    let (count, kind) = head.split_at(head.find(['=', '+']).unwrap_or(head.len()));
+    let (count, kind) = head.split_at(head.find(['=', '+', '@']).unwrap_or(head.len()));
     Some((count.parse().ok()?, kind))
 }
 
@@ -101,7 +101,7 @@ fn owner(keys: &[Vec<u8>]) -> Option<String> {
 
 /// The changes of `mutate.lua`.
 fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> {
-    let count: usize = text(argv.get(6)?)?.parse().ok()?;
+    let count: usize = text(argv.get(8)?)?.parse().ok()?;
     let mut counters = counters.iter();
     let mut change = |change: &[Vec<u8>]| {
         let [field, operation, argument] = change else { return None };
@@ -115,7 +115,7 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
         };
         Some((text(field)?.to_owned(), change))
     };
-    argv.get(7..)?.chunks_exact(3).take(count).map(&mut change).collect()
+    argv.get(9..)?.chunks_exact(3).take(count).map(&mut change).collect()
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

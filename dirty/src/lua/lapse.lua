@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- Says that a holder is gone: its sessions lapse, and anybody may take their owners.
+-- KEYS[1] beats
+-- KEYS[2] owners to be evicted
+-- KEYS[3] dirty map
+-- KEYS[4] snapshot
+-- KEYS[5] error map
+-- KEYS[6] marks on probation
+-- KEYS[7] marks whose probation ends
+-- KEYS[8] sessions
+-- KEYS[9] sessions whose holder is gone
+-- KEYS[10] owners that are asked for
+-- KEYS[11..] hash of each owner
+-- ARGV[1] holder
+-- ARGV[2] its beat when it was seen last; empty if it had none
+-- ARGV[3] time to live of landed data, milliseconds
+-- ARGV[4] 1 if these are the last of its owners, so that its beat goes, else 0
+-- ARGV[5..] name in the maps of each owner
+-- Reply: number of sessions that lapsed; -1 if the holder is not gone.
+-- Invariant: a holder that has beaten since keeps its sessions (S5); one that lapsed keeps its fence, and goes on if nobody took or
+--   changed the owner meanwhile (S6); an owner that a map names keeps its hash (R2).
+expect(#KEYS >= 10 and #ARGV >= 4 and #KEYS - 10 == #ARGV - 4)
+local ttl = number(ARGV[3], 'the time to live')
+if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end
+expect_hashes(1, 10)
+local lapsed = 0
+for i = 5, #ARGV do
+  local session = session_of(call('HGET', KEYS[8], ARGV[i]))
+  if session and session.holder == ARGV[1] then
+    lapsed = lapsed + 1
+    local keeps = is_named(3, ARGV[i])
+    call('HSET', KEYS[9], ARGV[i], session_text(session.version, session.token, '0', session.holder, '-', session.name))
+    call('HDEL', KEYS[8], ARGV[i])
+    call('HDEL', KEYS[10], ARGV[i])
+    if keeps then
+    elseif call('HDEL', KEYS[2], ARGV[i]) == 1 then
+      call('UNLINK', KEYS[6 + i])
+    else
+      call('PEXPIRE', KEYS[6 + i], digits(ttl))
+    end
+  end
+end
+if ARGV[4] == '1' then call('HDEL', KEYS[1], ARGV[1]) end
+return lapsed

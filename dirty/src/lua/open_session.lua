@@ -1,0 +1,67 @@
+#!lua
+-- Opens a session of an owner that is free, or takes the place of the session named.
+-- KEYS[1] owner hash
+-- KEYS[2] exist marker
+-- KEYS[3] partition record
+-- KEYS[4] dirty map
+-- KEYS[5] snapshot
+-- KEYS[6] error map
+-- KEYS[7] marks on probation
+-- KEYS[8] marks whose probation ends
+-- KEYS[9] sessions
+-- KEYS[10] sessions whose holder is gone
+-- KEYS[11] owners that are asked for
+-- ARGV[1] the owner's name in the maps
+-- ARGV[2] token of the session
+-- ARGV[3] holder
+-- ARGV[4] what people call the holder
+-- ARGV[5] version and token of the session whose place it takes; empty if only a free owner is taken
+-- ARGV[6] deadline, microseconds since 1970
+-- ARGV[7..] with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name,
+--   stored value, version a row
+-- Reply: {"open", version, epoch, generation of the partition, all fields and values of the hash}; {"load", marker, whether there is a
+--   hash (0 or 1), epoch}; {"held", session}; {"grace", epoch}; {"expired"}.
+-- Invariant: a session is opened with the whole owner, or not at all (S2); its fence is above every version that was given (S1); the
+--   hash has no time to live while it is held.
+expect(#KEYS == 11 and #ARGV >= 6)
+local deadline = number(ARGV[6], 'the deadline')
+local r = present(KEYS[3])
+local hash = header(KEYS[1])
+local mark, version = marker(KEYS[2], r)
+local current = session_of(call('HGET', KEYS[9], ARGV[1]))
+local function opened(fence)
+  return { 'open', fence, r.epoch, digits(r.generation), call('HGETALL', KEYS[1]) }
+end
+if current then
+  -- Its answer was lost.
+  if current.token == ARGV[2] and current.epoch == r.epoch then return opened(current.version) end
+  if table.concat({ current.version, ' ', current.token }) ~= ARGV[5] then return { 'held', current.text } end
+end
+if time() >= deadline then return { 'expired' } end
+if not is_graced(KEYS[3], r) then return { 'grace', r.epoch } end
+
+local load = #ARGV >= 7 and load_of(7) or nil
+if load and not proved(load, hash, mark, r) then load = nil end
+local whole
+if load then
+  whole = load.complete or hash and hash.complete and hash.generation >= r.generation
+elseif hash then
+  whole = hash.complete and hash.generation >= r.generation
+else
+  whole = mark == '-'
+end
+if not whole then return { 'load', mark, hash and '1' or '0', r.epoch } end
+
+expect_hashes(4, 11)
+local source = r.source
+local makes = load and (hash or #load.rows > 0 or mark ~= '?' and mark ~= '-')
+if makes then source = join_rows(load, hash, version, r, 4, ARGV[1]) end
+local fence = math.max(source + 2, time(), (hash and hash.version or 0) + 2)
+if fence > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+fence = digits(fence)
+call('HSET', KEYS[3], 'src', fence)
+call('HSET', KEYS[9], ARGV[1], session_text(fence, ARGV[2], r.epoch, ARGV[3], '-', ARGV[4]))
+call('HDEL', KEYS[10], ARGV[1])
+call('HDEL', KEYS[11], ARGV[1])
+call('PERSIST', KEYS[1])
+return opened(fence)

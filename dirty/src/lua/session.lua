@@ -1,0 +1,34 @@
+-- Shared by the scripts that look at sessions. A session is kept under its owner's name as "version token epoch holder asked name": its
+-- fence, the epoch in which it was opened or confirmed, the process that renews it, who asked for the owner ("-" if nobody did) and what
+-- people call the process.
+local function session_of(text)
+  if not text then return nil end
+  local version, token, epoch, holder, asked, name = string.match(text, '^(%d+) (%x+) (%d+) (%x+) (%S+) (.*)$')
+  if not version then refuse('CORRUPT a session') end
+  return { text = text, version = version, token = token, epoch = epoch, holder = holder, asked = asked, name = name }
+end
+
+local function session_text(version, token, epoch, holder, asked, name)
+  return table.concat({ version, token, epoch, holder, asked, name }, ' ')
+end
+
+local function is_of(session, version, token) return session.version == version and session.token == token end
+
+-- Whether a session has a greater fence than this one. Texts are compared byte by byte, since Lua orders them by the server's locale.
+local function is_later(session, version, token)
+  local a, b = number(session.version, 'a fence'), number(version, 'a fence')
+  if a ~= b then return a > b end
+  for i = 1, math.max(#session.token, #token) do
+    local x, y = string.byte(session.token, i) or 0, string.byte(token, i) or 0
+    if x ~= y then return x > y end
+  end
+  return false
+end
+
+-- Whether the grace of the record's epoch has ended.
+local function is_graced(key, r) return call('HGET', key, 'graced') == r.epoch end
+
+-- Before anything is written: a key of another type refuses the call.
+local function expect_hashes(from, to)
+  for i = from, to do call('HLEN', KEYS[i]) end
+end

@@ -1,0 +1,236 @@
+//! Sessions: who holds an owner.
+
+use std::collections::BTreeMap;
+
+use storage_model::sabotage::broken;
+use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition};
+
+use super::fill::{is_proved, keep, merge};
+use super::mutate::next_version;
+use super::read::select;
+use super::record::current;
+use super::state::{PartState, Present};
+use crate::{
+    Beats, ClaimSession, Claimed, Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Refusal, Session,
+};
+
+/// The sessions of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Sessions {
+    held: BTreeMap<Owner, Session>,
+    beats: BTreeMap<OpId, u64>,
+    /// The epoch whose grace has ended.
+    graced: Epoch,
+}
+
+impl Sessions {
+    pub(super) fn get(&self, owner: &Owner) -> Option<&Session> {
+        self.held.get(owner)
+    }
+
+    /// Whether a session keeps the owner's hash.
+    pub(super) fn pins(&self, owner: &Owner) -> bool {
+        self.held.get(owner).is_some_and(|session| !session.is_lapsed())
+    }
+
+    /// The partition was adopted. Before the first adoption ever, which has epoch 1, there was no session; later one may have been
+    /// forgotten.
+    pub(super) fn adopted(&mut self, epoch: Epoch) {
+        if epoch <= Epoch(1) || broken("S8-grace") {
+            self.graced = epoch;
+        }
+    }
+}
+
+/// A save was applied: it confirms its session, or ends it.
+pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutation, epoch: Epoch) {
+    let Some(fence) = mutation.fence else { return };
+    if mutation.closes {
+        close(state, present, &mutation.owner, fence);
+    } else if let Some(session) = state.sessions.held.get_mut(&mutation.owner) {
+        session.epoch = epoch;
+        pin(state, &mutation.owner);
+    }
+}
+
+/// Why a write must not happen, by who holds the owner (S1).
+pub(super) fn refusal(state: &PartState, record: &PartitionRecord, mutation: &Mutation) -> Option<Refusal> {
+    let session = state.sessions.get(&mutation.owner);
+    let Some(fence) = mutation.fence else {
+        let held = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"));
+        return held.map(|session| Refusal::Held(Box::new(session.clone())));
+    };
+    let is_same = |session: &&Session| match broken("S1-token") {
+        true => session.fence.version == fence.version,
+        false => session.fence == fence,
+    };
+    let Some(session) = session.filter(is_same) else {
+        let by = session.cloned().map(Box::new);
+        return Some(Refusal::Fenced(by)).filter(|_| !broken("S1-unfenced"));
+    };
+    if session.epoch == record.epoch {
+        return None;
+    }
+    if state.sessions.graced != record.epoch {
+        return Some(Refusal::Grace(record.epoch));
+    }
+    let confirms = matches!(mutation.condition, Condition::Version(_)) || broken("S7-unconditional");
+    (!confirms).then_some(Refusal::Unconfirmed(record.epoch))
+}
+
+/// The session of an owner.
+#[must_use]
+pub fn session_of(state: &PartState, owner: &Owner) -> Option<Session> {
+    state.sessions.get(owner).cloned()
+}
+
+/// Opens a session of an owner that is free, or takes the place of the session named.
+///
+/// # Errors
+/// `Unprepared`, `Corrupt` if versions ran out. Nothing changed.
+pub fn open(state: &mut PartState, present: &Present, partition: Partition, open: &OpenSession) -> Result<Opened, HotError> {
+    let record = current(state, partition, "open_session")?.clone();
+    let owner = &open.owner;
+    if let Some(session) = state.sessions.get(owner).cloned() {
+        // Its answer was lost.
+        if session.fence.token == open.token && session.epoch == record.epoch {
+            let read = whole_of(state, &record, owner);
+            return Ok(Opened::Open { fence: session.fence, epoch: record.epoch, read });
+        }
+        let takes = session.is_lapsed() || open.takes.is_some_and(|fence| fence == session.fence || broken("S2-any"));
+        if !takes {
+            return Ok(Opened::Held(session));
+        }
+    }
+    if present.now >= open.deadline {
+        return Ok(Opened::Expired);
+    }
+    if state.sessions.graced != record.epoch {
+        return Ok(Opened::Grace(record.epoch));
+    }
+    let load = open.load.as_ref().filter(|load| load.owner == *owner && is_proved(state, &record, load));
+    let merged = load.map(|load| merge(state, &record, load));
+    let is_whole = match &merged {
+        Some(merged) => merged.absent || merged.hash.as_ref().is_some_and(|hash| hash.complete),
+        None => match state.hashes.get(owner) {
+            Some(hash) => hash.complete && hash.generation >= record.generation,
+            None => state.markers.get(owner) == Marker::Absent,
+        },
+    };
+    if !is_whole && !broken("S2-part") {
+        return Ok(Opened::Load(state.observed(owner, record.epoch)));
+    }
+    let known = state.hashes.get(owner).map(|hash| hash.version).unwrap_or_default();
+    let version = next_version(record.source.max(known), present, "open_session")?;
+    if let Some(merged) = merged {
+        keep(state, present, owner, merged, None);
+    }
+    let fence = Fence { version, token: open.token };
+    if let Some(record) = &mut state.record {
+        record.source = record.source.max(version);
+    }
+    let session = Session { fence, holder: open.holder, name: open.name.clone(), epoch: record.epoch, asked: None };
+    state.sessions.held.insert(owner.clone(), session);
+    if !broken("S2-unpinned") {
+        state.hashes.edit(owner, |hash| hash.expires = None);
+    }
+    let read = whole_of(state, &record, owner);
+    Ok(Opened::Open { fence, epoch: record.epoch, read })
+}
+
+fn whole_of(state: &PartState, record: &PartitionRecord, owner: &Owner) -> HotRead {
+    match state.hashes.get(owner) {
+        Some(hash) => HotRead { header: Some(hash.header(record.generation)), cells: select(hash, &Fields::All) },
+        None => HotRead::default(),
+    }
+}
+
+/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since.
+///
+/// # Errors
+/// `Unprepared`. Nothing changed.
+pub fn claim(state: &mut PartState, partition: Partition, claim: &ClaimSession) -> Result<Claimed, HotError> {
+    let epoch = current(state, partition, "claim_session")?.epoch;
+    let graced = state.sessions.graced == epoch;
+    match state.sessions.get(&claim.owner) {
+        Some(session) if session.fence == claim.fence => {}
+        Some(session) if session.epoch == epoch || session.fence > claim.fence && !broken("S8-greatest") => {
+            return Ok(Claimed::No(Some(session.clone())));
+        }
+        // It was ended in this very epoch, so nothing was forgotten.
+        None if claim.epoch == epoch => return Ok(Claimed::No(None)),
+        _ => {
+            let session =
+                Session { fence: claim.fence, holder: claim.holder, name: claim.name.clone(), epoch: claim.epoch, asked: None };
+            state.sessions.held.insert(claim.owner.clone(), session);
+        }
+    }
+    pin(state, &claim.owner);
+    Ok(Claimed::Yes { epoch, graced })
+}
+
+/// The hash of an owner that is claimed stays until that is decided.
+fn pin(state: &mut PartState, owner: &Owner) {
+    if state.sessions.pins(owner) {
+        state.hashes.edit(owner, |hash| hash.expires = None);
+    }
+}
+
+/// Ends the grace of an epoch: whoever says so has seen that epoch for longer than a lease. Answers whether it is still the epoch.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn end_grace(state: &mut PartState, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+    let is_same = current(state, partition, "end_grace")?.epoch == epoch;
+    if is_same {
+        state.sessions.graced = epoch;
+    }
+    Ok(is_same)
+}
+
+/// Ends a session without a save; answers whether it was there.
+pub fn close(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
+    if state.sessions.get(owner).is_none_or(|session| session.fence != fence) {
+        return false;
+    }
+    state.sessions.held.remove(owner);
+    state.release(present, owner);
+    true
+}
+
+/// Asks the holder of a session for the owner; answers whether the session is still that one.
+pub fn ask(state: &mut PartState, owner: &Owner, fence: Fence, by: &str) -> bool {
+    let session = state.sessions.held.get_mut(owner).filter(|session| session.fence == fence);
+    session.map(|session| session.asked = Some(by.to_owned())).is_some()
+}
+
+/// Raises a holder's beat, and answers those of all.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn beat(state: &mut PartState, partition: Partition, holder: OpId, beat: u64) -> Result<Beats, HotError> {
+    let epoch = current(state, partition, "beat")?.epoch;
+    state.sessions.beats.insert(holder, beat);
+    let asked = state.sessions.held.iter().filter(|(_, session)| session.holder == holder);
+    let asked = asked.filter_map(|(owner, session)| Some((owner.clone(), session.asked.clone()?))).collect();
+    let beats = state.sessions.beats.iter().map(|(holder, beat)| (*holder, *beat)).collect();
+    Ok(Beats { beats, epoch, graced: state.sessions.graced == epoch, asked })
+}
+
+/// Says that a holder is gone, if its beat is still this one: its sessions lapse. Answers how many.
+pub fn lapse(state: &mut PartState, present: &Present, holder: OpId, beat: Option<u64>) -> u32 {
+    if state.sessions.beats.get(&holder).copied() != beat && !broken("S5-hasty") {
+        return 0;
+    }
+    state.sessions.beats.remove(&holder);
+    let of_holder =
+        |(owner, session): (&Owner, &Session)| (session.holder == holder && !session.is_lapsed()).then(|| owner.clone());
+    let owners: Vec<Owner> = state.sessions.held.iter().filter_map(of_holder).collect();
+    for owner in &owners {
+        if let Some(session) = state.sessions.held.get_mut(owner).filter(|_| !broken("S6-unmarked")) {
+            (session.epoch, session.asked) = (Epoch(0), None);
+        }
+        state.release(present, owner);
+    }
+    u32::try_from(owners.len()).unwrap_or(u32::MAX)
+}

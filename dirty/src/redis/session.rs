@@ -1,0 +1,186 @@
+//! Sessions.
+
+use bytes::Bytes;
+use redis::Value;
+use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+
+use super::error::{Failure, hot_error};
+use super::write::marker_of;
+use super::{RedisStore, read, reply, script};
+use crate::{Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark};
+
+/// The most owners of one call of `lapse.lua`.
+const LAPSED_MAX: usize = 200;
+
+impl RedisStore {
+    pub(super) async fn open_one(&self, open: &OpenSession) -> Result<Opened, HotError> {
+        let partition = self.space.partition(&open.owner);
+        // Another owner's load proves nothing about this one.
+        let load = open.load.clone().filter(|load| load.owner == open.owner);
+        let command = script::open_session(&self.space, &OpenSession { load, ..open.clone() });
+        let answer = self.send_one_verified(command, partition).await;
+        answer
+            .and_then(|value| opened_of(value, open.token))
+            .map_err(|failure| hot_error(failure, "open_session", true, Some(partition)))
+    }
+
+    pub(super) async fn claim_one(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        let partition = self.space.partition(&claim.owner);
+        let answer = self.send_one_verified(script::claim_session(&self.space, claim), partition).await;
+        answer.and_then(claimed_of).map_err(|failure| hot_error(failure, "claim_session", true, Some(partition)))
+    }
+
+    pub(super) async fn close_one(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
+        let partition = self.space.partition(owner);
+        let command = script::close_session(&self.space, owner, fence, self.clean_ttl);
+        let answer = self.send_one_verified(command, partition).await;
+        answer.and_then(reply::yes).map_err(|failure| hot_error(failure, "close_session", true, Some(partition)))
+    }
+
+    pub(super) async fn ask_one(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        let partition = self.space.partition(owner);
+        let answer = self.send_one_verified(script::ask_session(&self.space, owner, fence, by), partition).await;
+        answer.and_then(reply::yes).map_err(|failure| hot_error(failure, "ask_session", true, Some(partition)))
+    }
+
+    pub(super) async fn look_at_sessions(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
+        let commands = owners.iter().flat_map(|owner| script::sessions_of(&self.space, owner)).collect();
+        let partitions: Vec<Partition> = owners.iter().flat_map(|owner| [self.space.partition(owner); 2]).collect();
+        let answers = self.send_verified(commands, &partitions, true).await;
+        let decoded: Vec<_> = answers.into_iter().map(|answer| answer.and_then(maybe_session)).collect();
+        let pairs = decoded.as_chunks::<2>().0.iter().zip(owners);
+        pairs
+            .map(|([held, lapsed], owner)| {
+                let either = held.clone().and_then(|held| Ok(held.or(lapsed.clone()?)));
+                either.map_err(|failure| hot_error(failure, "sessions_of", false, Some(self.space.partition(owner))))
+            })
+            .collect()
+    }
+
+    pub(super) async fn beat_all(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
+        let commands = partitions.iter().map(|partition| script::beat(&self.space, *partition, holder, beat)).collect();
+        self.each("beat", partitions, commands, beats_of).await
+    }
+
+    pub(super) async fn lapse_holder(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+        let owners = self.owners_of(partition, holder).await?;
+        let mut lapsed = 0;
+        let chunks = owners.chunks(LAPSED_MAX).map(|chunk| (chunk, false)).chain([(&[][..], true)]);
+        for (chunk, last) in chunks {
+            let command = script::lapse(&self.space, partition, holder, beat, chunk, (self.clean_ttl, last));
+            match self.one("lapse", Some(partition), command, reply::number::<i64>).await? {
+                count @ 0.. => lapsed += u32::try_from(count).unwrap_or(u32::MAX),
+                _ => break,
+            }
+        }
+        Ok(lapsed)
+    }
+
+    /// The owners that a holder has in a partition.
+    async fn owners_of(&self, partition: Partition, holder: OpId) -> Result<Vec<Owner>, HotError> {
+        let (mut owners, mut cursor) = (Vec::new(), 0);
+        loop {
+            let command = script::scan_sessions(&self.space, partition, cursor);
+            let decode = |value| {
+                let [next, pairs] = reply::array(value)?;
+                Ok((reply::number::<u64>(next)?, reply::pairs(pairs)?))
+            };
+            let (next, pairs) = self.one("scan_sessions", Some(partition), command, decode).await?;
+            let held = pairs.into_iter().filter(|(_, text)| session_of(text).is_ok_and(|session| session.holder == holder));
+            owners.extend(held.filter_map(|(name, _)| mark::owner_of(&name)));
+            if next == 0 {
+                return Ok(owners);
+            }
+            cursor = next;
+        }
+    }
+
+    pub(super) async fn grace_ends(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+        self.one("end_grace", Some(partition), script::end_grace(&self.space, partition, epoch), reply::yes).await
+    }
+}
+
+/// "version token epoch holder asked name".
+pub(super) fn session_of(text: &[u8]) -> Result<Session, Failure> {
+    let wrong = || Failure::Nonsense("a session can't be read".to_owned());
+    let text = std::str::from_utf8(text).map_err(|_| wrong())?;
+    let mut words = text.splitn(6, ' ');
+    let mut next = || words.next().ok_or_else(wrong);
+    let version = reply::version(next()?.as_bytes())?;
+    let token = id_of(next()?).ok_or_else(wrong)?;
+    let epoch = reply::epoch(next()?.as_bytes())?;
+    let holder = id_of(next()?).ok_or_else(wrong)?;
+    let asked = Some(next()?.to_owned()).filter(|by| by != "-");
+    let name = next()?.to_owned();
+    Ok(Session { fence: Fence { version, token }, holder, name, epoch, asked })
+}
+
+fn id_of(text: &str) -> Option<OpId> {
+    let digits = text.as_bytes().as_chunks::<2>().0;
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.iter().map(byte).collect();
+    OpId::from_bytes(&bytes?)
+}
+
+fn maybe_session(value: Value) -> Result<Option<Session>, Failure> {
+    reply::maybe(value)?.map(|text| session_of(&text)).transpose()
+}
+
+fn opened_of(value: Value, token: OpId) -> Result<Opened, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next().unwrap_or(Value::Nil);
+    Ok(match &*reply::bytes(next())? {
+        b"open" => {
+            let (version, epoch, generation) = (reply::bytes(next())?, reply::bytes(next())?, reply::bytes(next())?);
+            let fence = Fence { version: reply::version(&version)?, token };
+            let read = read::judged(read::whole(reply::pairs(next())?)?, reply::epoch(&generation)?);
+            Opened::Open { fence, epoch: reply::epoch(&epoch)?, read }
+        }
+        b"load" => {
+            let marker = marker_of(&reply::bytes(next())?)?;
+            let present = &*reply::bytes(next())? == b"1";
+            Opened::Load(Observed { marker, present, epoch: reply::epoch(&reply::bytes(next())?)? })
+        }
+        b"held" => Opened::Held(session_of(&reply::bytes(next())?)?),
+        b"grace" => Opened::Grace(reply::epoch(&reply::bytes(next())?)?),
+        b"expired" => Opened::Expired,
+        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    })
+}
+
+fn claimed_of(value: Value) -> Result<Claimed, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next();
+    let word = reply::bytes(next().unwrap_or(Value::Nil))?;
+    match &*word {
+        b"yes" => {
+            let epoch = reply::epoch(&reply::bytes(next().unwrap_or(Value::Nil))?)?;
+            let graced = &*reply::bytes(next().unwrap_or(Value::Nil))? == b"1";
+            Ok(Claimed::Yes { epoch, graced })
+        }
+        b"no" => {
+            let session = next().map(|text| session_of(&reply::bytes(text)?)).transpose()?;
+            Ok(Claimed::No(session))
+        }
+        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+    }
+}
+
+fn beats_of(value: Value) -> Result<Beats, Failure> {
+    let [epoch, graced, beats, asked] = reply::array(value)?;
+    let nonsense = || Failure::Nonsense("a beat can't be read".to_owned());
+    let beat = |(holder, beat): (Bytes, Bytes)| {
+        let holder = std::str::from_utf8(&holder).ok().and_then(id_of).ok_or_else(nonsense)?;
+        Ok((holder, reply::digits(&beat)?))
+    };
+    let ask = |(name, by): (Bytes, Bytes)| {
+        let owner = mark::owner_of(&name).ok_or_else(nonsense)?;
+        Ok((owner, String::from_utf8_lossy(&by).into_owned()))
+    };
+    Ok(Beats {
+        epoch: reply::epoch(&reply::bytes(epoch)?)?,
+        graced: &*reply::bytes(graced)? == b"1",
+        beats: reply::pairs(beats)?.into_iter().map(beat).collect::<Result<_, Failure>>()?,
+        asked: reply::pairs(asked)?.into_iter().map(ask).collect::<Result<_, Failure>>()?,
+    })
+}

@@ -1,0 +1,151 @@
+//! Sessions in the hot tier: who holds an owner, and what the fence of a write is compared with.
+//!
+//! A session belongs to a *holder*, the process that renews it. Each holder has a *beat* in each partition, a number that it raises. Nobody's
+//! clock says when a holder is gone: whoever sees the same beat for longer than a lease, by its own clock, says so ([`Beats`]).
+//!
+//! After any change of the epoch the sessions that the hot tier names are *claims*: it may have forgotten a later one. Whoever holds one
+//! claims it again, the greatest fence wins, and nothing is saved before the *grace* has ended.
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp};
+
+use crate::{HotError, HotRead, Load, Observed};
+
+/// A session of an owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Session {
+    /// What the session's writes carry.
+    pub fence: Fence,
+    /// The process that renews it.
+    pub holder: OpId,
+    /// What people call that process.
+    pub name: String,
+    /// The epoch in which the session was opened, or last confirmed by a save. [`Epoch`] 0 once its holder was gone: then anybody may take
+    /// it, and plain writes pass.
+    pub epoch: Epoch,
+    /// Who asked for the owner, if somebody did.
+    pub asked: Option<String>,
+}
+
+impl Session {
+    /// Whether its holder was gone: the session goes on only if nobody took or changed the owner meanwhile.
+    #[must_use]
+    pub fn is_lapsed(&self) -> bool {
+        self.epoch == Epoch(0)
+    }
+}
+
+/// The opening of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OpenSession {
+    /// Whose.
+    pub owner: Owner,
+    /// Drawn at random for this session; a repeat carries the same.
+    pub token: OpId,
+    /// The process that will renew it.
+    pub holder: OpId,
+    /// What people call that process.
+    pub name: String,
+    /// The session whose place it takes; without this, only a free owner is taken.
+    pub takes: Option<Fence>,
+    /// From this moment on, in the hot tier's time, it is refused: a late copy must not open what was closed since.
+    pub deadline: Timestamp,
+    /// What it builds on, if it was asked for.
+    pub load: Option<Load>,
+}
+
+/// What became of an opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// The session is open, and this is the whole owner.
+    Open {
+        /// What its writes carry.
+        fence: Fence,
+        /// In which epoch.
+        epoch: Epoch,
+        /// All of the owner.
+        read: HotRead,
+    },
+    /// The hot tier does not hold the whole owner. Load it, and repeat with the load.
+    Load(Observed),
+    /// Another session holds the owner.
+    Held(Session),
+    /// The epoch changed: sessions that it may have forgotten are claimed first.
+    Grace(Epoch),
+    /// The deadline has passed. Nothing was opened.
+    Expired,
+}
+
+/// A session that its holder claims after a change of the epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClaimSession {
+    /// Whose.
+    pub owner: Owner,
+    /// The session.
+    pub fence: Fence,
+    /// The process that renews it.
+    pub holder: OpId,
+    /// What people call that process.
+    pub name: String,
+    /// The epoch in which it was opened or last confirmed.
+    pub epoch: Epoch,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// No greater one is known. Once the grace of this epoch has ended, a save on condition of the owner's version confirms it.
+    Yes {
+        /// The epoch now.
+        epoch: Epoch,
+        /// Whether its grace has ended.
+        graced: bool,
+    },
+    /// The owner has another session; or none, and this one was ended.
+    No(Option<Session>),
+}
+
+/// The beats of all holders of a partition, and what was asked of one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beats {
+    /// Each holder's last beat.
+    pub beats: Vec<(OpId, u64)>,
+    /// The epoch, and whether its grace has ended.
+    pub epoch: Epoch,
+    /// See `epoch`.
+    pub graced: bool,
+    /// Owners that others ask this holder for, and who asks.
+    pub asked: Vec<(Owner, String)>,
+}
+
+/// Sessions: one server at a time writes an owner. Each call is one atomic step of the owner's partition.
+///
+/// A save is a mutation with a fence ([`Mutation::by`](storage_model::Mutation::by)), which the hot tier compares in the same step; so no
+/// write of a former holder is ever applied (S1). While a session holds an owner, its hash has no time to live.
+#[async_trait]
+pub trait SessionStore {
+    /// Opens a session of a free owner, or takes the place of the session that is named. Repeated with one token, it answers the same as
+    /// long as the session is open: a lost answer leaves no session behind that nobody has.
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError>;
+
+    /// Claims a session after a change of the epoch (S8).
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError>;
+
+    /// Ends a session without a save; answers whether it was the owner's.
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError>;
+
+    /// Asks the holder of a session for its owner, with a name for people; answers whether the session still is that one.
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError>;
+
+    /// The sessions of owners; one whose holder was gone, if nobody took the owner since.
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>>;
+
+    /// Raises a holder's beat in partitions; answers the beats of all holders, and who asks this one for owners.
+    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>>;
+
+    /// Says that a holder is gone, if its beat is still this one (S5): its sessions lapse. Answers how many.
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError>;
+
+    /// Ends the grace of an epoch. Whoever says so has seen that epoch for longer than a lease. Answers whether it is the epoch still.
+    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;
+}

@@ -1,0 +1,55 @@
+//! One session at a time writes an owner, and a live session loses nothing when the hot tier comes back older or empty.
+
+use storage_protocol::search;
+use storage_protocol::sessions::Sessions;
+
+/// Far above what any search needs.
+const STATES_MAX: usize = 4_000_000;
+
+const STEALS: Sessions = Sessions {
+    servers: 2,
+    edits: 3,
+    opens: 3,
+    writes: 1,
+    failovers: 0,
+    wipes: 0,
+    pauses: 0,
+    lapses: 1,
+    evicts: true,
+    stored: true,
+};
+const THREE: Sessions = Sessions { servers: 3, edits: 2, writes: 0, lapses: 0, evicts: false, stored: false, ..STEALS };
+const FAILOVER: Sessions = Sessions { writes: 0, failovers: 1, pauses: 1, lapses: 0, evicts: false, stored: false, ..STEALS };
+const WIPE: Sessions = Sessions { writes: 0, wipes: 1, pauses: 1, lapses: 0, evicts: false, stored: false, ..STEALS };
+const LAPSE: Sessions =
+    Sessions { edits: 2, opens: 2, writes: 1, failovers: 1, lapses: 1, evicts: true, stored: false, ..STEALS };
+
+#[test]
+fn in_every_interleaving_one_session_writes_an_owner_and_a_live_one_loses_nothing() {
+    for (name, bounds) in [("steals", STEALS), ("three servers", THREE), ("failover", FAILOVER), ("wipe", WIPE), ("lapse", LAPSE)]
+    {
+        let found = search(&bounds, STATES_MAX);
+        println!("{name}: {found}");
+        assert!(found.complete && found.counterexample.is_none(), "{name}: {found}");
+    }
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn every_rule_of_sessions_that_is_broken_has_a_counterexample() {
+    let broken = [
+        ("S1-unfenced", STEALS),
+        ("S1-plain", STEALS),
+        ("S2-any", THREE),
+        ("S2-part", STEALS),
+        ("S2-unpinned", STEALS),
+        ("S7-unconditional", LAPSE),
+        ("S8-greatest", FAILOVER),
+        ("S8-grace", FAILOVER),
+    ];
+    for (switch, bounds) in broken {
+        let found = storage_model::sabotage::breaking(switch, || search(&bounds, STATES_MAX));
+        println!("{switch}: {found}");
+        assert!(found.counterexample.is_some(), "{switch}: {found}");
+    }
+}
