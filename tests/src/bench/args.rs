@@ -17,6 +17,9 @@ pub struct Args {
     /// Only cases whose names hold one of these texts, separated by commas
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
+    /// How many partitions each case has, instead of the default
+    #[arg(long, value_name = "COUNT")]
+    pub partitions: Option<u32>,
     /// Print the names of all cases and what they compare, and measure nothing
     #[arg(long)]
     pub list: bool,
@@ -44,6 +47,9 @@ impl Args {
         }
         if let Some(only) = &self.only {
             command.push_str(&format!(" --only {only}"));
+        }
+        if let Some(partitions) = self.partitions {
+            command.push_str(&format!(" --partitions {partitions}"));
         }
         if self.docs {
             command.push_str(" --docs");

@@ -24,6 +24,8 @@ pub struct Arena {
     pub mariadb: Arc<MariaDbServer>,
     /// How large everything is.
     pub scale: Scale,
+    /// How many partitions; none for the default.
+    partitions: Option<u32>,
     exe: PathBuf,
     places: AtomicU32,
     begun: Instant,
@@ -35,11 +37,12 @@ pub struct Arena {
 const REPEATED_MAX: Duration = Duration::from_mins(3);
 
 impl Arena {
-    /// Starts the database server. `exe` is the program whose hidden subcommands are workers and readers.
+    /// Starts the database server. `partitions` is how many each case has, instead of the default; `exe` is the program whose hidden
+    /// subcommands are workers and readers.
     ///
     /// # Errors
     /// It does not start.
-    pub async fn start(scale: Scale, exe: &Path) -> Result<Self> {
+    pub async fn start(scale: Scale, partitions: Option<u32>, exe: &Path) -> Result<Self> {
         let gib = scale.database_gib();
         let log = scale.pick("512M", "512M", "2G");
         let sizes = [format!("--innodb-buffer-pool-size={gib}G"), format!("--innodb-log-file-size={log}")];
@@ -47,7 +50,7 @@ impl Arena {
         let args = [sizes.as_slice(), &["--innodb-use-native-aio=1".to_owned()]].concat();
         let mariadb = MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await?;
         let (places, repeated) = (AtomicU32::new(0), AtomicU64::new(0));
-        Ok(Self { mariadb: Arc::new(mariadb), scale, exe: exe.to_owned(), places, begun: Instant::now(), repeated })
+        Ok(Self { mariadb: Arc::new(mariadb), scale, partitions, exe: exe.to_owned(), places, begun: Instant::now(), repeated })
     }
 
     /// Tells how far the run is, with the time since its start.
@@ -96,7 +99,9 @@ impl Arena {
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let number = self.places.fetch_add(1, Ordering::Relaxed);
         let database = mariadb.fresh_database(&format!("bench{number}")).await?;
-        let text = format!("[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n[sql]\nurl = {database:?}\n{more}", redis.url());
+        let partitions = self.partitions.map(|count| format!("partitions = {count}\n")).unwrap_or_default();
+        let redis_section = format!("[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n{partitions}", redis.url());
+        let text = format!("{redis_section}[sql]\nurl = {database:?}\n{more}");
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("storage.toml");
         std::fs::write(&config, &text)?;

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_mins(20);
 /// The database server does not start, or a file can't be written.
 pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let cases = args.cases()?;
-    let arena = Arena::start(args.scale(), exe).await?;
+    let arena = Arena::start(args.scale(), args.partitions, exe).await?;
     let mut report = Report { command: args.command(), ..report(cases, &arena).await? };
     write(args, &report)?;
     if args.docs {
@@ -50,7 +50,7 @@ fn write(args: &Args, report: &Report) -> Result<()> {
 /// # Errors
 /// The database server does not start, or a file can't be written.
 pub async fn smoke(exe: &Path, folder: &Path) -> Result<Report> {
-    let arena = Arena::start(Scale::Smoke, exe).await?;
+    let arena = Arena::start(Scale::Smoke, None, exe).await?;
     let args = Args { docs: true, ..Args::default() };
     let mut report = Report { command: args.command(), ..report(args.cases()?, &arena).await? };
     more(&mut report, &arena).await;
