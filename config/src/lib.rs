@@ -15,7 +15,7 @@
 //!     clean_ttl = "30min"
 //! "#;
 //! let settings = Settings::from_toml(text, "storage.toml")?;
-//! assert_eq!(settings.redis.partitions, 16);
+//! assert_eq!(settings.redis.partitions, 8);
 //! # Ok::<(), storage_config::ConfigError>(())
 //! ```
 //!

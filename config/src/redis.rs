@@ -38,7 +38,7 @@ pub struct RedisSettings {
     /// What every key begins with. 1 to 64 bytes without braces and control characters. Default: `slug`. Servers and workers
     /// of one world share it; two worlds in one Redis need two.
     pub prefix: String,
-    /// How many parts the owners are hashed into. 1 to 16,384. Default: 16. Fixed at the first start: another number is
+    /// How many parts the owners are hashed into. 1 to 16,384. Default: 8. Fixed at the first start: another number is
     /// refused later. Writes that meet in a part share its cost, so fewer parts are faster; more parts let more workers land side
     /// by side, and lie more evenly on the masters of a large cluster.
     pub partitions: u32,
@@ -62,7 +62,7 @@ impl RedisSettings {
             response_timeout: Duration::from_secs(1),
             wait_timeout: Duration::from_secs(2),
             prefix: "slug".to_owned(),
-            partitions: 16,
+            partitions: 8,
             tcp_nodelay: false,
         }
     }

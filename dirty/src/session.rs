@@ -18,7 +18,7 @@ pub struct Session {
     pub fence: Fence,
     /// The process that renews it.
     pub holder: OpId,
-    /// What people call that process.
+    /// What people call that process; one word.
     pub name: String,
     /// The epoch in which the session was opened, or last confirmed by a save. [`Epoch`] 0 once its holder was gone: then anybody may take
     /// it, and plain writes pass.
@@ -116,6 +116,13 @@ pub struct Beats {
     pub graced: bool,
     /// Owners that others ask this holder for, and who asks.
     pub asked: Vec<(Owner, String)>,
+}
+
+/// A name for people as a session keeps it: one word.
+pub(crate) fn one_word(name: &str) -> String {
+    let letter = |letter: char| if letter.is_whitespace() || letter.is_control() { '_' } else { letter };
+    let word: String = name.chars().map(letter).collect();
+    if word.is_empty() { "_".to_owned() } else { word }
 }
 
 /// Sessions: one server at a time writes an owner. Each call is one atomic step of the owner's partition.

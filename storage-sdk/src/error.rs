@@ -29,6 +29,8 @@ pub enum Kind {
     /// A purge of an owner whose changes have not all landed, or landed just now, or are still on probation (`landing.probation`); once
     /// it is not written any more, a worker clears its marks within two passes.
     NotLanded,
+    /// A session holds the owner, so only its holder writes it. The message names the holder.
+    Held,
     /// The hot tier is away.
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
@@ -102,7 +104,7 @@ const MENDED: Duration = Duration::from_mins(1);
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended => {
+            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended | Kind::Held => {
                 Retry::After(SOON)
             }
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
@@ -172,6 +174,9 @@ impl Error {
                 Kind::NotLanded,
                 "the owner has changes that workers have not landed and cleared yet; purge it an interval later",
             ),
+            Refusal::Held(session) => {
+                Self::new(Kind::Held, format!("{} holds the owner; only its session writes it", session.name))
+            }
             other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use storage_dirty::{OpenSession, Opened};
 use storage_sdk::{ByteOwner, Durability, Error, Kind, ModifyError, Outcome, Retry, SaveObject, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack, until};
@@ -79,6 +80,21 @@ async fn set(owner: &ByteOwner) -> Error {
     owner.update([("gold", "1")]).await.unwrap_err()
 }
 
+/// A plain write of an owner that a session holds.
+async fn held(stack: &Stack) -> Result<Error> {
+    let (bo, hot) = (stack.player("bo"), stack.storage.tiers().hot());
+    bo.update([("gold", "1")]).await?;
+    bo.get_all().await?; // so that the hot tier holds the whole owner
+    let deadline = hot.time().await?.plus(LONG);
+    let (token, name) = (stack.storage.next_id(), "game 7".to_owned());
+    let open = OpenSession { owner: bo.owner().clone(), token, holder: token, name, takes: None, deadline, load: None };
+    let opened = hot.open_session(&open).await?;
+    assert!(matches!(opened, Opened::Open { .. }), "{opened:?}");
+    let error = set(&bo).await;
+    assert!(error.to_string().contains("game_7"), "{error}");
+    Ok(error)
+}
+
 /// What the caller did.
 async fn of_the_call(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
@@ -95,6 +111,7 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     seen.unchanged(ann.purge(["name"]).await.unwrap_err(), Kind::NotLanded, Next::Reread);
     let replicated = Durability::Replicated { replicas: 1, timeout: Duration::from_secs(1) };
     seen.unchanged(ann.incr("gold", 1).durability(replicated).await.unwrap_err(), Kind::Durability, Next::After);
+    seen.unchanged(held(&stack).await?, Kind::Held, Next::After);
     // A hot tier of its own on the same table takes over; this one hears of it.
     let other = RedisServer::start(RedisOptions::default()).await?;
     let mut elsewhere = stack.settings.clone();

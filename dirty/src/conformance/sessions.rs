@@ -90,7 +90,7 @@ pub async fn a_session_is_opened_with_the_whole_owner_or_not_at_all(h: &Harness)
     assert_eq!(read.cells, [(super::field("bag"), live("full")), (super::field("gold"), live("1"))]);
     assert!(fence.version > read.header.unwrap().version);
     let held = session_of(h, &ann).await.unwrap();
-    assert_eq!((held.fence, held.holder, held.is_lapsed()), (fence, HOLDER, false));
+    assert_eq!((held.fence, held.holder, &*held.name, held.is_lapsed()), (fence, HOLDER, "game_1", false));
     let bob = open(h, &owner("bob")).await;
     assert_eq!(bob.read, HotRead::default(), "a new owner is whole, too");
 }
@@ -255,7 +255,7 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
     let partition = [h.partition(&ann)];
     let held = open(h, &ann).await;
     assert!(h.store().ask_session(&ann, held.fence, "game 2").await.unwrap());
-    assert!(session_of(h, &ann).await.unwrap().asked.is_some());
+    assert_eq!(session_of(h, &ann).await.unwrap().asked.as_deref(), Some("game_2"));
     let heard = h.store().beat(&partition, HOLDER, 1).await.remove(0).unwrap();
     assert_eq!(heard.asked.len(), 1);
     assert_eq!(heard.asked[0].0, ann);

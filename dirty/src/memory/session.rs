@@ -10,6 +10,7 @@ use super::mutate::next_version;
 use super::read::select;
 use super::record::current;
 use super::state::{PartState, Present};
+use crate::session::one_word;
 use crate::{
     Beats, ClaimSession, Claimed, Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Refusal, Session,
 };
@@ -129,7 +130,7 @@ pub fn open(state: &mut PartState, present: &Present, partition: Partition, open
     if let Some(record) = &mut state.record {
         record.source = record.source.max(version);
     }
-    let session = Session { fence, holder: open.holder, name: open.name.clone(), epoch: record.epoch, asked: None };
+    let session = Session { fence, holder: open.holder, name: one_word(&open.name), epoch: record.epoch, asked: None };
     state.sessions.held.insert(owner.clone(), session);
     if !broken("S2-unpinned") {
         state.hashes.edit(owner, |hash| hash.expires = None);
@@ -160,8 +161,13 @@ pub fn claim(state: &mut PartState, partition: Partition, claim: &ClaimSession) 
         // It was ended in this very epoch, so nothing was forgotten.
         None if claim.epoch == epoch => return Ok(Claimed::No(None)),
         _ => {
-            let session =
-                Session { fence: claim.fence, holder: claim.holder, name: claim.name.clone(), epoch: claim.epoch, asked: None };
+            let session = Session {
+                fence: claim.fence,
+                holder: claim.holder,
+                name: one_word(&claim.name),
+                epoch: claim.epoch,
+                asked: None,
+            };
             state.sessions.held.insert(claim.owner.clone(), session);
         }
     }
@@ -201,7 +207,7 @@ pub fn close(state: &mut PartState, present: &Present, owner: &Owner, fence: Fen
 /// Asks the holder of a session for the owner; answers whether the session is still that one.
 pub fn ask(state: &mut PartState, owner: &Owner, fence: Fence, by: &str) -> bool {
     let session = state.sessions.held.get_mut(owner).filter(|session| session.fence == fence);
-    session.map(|session| session.asked = Some(by.to_owned())).is_some()
+    session.map(|session| session.asked = Some(one_word(by))).is_some()
 }
 
 /// Raises a holder's beat, and answers those of all.

@@ -17,7 +17,7 @@ use crate::{HotError, HotKind, HotPaired, HotPairing, MemoryUse};
 pub struct MemorySettings {
     /// The name of its world, as the prefix of its keys is one in Redis. Default: `slug`.
     pub prefix: String,
-    /// How many partitions. Default: 16. At least 1 is used.
+    /// How many partitions. Default: 8. At least 1 is used.
     pub partitions: u32,
     /// How long landed data stays after its last use. Default: 1 hour.
     pub hash_ttl: Duration,
@@ -32,7 +32,7 @@ impl Default for MemorySettings {
     fn default() -> Self {
         Self {
             prefix: "slug".to_owned(),
-            partitions: 16,
+            partitions: 8,
             hash_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             bytes_max: usize::MAX,

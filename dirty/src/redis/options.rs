@@ -41,7 +41,7 @@ pub struct RedisOptions {
     pub tcp_nodelay: bool,
     /// What every key begins with. Default: `slug`. No braces, no control characters.
     pub prefix: String,
-    /// How many partitions owners are hashed into. Default: 16. Never changes once data is stored.
+    /// How many partitions owners are hashed into. Default: 8. Never changes once data is stored.
     pub partitions: u32,
     /// How long landed data stays unless it is used. Default: 1 hour.
     pub clean_ttl: Duration,
@@ -76,7 +76,7 @@ impl RedisOptions {
             wait_timeout: Duration::from_secs(2),
             tcp_nodelay: false,
             prefix: "slug".to_owned(),
-            partitions: 16,
+            partitions: 8,
             clean_ttl: Duration::from_secs(3_600),
             absent_ttl: Duration::from_secs(10),
             read_only: false,

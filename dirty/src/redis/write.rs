@@ -165,7 +165,7 @@ impl RedisStore {
     }
 
     /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says what became of it.
-    async fn send_each(&self, writes: &[(&Mutation, Option<&Load>)], partitions: &[Partition]) -> Vec<Answer> {
+    pub(super) async fn send_each(&self, writes: &[(&Mutation, Option<&Load>)], partitions: &[Partition]) -> Vec<Answer> {
         if writes.is_empty() {
             return Vec::new();
         }

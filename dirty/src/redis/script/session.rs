@@ -8,6 +8,7 @@ use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use super::{SCRIPTS, Space, deadline_of, load_args, millis};
 use crate::key;
 use crate::redis::transport::Command;
+use crate::session::one_word;
 use crate::{ClaimSession, OpenSession};
 
 /// `open_session.lua`.
@@ -17,7 +18,7 @@ pub(crate) fn open_session(space: &Space, open: &OpenSession) -> Command {
     let own = [all.data(partition, &open.owner), all.exist(partition, &open.owner), all.part(partition)];
     let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition)];
     let mut cmd = SCRIPTS.open_session.call(&[&own[..], &all.maps(partition), &sessions].concat());
-    cmd.arg(key::owner_part(&open.owner)).arg(open.token.to_string()).arg(open.holder.to_string()).arg(name(&open.name));
+    cmd.arg(key::owner_part(&open.owner)).arg(open.token.to_string()).arg(open.holder.to_string()).arg(one_word(&open.name));
     cmd.arg(open.takes.map(|fence| fence.to_string()).unwrap_or_default()).arg(deadline_of(open.deadline));
     if let Some(load) = &open.load {
         load_args(&mut cmd, load);
@@ -32,7 +33,7 @@ pub(crate) fn claim_session(space: &Space, claim: &ClaimSession) -> Command {
     let data = all.data(partition, &claim.owner);
     let mut cmd = SCRIPTS.claim_session.call(&[data, all.part(partition), all.sessions(partition), all.lapsed(partition)]);
     fence(cmd.arg(key::owner_part(&claim.owner)), claim.fence);
-    cmd.arg(claim.epoch.0).arg(claim.holder.to_string()).arg(name(&claim.name));
+    cmd.arg(claim.epoch.0).arg(claim.holder.to_string()).arg(one_word(&claim.name));
     SCRIPTS.claim_session.write(space.slot(partition), cmd)
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn close_session(space: &Space, owner: &Owner, of: Fence, clean_ttl: 
 pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> Command {
     let partition = space.partition(owner);
     let mut cmd = SCRIPTS.ask_session.call(&[space.keys.sessions(partition), space.keys.asked(partition)]);
-    fence(cmd.arg(key::owner_part(owner)), of).arg(name(by));
+    fence(cmd.arg(key::owner_part(owner)), of).arg(one_word(by));
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
 
@@ -112,11 +113,4 @@ pub(crate) fn scan_sessions(space: &Space, partition: Partition, cursor: u64) ->
 
 fn fence(cmd: &mut Cmd, fence: Fence) -> &mut Cmd {
     cmd.arg(fence.version.get()).arg(fence.token.to_string())
-}
-
-/// A name as a session keeps it: one word.
-fn name(name: &str) -> String {
-    let word: String =
-        name.chars().map(|letter| if letter.is_whitespace() || letter.is_control() { '_' } else { letter }).collect();
-    if word.is_empty() { "_".to_owned() } else { word }
 }

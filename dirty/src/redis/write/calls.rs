@@ -55,6 +55,12 @@ impl<A> Calls<A> {
         match &self.open {
             Some(open) => Err(open.number),
             None => {
+                // What became of an earlier call of a write says nothing of this one.
+                if !self.fates.is_empty() {
+                    for id in &writes {
+                        self.fates.remove(id);
+                    }
+                }
                 self.last += 1;
                 self.open = Some(Open { number: self.last, writes });
                 Ok(self.last)
@@ -120,6 +126,16 @@ mod tests {
         assert_eq!(calls.begin(vec![id(2)]), Ok(2));
         calls.close(1);
         assert_eq!(calls.begin(vec![id(3)]), Err(2), "a late answer closes no other call");
+    }
+
+    #[test]
+    fn the_fate_of_an_earlier_call_is_forgotten_when_a_write_goes_in_another() {
+        let now = Instant::now();
+        let mut calls = Calls::default();
+        let number = calls.begin(vec![id(1)]).unwrap();
+        calls.ended(number, Some(vec!["moved"]), now);
+        let number = calls.begin(vec![id(1)]).unwrap();
+        assert_eq!((calls.fate(id(1)), calls.open_with(id(1))), (None, Some(number)));
     }
 
     #[test]

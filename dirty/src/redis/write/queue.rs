@@ -96,6 +96,15 @@ impl Queues {
     }
 }
 
+impl Queue {
+    /// Waits for the end of a caller's call. Being woken does not tell that it has ended: that may be left from an earlier one.
+    async fn freed(&self) {
+        while locked(&self.state).taken {
+            self.ended.notified().await;
+        }
+    }
+}
+
 impl State {
     /// Has a write wait; answers where its answer comes.
     fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Answer> {
@@ -256,8 +265,11 @@ impl RedisStore {
         let command = script::end_call(&self.space, partition, &self.name, number);
         let text = match self.send_one_verified(command, partition).await {
             Ok(value) => reply::bytes(value)?,
-            // Somebody else ended it, and the next call was made meanwhile.
-            Err(Failure::Server { code, .. }) if code == "STALE" => return Ok(()),
+            // Somebody else ended it, and the next call was made meanwhile. Nothing happens here unless the number that is stored is wrong.
+            Err(Failure::Server { code, .. }) if code == "STALE" => {
+                self.close(partition, number);
+                return Ok(());
+            }
             Err(failure) => return Err(failure),
         };
         let answers = (*text != *b"void").then(|| lines(&text).map(Ok).collect());
@@ -333,8 +345,8 @@ impl RedisStore {
 
     /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
     async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
-        let commands = members.iter().map(|member| script::mutate(&self.space, &member.mutation, None)).collect();
-        self.send_verified(commands, &vec![partition; members.len()], false).await
+        let writes: Vec<_> = members.iter().map(|member| (&member.mutation, None)).collect();
+        self.send_each(&writes, &vec![partition; members.len()]).await
     }
 }
 
@@ -371,10 +383,7 @@ impl Flusher {
         let queues = Arc::clone(&self.store.queues);
         let Some(queue) = queues.of(self.partition) else { return };
         let patience = self.store.router.common.response_timeout / PATIENCE;
-        let taken = locked(&queue.state).taken;
-        if taken {
-            let _ = timeout(patience, queue.ended.notified()).await;
-        }
+        let _ = timeout(patience, queue.freed()).await;
         while let Some(members) = self.next(queue) {
             self.store.send_batch(Batch { partition: self.partition, members, _taken: None }).await;
         }
