@@ -123,7 +123,9 @@ impl Worker {
             self.end_probation(&round, &work.on_probation).await?;
         }
         round.end()?;
-        self.tiers.hot().forget_calls(&held).await?;
+        if let Err(error) = self.tiers.hot().forget_calls(&held).await {
+            tracing::warn!(%error, "the calls of game servers that are gone could not be forgotten; the next pass tries again");
+        }
         away.map_or(Ok(()), |error| Err(error.into()))
     }
 

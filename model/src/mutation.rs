@@ -65,7 +65,8 @@ pub struct Mutation {
     pub changes: Arc<[(Field, Change)]>,
     /// What must hold.
     pub condition: Condition,
-    /// By this a repeat is recognised: it changes nothing again and gets the first reply.
+    /// By this a repeat of a mutation is recognised that its caller named, or that went alone: it changes nothing again and gets the first
+    /// reply. Others are told apart by their store.
     pub id: OpId,
     /// Which copy this is, and who knows the id.
     pub attempt: Attempt,

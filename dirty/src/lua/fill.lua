@@ -27,8 +27,9 @@ if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.comp
   if load.complete and mark == '?' then call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl)) end
   return { 'filled', digits(r.generation), {} }
 end
+local is_held = call('HGET', KEYS[9], ARGV[3])
 local _, is_marked = join_rows(load, hash, version, r, 4, ARGV[3])
 -- ORDER: before the time to live, or a clock that is set back in between takes the whole hash away at once.
 local held = call('HGETALL', KEYS[1])
-if not hash and not is_marked and not call('HGET', KEYS[9], ARGV[3]) then call('PEXPIRE', KEYS[1], digits(ttl)) end
+if not hash and not is_marked and not is_held then call('PEXPIRE', KEYS[1], digits(ttl)) end
 return { 'filled', digits(r.generation), held }

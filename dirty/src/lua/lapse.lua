@@ -23,9 +23,10 @@ expect(#KEYS >= 10 and #ARGV >= 4 and #KEYS - 10 == #ARGV - 4)
 local ttl = number(ARGV[3], 'the time to live')
 if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end
 expect_hashes(1, 10)
-local lapsed = 0
+local sessions, lapsed = {}, 0
+for i = 5, #ARGV do sessions[i] = session_of(call('HGET', KEYS[8], ARGV[i])) end
 for i = 5, #ARGV do
-  local session = session_of(call('HGET', KEYS[8], ARGV[i]))
+  local session = sessions[i]
   if session and session.holder == ARGV[1] then
     lapsed = lapsed + 1
     local keeps = is_named(3, ARGV[i])

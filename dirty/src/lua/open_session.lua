@@ -53,12 +53,12 @@ end
 if not whole then return { 'load', mark, hash and '1' or '0', r.epoch } end
 
 expect_hashes(4, 11)
+local above = math.max(r.source, hash and hash.version or 0, load and load.newest or 0, time())
+if above + 4 > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local source = r.source
 local makes = load and (hash or #load.rows > 0 or mark ~= '?' and mark ~= '-')
 if makes then source = join_rows(load, hash, version, r, 4, ARGV[1]) end
-local fence = math.max(source + 2, time(), (hash and hash.version or 0) + 2)
-if fence > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-fence = digits(fence)
+local fence = digits(math.max(source, above) + 2)
 call('HSET', KEYS[3], 'src', fence)
 call('HSET', KEYS[9], ARGV[1], session_text(fence, ARGV[2], r.epoch, ARGV[3], '-', ARGV[4]))
 call('HDEL', KEYS[10], ARGV[1])

@@ -1,5 +1,5 @@
 -- Shared by the scripts that look at sessions. A session is kept under its owner's name as "version token epoch holder asked name": its
--- fence, the epoch in which it was opened or confirmed, the process that renews it, who asked for the owner ("-" if nobody did) and what
+-- fence, the epoch in which it was opened or confirmed (0 once its holder was gone), the process that renews it, who asked for the owner ("-" if nobody did) and what
 -- people call the process.
 local function session_of(text)
   if not text then return nil end

@@ -19,9 +19,9 @@
 -- ARGV[8..] name in the maps of each write's owner; then of each: "N" to set N fields, "N=VERSION" if the owner has that version,
 --   "N@VERSION TOKEN" if it is held by the session of that fence, "N+" to add to N fields; field and value, or the number to add, of each
 -- Reply: a line for each write, as it is kept under the number of the call: "version", or "version changed counters…"; "moved epoch
---   generation" in another epoch; "version current" if another was wanted; "failed error"; "alone" if mutate.lua shall do it: if a
---   session holds the owner, or not the one that writes; if a deadline of the call has passed or lies too far ahead, if a value must be loaded first or the hash is suspect, if a sum needs more
---   than 15 digits, if the owner's hash is gone although a map names it.
+--   generation" in another epoch; "version current" if another was wanted; "failed error"; "alone" if mutate.lua shall do it: if the
+--   owner's session and the write's fence differ; if a deadline of the call has passed or lies too far ahead; if a value must be loaded
+--   first or the hash is suspect; if a sum needs more than 15 digits; if the owner's hash is gone although a map names it.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); a
 --   write that makes a hash gives the marker another number (R7); a call is carried out once, whatever its answer was, and never
 --   after a later one (R11).

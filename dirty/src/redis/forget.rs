@@ -65,10 +65,14 @@ impl RedisStore {
             return Ok(());
         }
         let left = self.each("forget_calls", &partitions, commands, last_calls).await;
+        let mut failed = Ok(());
         for (partition, left) in partitions.into_iter().zip(left) {
-            self.stores.saw(partition, left?, now);
+            match left {
+                Ok(left) => self.stores.saw(partition, left, now),
+                Err(error) => failed = Err(error),
+            }
         }
-        Ok(())
+        failed
     }
 }
 

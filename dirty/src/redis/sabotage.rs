@@ -24,12 +24,7 @@ const BREAKS: &[Break] = &[
         "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
         "{ DIRTY, SNAPSHOT, LANDED, LEAVING, SESSIONS }",
     ),
-    (
-        "R2-filled",
-        "fill",
-        "if not hash and not is_marked and not call('HGET', KEYS[9], ARGV[3]) then call('PEXPIRE'",
-        "if true then call('PEXPIRE'",
-    ),
+    ("R2-filled", "fill", "if not hash and not is_marked and not is_held then call('PEXPIRE'", "if true then call('PEXPIRE'"),
     // An owner that was written meanwhile may expire, since the dirty map is not looked at.
     ("R2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors", "{ ERRORS, LANDED, LEAVING, SESSIONS, errors"),
     ("R4-overwrite", "snapshot", "if call('EXISTS', KEYS[2]) == 1 then return { 'leftover', last } end", ""),

@@ -1,6 +1,6 @@
 //! Numbered calls (R11): a write is applied at most once, though its call is lost, doubled or held up, and its caller is told the truth.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,17 +12,19 @@ use storage_servers::RedisServer;
 
 use crate::support::*;
 
-/// Loses the answer to a script, or has the next call sent twice.
-#[derive(Debug, Default)]
+/// Loses the answer to a script, has the next call sent twice, or lets only so many more pipelines through.
+#[derive(Debug)]
 struct Weather {
     loses: Mutex<Option<&'static str>>,
     doubles: AtomicBool,
+    closed_after: AtomicU32,
 }
 
 #[async_trait]
 impl Gate for Weather {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
-        Ok(())
+        let less = |left: u32| if left == u32::MAX { Some(left) } else { left.checked_sub(1) };
+        self.closed_after.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).map_or(Err(Broken), |_| Ok(()))
     }
 
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
@@ -45,7 +47,8 @@ struct Place {
 impl Place {
     async fn new() -> Self {
         let server = server().await;
-        let weather = Arc::new(Weather::default());
+        let closed_after = AtomicU32::new(u32::MAX);
+        let weather = Arc::new(Weather { loses: Mutex::default(), doubles: AtomicBool::default(), closed_after });
         let gate: Arc<dyn Gate> = weather.clone();
         let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), connections: 1, ..options(&server.url()) }).await;
         Self { server, store, weather }
@@ -134,6 +137,27 @@ async fn a_call_that_is_ended_is_never_carried_out() {
     assert_eq!(place.gold().await, "1");
 }
 
+/// Else it could never be sent, though it is known that it was not applied.
+#[tokio::test]
+async fn a_write_of_a_void_call_is_sent_again_however_often_that_fails() {
+    let place = Place::new().await;
+    apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
+    let retry = place.lost("update", place.mutation(&incr()).await).await;
+    let [(_, text)] = place.last_calls().await.try_into().unwrap();
+    let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
+    place.set_last_call(&format!("{} ", number - 1)).await;
+    place.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", "0"]).await.unwrap();
+    // It is ended, and then can't be sent.
+    place.weather.closed_after.store(1, Ordering::SeqCst);
+    for _ in 0..3 {
+        let error = send(&place.store, retry.clone()).await.unwrap_err();
+        assert_eq!(error.outcome, Outcome::NotApplied, "{error}");
+    }
+    place.weather.closed_after.store(u32::MAX, Ordering::SeqCst);
+    assert!(matches!(send(&place.store, retry).await, Ok(Mutated::Applied(_))));
+    assert_eq!(place.gold().await, "1");
+}
+
 #[tokio::test]
 async fn a_call_that_comes_after_its_end_changes_nothing_and_its_writes_go_in_another() {
     let place = Place::new().await;
@@ -162,6 +186,21 @@ async fn a_call_that_is_doubled_on_its_way_is_carried_out_once() {
         assert!(!place.weather.doubles.load(Ordering::SeqCst));
     }
     assert_eq!(place.gold().await, "3");
+}
+
+/// Or a copy that comes between the end and the next call would be carried out.
+#[tokio::test]
+async fn the_end_of_a_call_leaves_its_trace_before_the_next_call_is_made() {
+    let place = Place::new().await;
+    apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
+    let retry = place.lost("update", place.mutation(&incr()).await).await;
+    let [(_, text)] = place.last_calls().await.try_into().unwrap();
+    let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
+    place.set_last_call(&format!("{} ", number - 1)).await;
+    *place.weather.loses.lock().unwrap() = Some("end_call");
+    send(&place.store, retry).await.unwrap_err();
+    let [(_, text)] = place.last_calls().await.try_into().unwrap();
+    assert_eq!(text, format!("{number} void"));
 }
 
 /// What stood in its way may be gone when a copy comes.

@@ -37,12 +37,13 @@ const KEYS: [&str; 18] = [
 const HASHES: usize = 15;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 30] = [
+const CALLS: [&str; 31] = [
     "update",
     "mutate",
     "mutate and load",
     "observe",
     "fill",
+    "fill anew",
     "names",
     "evict",
     "marked",
@@ -71,7 +72,7 @@ const CALLS: [&str; 30] = [
 ];
 
 /// Makes one call; answers its failure.
-async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
+async fn call(store: &RedisStore, name: &str, bobs: Fence) -> Result<(), HotError> {
     let ann = owner("ann");
     let (version, held) = (Version::new(5).unwrap(), lock("w"));
     let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
@@ -90,6 +91,12 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         }
         "observe" => store.observe(&[ann]).await.remove(0).map(drop),
         "fill" => store.fill(&[load]).await.remove(0).map(drop),
+        "fill anew" => {
+            let cat = owner("cat");
+            let observed = store.observe(std::slice::from_ref(&cat)).await.remove(0)?;
+            let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
+            store.fill(&[Load { owner: cat, observed, rows: vec![row], complete: true }]).await.remove(0).map(drop)
+        }
         "names" => store.read(&[Read { owner: ann, fields: Fields::Names }]).await.remove(0).map(drop),
         "evict" => store.evict(&[ann]).await.remove(0).map(drop),
         "marked" => store.marked(&[ann], Some(Epoch(1))).await.remove(0).map(drop),
@@ -167,16 +174,16 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
         "open session" => {
             let deadline = store.time().await?.plus(TTL);
             let (holder, name) = (FENCE.token, "game".to_owned());
-            let open = OpenSession { owner: owner("bob"), token: holder, holder, name, takes: Some(FENCE), deadline, load: None };
+            let open = OpenSession { owner: owner("bob"), token: holder, holder, name, takes: Some(bobs), deadline, load: None };
             store.open_session(&open).await.map(drop)
         }
         "claim session" => {
             let name = "game".to_owned();
-            let claim = ClaimSession { owner: owner("bob"), fence: FENCE, holder: FENCE.token, name, epoch: Epoch(1) };
+            let claim = ClaimSession { owner: owner("dan"), fence: bobs, holder: FENCE.token, name, epoch: Epoch(7) };
             store.claim_session(&claim).await.map(drop)
         }
-        "close session" => store.close_session(&owner("bob"), FENCE).await.map(drop),
-        "ask session" => store.ask_session(&owner("bob"), FENCE, "game 2").await.map(drop),
+        "close session" => store.close_session(&owner("bob"), bobs).await.map(drop),
+        "ask session" => store.ask_session(&owner("bob"), bobs, "game 2").await.map(drop),
         "beat" => store.beat(&[PARTITION], FENCE.token, 1).await.remove(0).map(drop),
         "lapse" => store.lapse(PARTITION, FENCE.token, Some(1)).await.map(drop),
         "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
@@ -185,7 +192,7 @@ async fn call(store: &RedisStore, name: &str) -> Result<(), HotError> {
 }
 
 /// A partition with something in each of its keys.
-async fn fill_all(server: &RedisServer, store: &RedisStore) {
+async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fence {
     server.call(&["FLUSHALL"]).await.unwrap();
     adopt_all(store, 1).await;
     let (ann, held) = (owner("ann"), lock("w"));
@@ -193,9 +200,9 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) {
     store.lock(&[PARTITION], &held, TTL).await.pop().unwrap().unwrap();
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
-    call(store, "park").await.unwrap();
+    call(store, "park", FENCE).await.unwrap();
     for name in ["announce", "pair", "beat"] {
-        call(store, name).await.unwrap();
+        call(store, name, FENCE).await.unwrap();
     }
     let bob = owner("bob");
     let observed = store.observe(std::slice::from_ref(&bob)).await.remove(0).unwrap();
@@ -205,6 +212,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) {
     let open = OpenSession { owner: bob.clone(), token, holder, name, takes: None, deadline, load: Some(load) };
     let Opened::Open { fence, .. } = store.open_session(&open).await.unwrap() else { panic!() };
     assert!(store.ask_session(&bob, fence, "game 2").await.unwrap());
+    fence
 }
 
 #[tokio::test]
@@ -216,14 +224,14 @@ async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
         // Another type; and of hashes, text in place of everything they hold, and a number that is too large.
         let values = if number < HASHES { &["list", "text", "9007199254740993"][..] } else { &["list"] };
         for value in values {
-            let mut fresh = false;
+            let (mut fresh, mut fence) = (false, FENCE);
             for name in CALLS {
                 if !fresh {
-                    fill_all(&server, &store).await;
+                    fence = fill_all(&server, &store).await;
                     spoil(&server, key, value).await;
                 }
                 let before = dump(&server).await;
-                let result = call(&store, name).await;
+                let result = call(&store, name, fence).await;
                 fresh = result.is_err();
                 if let Err(error) = result {
                     assert_eq!(dump(&server).await, before, "{name} with {key} as {value}: {error}");

@@ -264,8 +264,11 @@ impl World {
                 writes.into_iter().zip(answers).for_each(|(write, answer)| self.tell(write, answer, epoch));
             }
             Message::Ended { store, number, answers, epoch } if store == self.store.number => {
+                let all = 0..u8::try_from(self.store.writes.len()).unwrap_or_default();
+                let is_in = |write: &u8| self.store.calls.open_with(id(store, *write)) == Some(number);
+                let writes: Vec<u8> = all.filter(is_in).collect();
                 self.store.calls.ended(number, answers, self.began);
-                for write in 0..u8::try_from(self.store.writes.len()).unwrap_or_default() {
+                for write in writes {
                     match self.store.calls.fate(id(store, write)) {
                         Some(Fate::Answered(answer)) => self.tell(write, answer, epoch),
                         Some(Fate::Void) => self.set(write, At::Waits),

@@ -56,11 +56,7 @@ impl<A> Calls<A> {
             Some(open) => Err(open.number),
             None => {
                 // What became of an earlier call of a write says nothing of this one.
-                if !self.fates.is_empty() {
-                    for id in &writes {
-                        self.fates.remove(id);
-                    }
-                }
+                self.heard(writes.iter().copied());
                 self.last += 1;
                 self.open = Some(Open { number: self.last, writes });
                 Ok(self.last)
@@ -68,9 +64,22 @@ impl<A> Calls<A> {
         }
     }
 
-    /// The answer to a call came, or it is known to be void.
+    /// The answer to a call came, or it was not sent.
     pub fn close(&mut self, number: u64) {
         self.open.take_if(|open| open.number == number);
+    }
+
+    /// The number of the open call, if there is one.
+    #[must_use]
+    pub fn open(&self) -> Option<u64> {
+        self.open.as_ref().map(|open| open.number)
+    }
+
+    /// These writes were answered; nobody asks for their fates.
+    pub fn heard(&mut self, writes: impl IntoIterator<Item = OpId>) {
+        if !self.fates.is_empty() {
+            writes.into_iter().for_each(|id| drop(self.fates.remove(&id)));
+        }
     }
 
     /// A call was ended; it had these answers, or was void. Nothing happens if its own answer came meanwhile.
@@ -102,9 +111,19 @@ impl<A> Calls<A> {
         self.open.as_ref().filter(|open| open.writes.contains(&id)).map(|open| open.number)
     }
 
-    /// What became of a write whose call was lost. Told once, since whoever asks repeats the write.
-    pub fn fate(&mut self, id: OpId) -> Option<Fate<A>> {
-        self.fates.remove(&id).map(|(fate, _)| fate)
+    /// What became of a write whose call was lost. It stays known until the write goes in another call.
+    #[must_use]
+    pub fn fate(&self, id: OpId) -> Option<Fate<A>>
+    where
+        A: Clone,
+    {
+        self.fates.get(&id).map(|(fate, _)| fate.clone())
+    }
+
+    /// Whether a write was sent apart: a copy under its id may still be on its way.
+    #[must_use]
+    pub fn is_apart(&self, id: OpId) -> bool {
+        !self.fates.is_empty() && matches!(self.fates.get(&id), Some((Fate::Apart, _)))
     }
 }
 
@@ -139,19 +158,23 @@ mod tests {
     }
 
     #[test]
-    fn each_write_of_an_ended_call_is_told_its_fate_once() {
+    fn each_write_of_an_ended_call_is_told_its_fate() {
         let now = Instant::now();
         let mut calls = Calls::default();
         let number = calls.begin(vec![id(1), id(2)]).unwrap();
         calls.ended(number, Some(vec!["one", "two"]), now);
         calls.ended(number, None, now);
-        assert_eq!(calls.fate(id(2)), Some(Fate::Answered("two")));
-        assert_eq!(calls.fate(id(2)), None);
+        for _ in 0..2 {
+            assert_eq!(calls.fate(id(2)), Some(Fate::Answered("two")));
+        }
         assert_eq!(calls.fate(id(1)), Some(Fate::Answered("one")), "the first end counts");
+        calls.heard([id(1)]);
+        assert_eq!(calls.fate(id(1)), None);
         let number = calls.begin(vec![id(3), id(4)]).unwrap();
         calls.ended(number, None, now);
         assert_eq!(calls.fate(id(3)), Some(Fate::Void));
         calls.sent_apart(id(3), now + REMEMBERED);
         assert_eq!((calls.fate(id(3)), calls.fate(id(4))), (Some(Fate::Apart), None), "fates are forgotten in time");
+        assert!(calls.is_apart(id(3)) && !calls.is_apart(id(4)));
     }
 }

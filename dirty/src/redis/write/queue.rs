@@ -32,7 +32,7 @@ const NUMBERS_MAX: u32 = 16;
 
 /// The share of the response timeout after which those who wait go without the call before them. It takes so long only if its caller's
 /// future is not polled, as beside the branch of a `select!` that runs; and that branch may be what waits.
-const PATIENCE: u32 = 10;
+const PATIENCE: u32 = 2;
 
 /// The queues of all partitions.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ struct Queue {
     state: Mutex<State>,
     /// The call that the flusher waits for has ended.
     ended: Notify,
+    /// A lost call was ended, or could not be.
+    call_ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,8 @@ struct State {
     carried: bool,
     waiting: VecDeque<Waiting>,
     calls: Calls<Answer>,
+    /// The call that somebody is about to end.
+    ending: Option<u64>,
 }
 
 /// A write, and who waits for its answer.
@@ -168,10 +172,12 @@ impl RedisStore {
     /// Sends one write, alone or with others that wait.
     pub(in crate::redis) async fn send_queued(&self, partition: Partition, mutation: &Mutation) -> Answer {
         let Some(queue) = self.queues.of(partition) else { return Err(Failure::Unverified) };
-        let (answered, batch) = {
+        let joined = {
             let mut state = locked(&queue.state);
-            (state.join(mutation.clone()), self.begin(partition, state))
+            let apart = state.calls.is_apart(mutation.id);
+            (!apart).then(|| (state.join(mutation.clone()), self.begin(partition, state)))
         };
+        let Some((answered, batch)) = joined else { return Box::pin(self.send_apart(partition, mutation)).await };
         if let Some(batch) = batch {
             // Boxed, so that the future of all who only wait is small.
             Box::pin(self.send_batch(batch)).await;
@@ -201,26 +207,30 @@ impl RedisStore {
         }
     }
 
-    /// Sends batches together and hands out their answers.
+    /// Sends batches together and hands out their answers. One whose partition has an open call that can't be ended goes by itself.
+    // ORDER: what is open is ended before the first call begins. So no call waits, unsent, for another partition.
     pub(in crate::redis) async fn send_batches(&self, batches: Vec<Batch>) {
-        let mut batches = batches;
-        let numbers = batches.iter_mut().map(|batch| self.number(batch.partition, &mut batch.members));
-        let numbers = futures::future::join_all(numbers).await;
-        let (mut calls, mut commands) = (Vec::new(), Vec::new());
-        for (batch, number) in batches.into_iter().zip(numbers) {
-            match number {
+        let open = batches.iter().filter_map(|batch| Some((batch.partition, self.open_call(batch.partition)?)));
+        let ends = open.map(|(partition, number)| self.end_call(partition, number));
+        futures::future::join_all(ends).await;
+        let (mut calls, mut commands, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for mut batch in batches {
+            match self.begin_call(batch.partition, &mut batch.members) {
                 Ok(number) => {
                     commands.push(self.command(batch.partition, number, &batch.members));
                     calls.push((batch, number));
                 }
-                Err(failure) => answer_all(batch.members, std::iter::repeat(Err(failure))),
+                Err(_) => left.push(self.send_batch(batch)),
             }
         }
-        let partitions: Vec<Partition> = calls.iter().map(|(batch, _)| batch.partition).collect();
-        let answers = self.send_verified(commands, &partitions, false).await;
-        for ((batch, number), answer) in calls.into_iter().zip(answers) {
-            self.hand_out(batch.partition, number, batch.members, answer).await;
-        }
+        let together = async {
+            let partitions: Vec<Partition> = calls.iter().map(|(batch, _)| batch.partition).collect();
+            let answers = self.send_verified(commands, &partitions, false).await;
+            for ((batch, number), answer) in calls.into_iter().zip(answers) {
+                self.hand_out(batch.partition, number, batch.members, answer).await;
+            }
+        };
+        futures::join!(together, futures::future::join_all(left));
     }
 
     async fn send_batch(&self, Batch { partition, mut members, _taken }: Batch) {
@@ -238,34 +248,61 @@ impl RedisStore {
     }
 
     /// The number of a call that is sent next. A call before it whose answer did not come is ended first.
-    // ORDER: the call is open before it is sent. So a caller who goes away in the middle leaves it open.
     async fn number(&self, partition: Partition, members: &mut [Waiting]) -> Result<u64, Failure> {
-        let Some(queue) = self.queues.of(partition) else { return Err(Failure::Unverified) };
         for _ in 0..NUMBERS_MAX {
-            let ids = members.iter().map(|member| member.mutation.id).collect();
-            let begun = locked(&queue.state).calls.begin(ids);
-            match begun {
-                Ok(number) => {
-                    members.iter_mut().for_each(|member| member.reply.is_sent());
-                    return Ok(number);
-                }
-                Err(open) if broken("R11-unended") => self.close(partition, open),
-                Err(open) => {
+            match self.begin_call(partition, members) {
+                Ok(number) => return Ok(number),
+                Err(Some(open)) if broken("R11-unended") => self.close(partition, open),
+                Err(Some(open)) => {
                     let ended = Box::pin(self.end_call(partition, open)).await;
                     ended.map_err(|failure| failure.before_sending("the end of an earlier call"))?;
                 }
+                Err(None) => return Err(Failure::Unverified),
             }
         }
         Err(Failure::NoConnection("other calls of the partition began each time first".to_owned()))
     }
 
-    /// Ends a call whose answer did not come: it was carried out, or never will be. Keeps what became of its writes.
+    /// The number of a new call; the number of the open one instead, if there is one.
+    // ORDER: the call is open before it is sent. So a caller who goes away in the middle leaves it open.
+    fn begin_call(&self, partition: Partition, members: &mut [Waiting]) -> Result<u64, Option<u64>> {
+        let queue = self.queues.of(partition).ok_or(None)?;
+        let ids = members.iter().map(|member| member.mutation.id).collect();
+        let number = locked(&queue.state).calls.begin(ids).map_err(Some)?;
+        members.iter_mut().for_each(|member| member.reply.is_sent());
+        Ok(number)
+    }
+
+    fn open_call(&self, partition: Partition) -> Option<u64> {
+        locked(&self.queues.of(partition)?.state).calls.open()
+    }
+
+    /// Ends a call whose answer did not come, once for all who ask for it at a time.
     async fn end_call(&self, partition: Partition, number: u64) -> Result<(), Failure> {
+        let Some(queue) = self.queues.of(partition) else { return Err(Failure::Unverified) };
+        let mut others = std::pin::pin!(queue.call_ended.notified());
+        others.as_mut().enable();
+        let is_first = locked(&queue.state).ending.replace(number) != Some(number);
+        if !is_first {
+            // Not for long: whoever was first may have gone away.
+            let _ = timeout(self.router.common.response_timeout / PATIENCE, others).await;
+            if self.open_call(partition) != Some(number) {
+                return Ok(());
+            }
+        }
+        let ended = self.send_end(partition, number).await;
+        locked(&queue.state).ending.take_if(|ending| *ending == number);
+        queue.call_ended.notify_waiters();
+        ended
+    }
+
+    /// The call was carried out, or never will be. Keeps what became of its writes.
+    async fn send_end(&self, partition: Partition, number: u64) -> Result<(), Failure> {
         let Some(queue) = self.queues.of(partition) else { return Err(Failure::Unverified) };
         let command = script::end_call(&self.space, partition, &self.name, number);
         let text = match self.send_one_verified(command, partition).await {
             Ok(value) => reply::bytes(value)?,
-            // Somebody else ended it, and the next call was made meanwhile. Nothing happens here unless the number that is stored is wrong.
+            // Somebody else ended it, and the next call was made meanwhile. It is still open here only if the number that is stored is wrong.
             Err(Failure::Server { code, .. }) if code == "STALE" => {
                 self.close(partition, number);
                 return Ok(());
@@ -281,7 +318,7 @@ impl RedisStore {
     pub(in crate::redis) async fn fate(&self, partition: Partition, id: OpId) -> Result<Fate<Answer>, Failure> {
         let Some(queue) = self.queues.of(partition) else { return Err(Failure::Unverified) };
         let open = {
-            let mut state = locked(&queue.state);
+            let state = locked(&queue.state);
             if let Some(fate) = state.calls.fate(id) {
                 return Ok(fate);
             }
@@ -312,21 +349,27 @@ impl RedisStore {
     async fn hand_out(&self, partition: Partition, number: u64, members: Vec<Waiting>, answer: Answer) {
         let answer = answer.and_then(reply::bytes).map_err(stale_is_lost);
         let answers = match answer {
-            Err(Failure::Server { code, .. }) if code == "WRONGTYPE" && members.len() > 1 => {
-                self.close(partition, number);
-                Box::pin(self.each_alone(partition, &members)).await
-            }
+            Err(failure) if is_spoilt(&failure) && members.len() > 1 => match Box::pin(self.end_call(partition, number)).await {
+                Ok(()) => Box::pin(self.each_alone(partition, &members)).await,
+                Err(failure) => vec![Err(failure); members.len()],
+            },
             Err(failure) => {
+                let was_sent = matches!(failure, Failure::Server { .. } | Failure::Forbidden(_));
                 let answer = Err(failure);
-                if !is_unknown(&answer) {
-                    self.close(partition, number);
+                // The server keeps no trace of what it refused with an error: the next call ends it, so that no copy comes later.
+                if !was_sent && !is_unknown(&answer) {
+                    self.never_sent(partition, number);
                 }
                 vec![answer; members.len()]
             }
             Ok(text) => {
                 let answers: Vec<Answer> = lines(&text).map(Ok).collect();
                 if answers.len() == members.len() {
-                    self.close(partition, number);
+                    if let Some(queue) = self.queues.of(partition) {
+                        let calls = &mut locked(&queue.state).calls;
+                        calls.close(number);
+                        calls.heard(members.iter().map(|member| member.mutation.id));
+                    }
                     answers
                 } else {
                     let text = format!("{} answers to {} writes", answers.len(), members.len());
@@ -337,17 +380,41 @@ impl RedisStore {
         answer_all(members, answers);
     }
 
+    /// A call is void that was not sent.
+    fn never_sent(&self, partition: Partition, number: u64) {
+        if let Some(queue) = self.queues.of(partition) {
+            locked(&queue.state).calls.ended(number, None, Instant::now());
+        }
+    }
+
     fn close(&self, partition: Partition, number: u64) {
         if let Some(queue) = self.queues.of(partition) {
             locked(&queue.state).calls.close(number);
         }
     }
 
-    /// One key among those of the batch is spoilt, and nothing was applied: only its own write shall suffer.
+    /// One key among those of the batch is spoilt, so nothing was applied, and the call is ended: only its own write shall suffer.
     async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
+        let fates: Vec<_> = {
+            let calls = self.queues.of(partition).map(|queue| locked(&queue.state));
+            members.iter().map(|member| calls.as_ref()?.calls.fate(member.mutation.id)).collect()
+        };
+        // The key was mended meanwhile, and a copy of the call carried out.
+        let answered = fates.into_iter().map(|fate| match fate {
+            Some(Fate::Answered(answer)) => Some(answer),
+            _ => None,
+        });
+        if let Some(answers) = answered.collect::<Option<Vec<_>>>() {
+            return answers;
+        }
         let writes: Vec<_> = members.iter().map(|member| (&member.mutation, None)).collect();
         self.send_each(&writes, &vec![partition; members.len()]).await
     }
+}
+
+/// Whether a key has another type than the script expects, which is told before anything is written.
+fn is_spoilt(failure: &Failure) -> bool {
+    matches!(failure, Failure::Server { code, .. } if code == "WRONGTYPE")
 }
 
 /// A copy of a call that came too late says nothing of the copy before it.
