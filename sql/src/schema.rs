@@ -1,6 +1,7 @@
 //! Whether tables and program fit, and how the tables come to be.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
@@ -29,6 +30,21 @@ pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Cold
     Ok(compare(&applied(cold).await?, &known))
 }
 
+/// How often, and how far apart, a schema is looked at that seems older.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The state once nobody makes the tables: a program that is making them is seen in the middle as an older schema.
+async fn settled<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
+    for _ in 0..LOOKS {
+        match state(cold).await? {
+            SchemaState::Older => tokio::time::sleep(PAUSE).await,
+            other => return Ok(other),
+        }
+    }
+    state(cold).await
+}
+
 /// Applies the migrations that are missing; returns the state before.
 pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
     let before = state(cold).await?;
@@ -39,14 +55,14 @@ pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Co
             let work = async { cold.lease(Role::Write).await?.exec()?.migrate(&migrations(cold)).await };
             let applied = work.await.map_err(|fault: Fault| cold.told(fault, "migrate"));
             // Another process may have done it meanwhile, in which case ours failed for a good reason.
-            if applied.is_err() && state(cold).await? == SchemaState::Current { Ok(before) } else { applied.map(|()| before) }
+            if applied.is_err() && settled(cold).await? == SchemaState::Current { Ok(before) } else { applied.map(|()| before) }
         }
     }
 }
 
 /// Checks that the schema fits, and creates it in an empty database.
 pub(crate) async fn ensure<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
-    match state(cold).await? {
+    match settled(cold).await? {
         SchemaState::Current => Ok(()),
         SchemaState::Empty => migrate(cold).await.map(drop),
         state @ (SchemaState::Older | SchemaState::Newer) => Err(unfit(state)),
