@@ -154,6 +154,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let faults = vec![fault("gold", parked[0].version, "too long")];
     let source = Some(parked[0].clone());
     h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.assert_lasting(&ann).await;
     h.set(&ann, "gold", "2").await;
     h.snapshot(partition, &lock).await;
     let snapshot = h.scan(partition).await;
