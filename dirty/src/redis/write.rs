@@ -132,7 +132,7 @@ impl RedisStore {
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
-        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let some = picked(mutations, partitions, indices);
         futures::future::join_all(some.map(|((mutation, _), partition)| self.send_again(partition, mutation))).await
     }
 
@@ -145,7 +145,7 @@ impl RedisStore {
     ) -> Vec<Answer> {
         // Another owner's load proves nothing about this one.
         let fits = |mutation: &Mutation, load: &Load| load.owner == mutation.owner;
-        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let some = picked(mutations, partitions, indices);
         let (writes, partitions): (Vec<_>, Vec<_>) = some
             .map(|((mutation, load), partition)| ((mutation, load.as_ref().filter(|load| fits(mutation, load))), partition))
             .unzip();
@@ -159,7 +159,7 @@ impl RedisStore {
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
-        let some = indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)));
+        let some = picked(mutations, partitions, indices);
         let (writes, partitions): (Vec<_>, Vec<_>) = some.map(|((mutation, _), partition)| ((mutation, None), partition)).unzip();
         self.send_each(&writes, &partitions).await
     }
@@ -178,6 +178,15 @@ impl RedisStore {
         }
         answers
     }
+}
+
+/// The writes at these indices, each with its partition.
+fn picked<'a>(
+    mutations: &'a [(Mutation, Option<Load>)],
+    partitions: &'a [Partition],
+    indices: &'a [usize],
+) -> impl Iterator<Item = (&'a (Mutation, Option<Load>), Partition)> {
+    indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
 }
 
 /// Whether a write that was answered so may have been applied.

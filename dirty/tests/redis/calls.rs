@@ -66,6 +66,18 @@ impl Place {
         write.as_attempt(Attempt::Retry)
     }
 
+    /// Sends a write of the owner whose call the network holds up, as far as the server knows: gold and the last call are as they were
+    /// before. Answers the write as it is repeated, and the call's number.
+    async fn held_up(&self, write: Mutation) -> (Mutation, u64) {
+        let gold = self.gold().await;
+        let retry = self.lost("update", write).await;
+        let [(_, text)] = self.last_calls().await.try_into().unwrap();
+        let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
+        self.set_last_call(&format!("{} ", number - 1)).await;
+        self.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", &gold]).await.unwrap();
+        (retry, number)
+    }
+
     /// The record's last calls: field and text.
     async fn last_calls(&self) -> Vec<(String, String)> {
         let record = texts(self.server.call(&["HGETALL", "slug-part:{0}"]).await.unwrap());
@@ -121,11 +133,7 @@ async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_anoth
 async fn a_call_that_is_ended_is_never_carried_out() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
-    let retry = place.lost("update", place.mutation(&incr()).await).await;
-    let [(_, text)] = place.last_calls().await.try_into().unwrap();
-    let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
-    place.set_last_call(&format!("{} ", number - 1)).await;
-    place.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", "0"]).await.unwrap();
+    let (retry, number) = place.held_up(place.mutation(&incr()).await).await;
     assert!(matches!(send(&place.store, retry.clone()).await, Ok(Mutated::Applied(_))));
     // The end left its trace before the next call was made; so a copy of the lost call finds a later number.
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
@@ -142,11 +150,7 @@ async fn a_call_that_is_ended_is_never_carried_out() {
 async fn a_write_of_a_void_call_is_sent_again_however_often_that_fails() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
-    let retry = place.lost("update", place.mutation(&incr()).await).await;
-    let [(_, text)] = place.last_calls().await.try_into().unwrap();
-    let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
-    place.set_last_call(&format!("{} ", number - 1)).await;
-    place.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", "0"]).await.unwrap();
+    let (retry, _) = place.held_up(place.mutation(&incr()).await).await;
     // It is ended, and then can't be sent.
     place.weather.closed_after.store(1, Ordering::SeqCst);
     for _ in 0..3 {
@@ -193,10 +197,7 @@ async fn a_call_that_is_doubled_on_its_way_is_carried_out_once() {
 async fn the_end_of_a_call_leaves_its_trace_before_the_next_call_is_made() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
-    let retry = place.lost("update", place.mutation(&incr()).await).await;
-    let [(_, text)] = place.last_calls().await.try_into().unwrap();
-    let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
-    place.set_last_call(&format!("{} ", number - 1)).await;
+    let (retry, number) = place.held_up(place.mutation(&incr()).await).await;
     *place.weather.loses.lock().unwrap() = Some("end_call");
     send(&place.store, retry).await.unwrap_err();
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
