@@ -50,5 +50,5 @@ pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use probation::{Acquit, Probation, Window};
 pub use redis::{RedisOptions, RedisStore};
-pub use session::{Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore};
+pub use session::{Asked, Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore};
 pub use store::HotStore;

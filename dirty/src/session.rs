@@ -105,17 +105,26 @@ pub enum Claimed {
     No(Option<Session>),
 }
 
-/// The beats of all holders of a partition, and what was asked of one of them.
+/// The beats of all holders of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Beats {
     /// Each holder's last beat.
     pub beats: Vec<(OpId, u64)>,
-    /// The epoch, and whether its grace has ended.
+    /// The epoch.
     pub epoch: Epoch,
-    /// See `epoch`.
+    /// Whether the grace of the epoch has ended.
     pub graced: bool,
-    /// Owners that others ask this holder for, and who asks.
-    pub asked: Vec<(Owner, String)>,
+}
+
+/// A session that somebody asks its holder for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asked {
+    /// The owner of the session.
+    pub owner: Owner,
+    /// The fence of the session.
+    pub fence: Fence,
+    /// The name of the server that asks.
+    pub by: String,
 }
 
 /// A name for people as a session keeps it: one word.
@@ -147,11 +156,23 @@ pub trait SessionStore {
     /// The sessions of owners; one whose holder was gone, if nobody took the owner since.
     async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>>;
 
-    /// Raises a holder's beat in partitions; answers the beats of all holders, and who asks this one for owners.
-    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>>;
+    /// Raises a holder's beat in partitions, if one is given; answers the beats of all holders.
+    async fn beat(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>>;
+
+    /// The sessions of a holder that others ask for.
+    async fn asked(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>>;
+
+    /// The sessions of a holder in a partition that have not lapsed. One that begins or ends meanwhile may be among them or not.
+    async fn held_by(&self, partition: Partition, holder: OpId) -> Result<Vec<(Owner, Fence)>, HotError>;
 
     /// Says that a holder is gone, if its beat is still this one (S5): its sessions lapse. Answers how many.
     async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError>;
+
+    /// The sessions of a partition that have lapsed and that nobody took since.
+    async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;
+
+    /// Forgets these sessions, if they are lapsed still: their holders, should they come back, have lost them. Answers how many.
+    async fn forget_lapsed(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError>;
 
     /// Ends the grace of an epoch. Whoever says so has seen that epoch for longer than a lease. Answers whether it is the epoch still.
     async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;

@@ -133,6 +133,7 @@ pub const SWITCHES: &[&str] = &[
     "H76-shared",
     "H76-unraised",
     "H76-unrefused",
+    "H76-once",
     "S1-unfenced",
     "S1-plain",
     "S1-token",

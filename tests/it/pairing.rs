@@ -1,17 +1,22 @@
 //! Both tiers know that they belong together (H76): a wrong database, a second Redis, a second prefix, another number of partitions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
+use async_trait::async_trait;
+use storage_dirty::RedisOptions;
+use storage_dirty::redis::{Broken, Gate, RedisStore};
 use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
-use storage_servers::{RedisOptions, RedisServer, Reply};
+use storage_servers::{RedisServer, Reply};
 use storage_sql::ColdOptions;
 use storage_tests::{Stack, World, rows, stack, until};
 
 async fn blank_redis() -> Result<RedisServer> {
-    RedisServer::start(RedisOptions::default()).await
+    RedisServer::start(storage_servers::RedisOptions::default()).await
 }
 
 /// Both tiers of these settings, as a worker opens them.
@@ -183,6 +188,50 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
 }
 
 /// A hash may be older than the rows of the database that its Redis is given to, whatever either has landed before.
+/// Before the first look at the hot tier, Redis is wiped, and another program takes over.
+#[derive(Debug)]
+struct TakesOver {
+    redis: RedisServer,
+    other: Tiers,
+    done: AtomicBool,
+}
+
+#[async_trait]
+impl Gate for TakesOver {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.contains(&"pairing") && !self.done.swap(true, Ordering::SeqCst) {
+            self.redis.call(&["FLUSHALL"]).await.map_err(|_| Broken)?;
+            self.other.belong().await.map_err(|_| Broken)?;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// It has read the database as it was before the take-over, and the hot tier as it is after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> Result<()> {
+    let redis = blank_redis().await?;
+    let url = redis.url();
+    let world = World::on(&url, stack::mariadb().await?).await?;
+    let other = tiers(&world.settings).await?;
+    other.belong().await?;
+    let own = &world.settings.redis;
+    let gate = Arc::new(TakesOver { redis, other, done: AtomicBool::new(false) });
+    let (prefix, partitions) = (own.prefix.clone(), own.partitions);
+    let options = RedisOptions { prefix, partitions, gate: Some(Arc::clone(&gate) as _), ..RedisOptions::new(&url) };
+    let hot = Arc::new(RedisStore::open(options).await?);
+    let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
+    tiers.belong().await?;
+    assert!(gate.done.swap(false, Ordering::SeqCst), "another program took over meanwhile");
+    tiers.compare_pairing().await?;
+    assert!(gate.done.load(Ordering::SeqCst), "and again");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> Result<()> {
     let redis = blank_redis().await?;

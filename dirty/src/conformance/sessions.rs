@@ -6,7 +6,7 @@ use storage_model::{Change, Condition, Epoch, Fence, Ids, Mutation, OpId, Owner,
 
 use super::Life;
 use super::harness::{Harness, applied, live, owner, set};
-use crate::{ClaimSession, Claimed, HotRead, Mutated, OpenSession, Opened, Refusal, Session};
+use crate::{Asked, ClaimSession, Claimed, HotRead, Mutated, OpenSession, Opened, Refusal, Session};
 
 const HOLDER: OpId = OpId::new([7; 16]);
 const OTHER: OpId = OpId::new([8; 16]);
@@ -203,7 +203,7 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
 pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
-    h.store().beat(&[partition], HOLDER, 5).await.remove(0).unwrap();
+    h.store().beat(&[partition], Some((HOLDER, 5))).await.remove(0).unwrap();
     let held = open(h, &ann).await;
     assert_eq!(h.store().lapse(partition, HOLDER, Some(5)).await.unwrap(), 1);
     assert!(session_of(h, &ann).await.unwrap().is_lapsed());
@@ -216,9 +216,9 @@ pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(
 pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
-    h.store().beat(&[partition], HOLDER, 5).await.remove(0).unwrap();
+    h.store().beat(&[partition], Some((HOLDER, 5))).await.remove(0).unwrap();
     let held = open(h, &ann).await;
-    let beats = h.store().beat(&[partition], HOLDER, 6).await.remove(0).unwrap();
+    let beats = h.store().beat(&[partition], Some((HOLDER, 6))).await.remove(0).unwrap();
     assert_eq!(beats.beats, [(HOLDER, 6)]);
     for beat in [Some(5), None] {
         assert_eq!(h.store().lapse(partition, HOLDER, beat).await.unwrap(), 0);
@@ -249,21 +249,19 @@ pub async fn a_lapsed_session_goes_on_if_nobody_came(h: &Harness) {
     }
 }
 
-/// With its next beat.
+/// At its next look.
 pub async fn a_holder_hears_who_asks(h: &Harness) {
     let ann = owner("ann");
     let partition = [h.partition(&ann)];
     let held = open(h, &ann).await;
     assert!(h.store().ask_session(&ann, held.fence, "game 2").await.unwrap());
     assert_eq!(session_of(h, &ann).await.unwrap().asked.as_deref(), Some("game_2"));
-    let heard = h.store().beat(&partition, HOLDER, 1).await.remove(0).unwrap();
-    assert_eq!(heard.asked.len(), 1);
-    assert_eq!(heard.asked[0].0, ann);
-    let other = h.store().beat(&partition, OTHER, 1).await.remove(0).unwrap();
-    assert_eq!(other.asked, []);
+    let heard = Asked { owner: ann.clone(), fence: held.fence, by: "game_2".to_owned() };
+    assert_eq!(h.store().asked(&partition, HOLDER).await, [Ok(vec![heard])]);
+    assert_eq!(h.store().asked(&partition, OTHER).await, [Ok(vec![])]);
     let next = take(h, &ann, OTHER, Some(held.fence)).await;
     assert!(!h.store().ask_session(&ann, held.fence, "game 3").await.unwrap());
-    assert_eq!(h.store().beat(&partition, HOLDER, 2).await.remove(0).unwrap().asked, []);
+    assert_eq!(h.store().asked(&partition, HOLDER).await, [Ok(vec![])]);
     assert_eq!(session_of(h, &ann).await.unwrap().fence, next.fence);
 }
 

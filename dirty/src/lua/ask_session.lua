@@ -13,5 +13,5 @@ local session = session_of(call('HGET', KEYS[1], ARGV[1]))
 if not session or not is_of(session, ARGV[2], ARGV[3]) then return 0 end
 expect_hashes(2, 2)
 call('HSET', KEYS[1], ARGV[1], session_text(session.version, session.token, session.epoch, session.holder, ARGV[4], session.name))
-call('HSET', KEYS[2], ARGV[1], table.concat({ session.holder, ' ', ARGV[4] }))
+call('HSET', KEYS[2], ARGV[1], table.concat({ session.holder, ARGV[2], ARGV[3], ARGV[4] }, ' '))
 return 1

@@ -8,9 +8,9 @@ use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Times
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room, session};
 use crate::{
-    Acquit, Adopt, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind, HotPaired,
-    HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
-    PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
+    Acquit, Adopt, Asked, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotKind,
+    HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park,
+    PartitionPeek, PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -196,13 +196,30 @@ impl SessionStore for MemoryStore {
         owners.iter().map(one).collect()
     }
 
-    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
-        let one = |at: &Partition| self.run(*at, "beat", |state, _| session::beat(state, *at, holder, beat)).flatten();
+    async fn beat(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>> {
+        let one = |at: &Partition| self.run(*at, "beat", |state, _| session::beat(state, *at, raise)).flatten();
         partitions.iter().map(one).collect()
+    }
+
+    async fn asked(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
+        let one = |at: &Partition| self.run(*at, "asked", |state, _| session::asked(state, holder));
+        partitions.iter().map(one).collect()
+    }
+
+    async fn held_by(&self, partition: Partition, holder: OpId) -> Result<Vec<(Owner, Fence)>, HotError> {
+        self.run(partition, "held_by", |state, _| session::held_by(state, holder))
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
         self.run(partition, "lapse", |state, present| session::lapse(state, present, holder, beat))
+    }
+
+    async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError> {
+        self.run(partition, "lapsed", |state, _| session::lapsed(state))
+    }
+
+    async fn forget_lapsed(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+        self.run(partition, "forget_lapsed", |state, _| session::forget_lapsed(state, partition, sessions))?
     }
 
     async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {

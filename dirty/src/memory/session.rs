@@ -12,7 +12,8 @@ use super::record::current;
 use super::state::{PartState, Present};
 use crate::session::one_word;
 use crate::{
-    Beats, ClaimSession, Claimed, Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Refusal, Session,
+    Asked, Beats, ClaimSession, Claimed, Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Refusal,
+    Session,
 };
 
 /// The sessions of a partition.
@@ -27,6 +28,11 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn get(&self, owner: &Owner) -> Option<&Session> {
         self.held.get(owner)
+    }
+
+    fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
+        let sessions = self.held.iter().filter(|(_, session)| wanted(session));
+        sessions.map(|(owner, session)| (owner.clone(), session.fence)).collect()
     }
 
     /// Whether a session keeps the owner's hash.
@@ -210,17 +216,58 @@ pub fn ask(state: &mut PartState, owner: &Owner, fence: Fence, by: &str) -> bool
     session.map(|session| session.asked = Some(one_word(by))).is_some()
 }
 
-/// Raises a holder's beat, and answers those of all.
+/// Raises a holder's beat, if one is given, and answers those of all.
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn beat(state: &mut PartState, partition: Partition, holder: OpId, beat: u64) -> Result<Beats, HotError> {
+pub fn beat(state: &mut PartState, partition: Partition, raise: Option<(OpId, u64)>) -> Result<Beats, HotError> {
     let epoch = current(state, partition, "beat")?.epoch;
-    state.sessions.beats.insert(holder, beat);
-    let asked = state.sessions.held.iter().filter(|(_, session)| session.holder == holder);
-    let asked = asked.filter_map(|(owner, session)| Some((owner.clone(), session.asked.clone()?))).collect();
+    if let Some((holder, beat)) = raise {
+        state.sessions.beats.insert(holder, beat);
+    }
     let beats = state.sessions.beats.iter().map(|(holder, beat)| (*holder, *beat)).collect();
-    Ok(Beats { beats, epoch, graced: state.sessions.graced == epoch, asked })
+    Ok(Beats { beats, epoch, graced: state.sessions.graced == epoch })
+}
+
+/// The sessions of a holder that others ask for.
+#[must_use]
+pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
+    let mut all = Vec::new();
+    for (owner, session) in &state.sessions.held {
+        if let Some(by) = session.asked.clone().filter(|_| session.holder == holder) {
+            all.push(Asked { owner: owner.clone(), fence: session.fence, by });
+        }
+    }
+    all
+}
+
+/// The sessions of a holder that have not lapsed.
+#[must_use]
+pub fn held_by(state: &PartState, holder: OpId) -> Vec<(Owner, Fence)> {
+    state.sessions.select(|session| session.holder == holder && !session.is_lapsed())
+}
+
+/// The sessions that have lapsed and that nobody took since.
+#[must_use]
+pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
+    state.sessions.select(Session::is_lapsed)
+}
+
+/// Forgets sessions that are lapsed still; answers how many.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn forget_lapsed(state: &mut PartState, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+    current(state, partition, "forget_lapsed")?;
+    let mut forgotten = 0;
+    for (owner, fence) in sessions {
+        let session = state.sessions.get(owner);
+        if session.is_some_and(|session| session.is_lapsed() && session.fence == *fence) {
+            state.sessions.held.remove(owner);
+            forgotten += 1;
+        }
+    }
+    Ok(forgotten)
 }
 
 /// Says that a holder is gone, if its beat is still this one: its sessions lapse. Answers how many.
@@ -229,14 +276,12 @@ pub fn lapse(state: &mut PartState, present: &Present, holder: OpId, beat: Optio
         return 0;
     }
     state.sessions.beats.remove(&holder);
-    let of_holder =
-        |(owner, session): (&Owner, &Session)| (session.holder == holder && !session.is_lapsed()).then(|| owner.clone());
-    let owners: Vec<Owner> = state.sessions.held.iter().filter_map(of_holder).collect();
-    for owner in &owners {
+    let sessions = held_by(state, holder);
+    for (owner, _) in &sessions {
         if let Some(session) = state.sessions.held.get_mut(owner).filter(|_| !broken("S6-unmarked")) {
             (session.epoch, session.asked) = (Epoch(0), None);
         }
         state.release(present, owner);
     }
-    u32::try_from(owners.len()).unwrap_or(u32::MAX)
+    u32::try_from(sessions.len()).unwrap_or(u32::MAX)
 }

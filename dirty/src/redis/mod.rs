@@ -79,8 +79,8 @@ use self::space::Space;
 use self::transport::Command;
 use self::write::queue::Queues;
 use crate::{
-    Acquit, Adopt, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired, HotPairing,
-    HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
+    Acquit, Adopt, Asked, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired,
+    HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
     PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
@@ -367,12 +367,28 @@ impl SessionStore for RedisStore {
         self.look_at_sessions(owners).await
     }
 
-    async fn beat(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
-        self.beat_all(partitions, holder, beat).await
+    async fn beat(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>> {
+        self.beat_all(partitions, raise).await
+    }
+
+    async fn asked(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
+        self.asked_of(partitions, holder).await
+    }
+
+    async fn held_by(&self, partition: Partition, holder: OpId) -> Result<Vec<(Owner, Fence)>, HotError> {
+        self.sessions_in(partition, false, |session| session.holder == holder).await
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
         self.lapse_holder(partition, holder, beat).await
+    }
+
+    async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError> {
+        self.sessions_in(partition, true, |_| true).await
+    }
+
+    async fn forget_lapsed(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+        self.forget_sessions(partition, sessions).await
     }
 
     async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {

@@ -23,7 +23,8 @@ pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
 pub(crate) use session::{
-    ask_session, beat, claim_session, close_session, end_grace, lapse, open_session, scan_sessions, sessions_of,
+    ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse, open_session, scan_sessions,
+    sessions_of,
 };
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
@@ -124,6 +125,7 @@ scripts! {
     ask_session [PRELUDE, SESSION];
     beat [PRELUDE, SESSION];
     lapse [PRELUDE, SESSION];
+    forget_lapsed [PRELUDE, SESSION];
     end_grace [PRELUDE];
     rights [];
     part_state [PRELUDE];

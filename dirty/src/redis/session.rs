@@ -1,5 +1,7 @@
 //! Sessions.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use redis::Value;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition};
@@ -7,10 +9,10 @@ use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use super::error::{Failure, hot_error};
 use super::write::marker_of;
 use super::{RedisStore, read, reply, script};
-use crate::{Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark};
+use crate::{Asked, Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark};
 
-/// The most owners of one call of `lapse.lua`.
-const LAPSED_MAX: usize = 200;
+/// The most owners of one call of `lapse.lua` or `forget_lapsed.lua`.
+const CALL_MAX: usize = 200;
 
 impl RedisStore {
     pub(super) async fn open_one(&self, open: &OpenSession) -> Result<Opened, HotError> {
@@ -57,15 +59,21 @@ impl RedisStore {
             .collect()
     }
 
-    pub(super) async fn beat_all(&self, partitions: &[Partition], holder: OpId, beat: u64) -> Vec<Result<Beats, HotError>> {
-        let commands = partitions.iter().map(|partition| script::beat(&self.space, *partition, holder, beat)).collect();
+    pub(super) async fn beat_all(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>> {
+        let commands = partitions.iter().map(|partition| script::beat(&self.space, *partition, raise)).collect();
         self.each("beat", partitions, commands, beats_of).await
     }
 
+    pub(super) async fn asked_of(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
+        let commands = partitions.iter().map(|partition| script::asked(&self.space, *partition)).collect();
+        self.each("asked", partitions, commands, move |value| asked_of(value, holder)).await
+    }
+
     pub(super) async fn lapse_holder(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
-        let owners = self.owners_of(partition, holder).await?;
+        let sessions = self.sessions_in(partition, false, |session| session.holder == holder).await?;
+        let owners: Vec<Owner> = sessions.into_iter().map(|(owner, _)| owner).collect();
         let mut lapsed = 0;
-        let chunks = owners.chunks(LAPSED_MAX).map(|chunk| (chunk, false)).chain([(&[][..], true)]);
+        let chunks = owners.chunks(CALL_MAX).map(|chunk| (chunk, false)).chain([(&[][..], true)]);
         for (chunk, last) in chunks {
             let command = script::lapse(&self.space, partition, holder, beat, chunk, (self.clean_ttl, last));
             match self.one("lapse", Some(partition), command, reply::number::<i64>).await? {
@@ -76,23 +84,41 @@ impl RedisStore {
         Ok(lapsed)
     }
 
-    /// The owners that a holder has in a partition.
-    async fn owners_of(&self, partition: Partition, holder: OpId) -> Result<Vec<Owner>, HotError> {
-        let (mut owners, mut cursor) = (Vec::new(), 0);
+    /// The wanted sessions of a partition, of those that have lapsed or of the others.
+    pub(super) async fn sessions_in(
+        &self,
+        partition: Partition,
+        lapsed: bool,
+        wanted: impl Fn(&Session) -> bool,
+    ) -> Result<Vec<(Owner, Fence)>, HotError> {
+        let (mut sessions, mut cursor) = (BTreeMap::new(), 0);
         loop {
-            let command = script::scan_sessions(&self.space, partition, cursor);
+            let command = script::scan_sessions(&self.space, partition, lapsed, cursor);
             let decode = |value| {
                 let [next, pairs] = reply::array(value)?;
                 Ok((reply::number::<u64>(next)?, reply::pairs(pairs)?))
             };
             let (next, pairs) = self.one("scan_sessions", Some(partition), command, decode).await?;
-            let held = pairs.into_iter().filter(|(_, text)| session_of(text).is_ok_and(|session| session.holder == holder));
-            owners.extend(held.filter_map(|(name, _)| mark::owner_of(&name)));
+            for (name, text) in pairs {
+                let session = session_of(&text).ok().filter(&wanted);
+                if let (Some(owner), Some(session)) = (mark::owner_of(&name), session) {
+                    sessions.insert(owner, session.fence);
+                }
+            }
             if next == 0 {
-                return Ok(owners);
+                return Ok(sessions.into_iter().collect());
             }
             cursor = next;
         }
+    }
+
+    pub(super) async fn forget_sessions(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+        let mut forgotten = 0;
+        for chunk in sessions.chunks(CALL_MAX) {
+            let command = script::forget_lapsed(&self.space, partition, chunk);
+            forgotten += self.one("forget_lapsed", Some(partition), command, reply::number::<u32>).await?;
+        }
+        Ok(forgotten)
     }
 
     pub(super) async fn grace_ends(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
@@ -167,20 +193,30 @@ fn claimed_of(value: Value) -> Result<Claimed, Failure> {
 }
 
 fn beats_of(value: Value) -> Result<Beats, Failure> {
-    let [epoch, graced, beats, asked] = reply::array(value)?;
-    let nonsense = || Failure::Nonsense("a beat can't be read".to_owned());
+    let [epoch, graced, beats] = reply::array(value)?;
     let beat = |(holder, beat): (Bytes, Bytes)| {
-        let holder = std::str::from_utf8(&holder).ok().and_then(id_of).ok_or_else(nonsense)?;
+        let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
+        let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
         Ok((holder, reply::digits(&beat)?))
-    };
-    let ask = |(name, by): (Bytes, Bytes)| {
-        let owner = mark::owner_of(&name).ok_or_else(nonsense)?;
-        Ok((owner, String::from_utf8_lossy(&by).into_owned()))
     };
     Ok(Beats {
         epoch: reply::epoch(&reply::bytes(epoch)?)?,
         graced: &*reply::bytes(graced)? == b"1",
         beats: reply::pairs(beats)?.into_iter().map(beat).collect::<Result<_, Failure>>()?,
-        asked: reply::pairs(asked)?.into_iter().map(ask).collect::<Result<_, Failure>>()?,
     })
+}
+
+/// "holder version token by" of each owner; those of one holder.
+fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
+    let mut all = Vec::new();
+    for (name, text) in reply::pairs(value)? {
+        let nonsense = || Failure::Nonsense("who asks for a session can't be read".to_owned());
+        let text = std::str::from_utf8(&text).map_err(|_| nonsense())?;
+        let [of, version, token, by] = <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>()).map_err(|_| nonsense())?;
+        let fence = Fence { version: reply::version(version.as_bytes())?, token: id_of(token).ok_or_else(nonsense)? };
+        if id_of(of) == Some(holder) {
+            all.push(Asked { owner: mark::owner_of(&name).ok_or_else(nonsense)?, fence, by: by.to_owned() });
+        }
+    }
+    Ok(all)
 }

@@ -184,8 +184,9 @@ async fn call(store: &RedisStore, name: &str, bobs: Fence) -> Result<(), HotErro
         }
         "close session" => store.close_session(&owner("bob"), bobs).await.map(drop),
         "ask session" => store.ask_session(&owner("bob"), bobs, "game 2").await.map(drop),
-        "beat" => store.beat(&[PARTITION], FENCE.token, 1).await.remove(0).map(drop),
+        "beat" => store.beat(&[PARTITION], Some((FENCE.token, 1))).await.remove(0).map(drop),
         "lapse" => store.lapse(PARTITION, FENCE.token, Some(1)).await.map(drop),
+        "forget lapsed" => store.forget_lapsed(PARTITION, &[(owner("bob"), bobs)]).await.map(drop),
         "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
         other => panic!("no call {other}"),
     }

@@ -25,6 +25,8 @@ pub enum Broken {
     Blind,
     /// A take-over leaves the epoch as it is.
     Unraised,
+    /// A program that finds a mismatch does not look at the database again.
+    Once,
 }
 
 /// The pairing within bounds.
@@ -55,8 +57,10 @@ enum At {
     /// It has read one of the tiers.
     Cold(ColdPairing),
     Hot(HotPairing),
-    /// It has read both.
-    Both(HotPairing, ColdPairing),
+    /// It has read both. Whether they belonged together when it read the second.
+    Both(HotPairing, ColdPairing, bool),
+    /// They do not belong together, so it looks at the database again.
+    Doubts(ColdPairing, bool),
     /// The tiers belong together, by this token.
     Paired(Token),
     /// It lands in an epoch that it raised.
@@ -82,6 +86,8 @@ pub struct Tiers {
     programs: Vec<Program>,
     /// The token of a landing that committed although another hot tier had taken over.
     wrong: Option<Token>,
+    /// Whether a program was refused although the tiers belonged together.
+    falsely: bool,
 }
 
 impl Tiers {
@@ -123,10 +129,26 @@ impl Tiers {
         let (what, at) = match program.at {
             At::Start if hot_first => ("reads the hot tier", At::Hot(self.read_hot(which))),
             At::Start => ("reads the database", At::Cold(self.cold.clone())),
-            At::Cold(cold) => ("reads the hot tier", At::Both(self.read_hot(which), cold)),
-            At::Hot(hot) => ("reads the database", At::Both(hot, self.cold.clone())),
-            At::Both(hot, cold) => match judge(PARTITIONS, &hot, &cold) {
-                Err(_) => ("is refused", At::Refused),
+            At::Cold(cold) => {
+                let hot = self.read_hot(which);
+                let belong = judge(PARTITIONS, &hot, &self.cold).is_ok();
+                ("reads the hot tier", At::Both(hot, cold, belong))
+            }
+            At::Hot(hot) => {
+                let belong = judge(PARTITIONS, &self.read_hot(which), &self.cold).is_ok();
+                ("reads the database", At::Both(hot, self.cold.clone(), belong))
+            }
+            At::Doubts(cold, _) if cold != self.cold => ("finds that the database has moved", At::Start),
+            At::Doubts(_, belong) => {
+                self.falsely |= belong;
+                ("is refused", At::Refused)
+            }
+            At::Both(hot, cold, belong) => match judge(PARTITIONS, &hot, &cold) {
+                Err(_) if broken == Some(Broken::Once) => {
+                    self.falsely |= belong;
+                    ("is refused", At::Refused)
+                }
+                Err(_) => ("doubts", At::Doubts(cold, belong)),
                 Ok(PairingStep::Paired) => ("goes on", At::Paired(hot.paired?.token)),
                 Ok(PairingStep::Join(paired)) => {
                     self.pair_hot(which, &hot, paired, broken == Some(Broken::AnyServer));
@@ -186,6 +208,7 @@ impl Model for Pairing {
             take_overs: self.take_overs,
             programs: vec![Program::default(); self.programs.len()],
             wrong: None,
+            falsely: false,
         }
     }
 
@@ -216,6 +239,9 @@ impl Model for Pairing {
     fn violation(&self, tiers: &Tiers) -> Option<String> {
         if let Some(token) = tiers.wrong {
             return Some(format!("the hot tier of token {token} landed although another one had taken over"));
+        }
+        if tiers.falsely {
+            return Some("a program was refused although the tiers belonged together".to_owned());
         }
         let tokens = tiers.hot.each_ref().map(|hot| hot.paired.map(|paired| paired.token));
         if tokens[0].is_some() && tokens[0] == tokens[1] {

@@ -32,7 +32,7 @@ fn of_two_hot_tiers_one_lands_and_the_other_is_refused() {
 
 #[test]
 fn every_rule_of_the_pairing_that_is_broken_has_a_counterexample() {
-    for broken in [Broken::HotFirst, Broken::AnyServer, Broken::Blind, Broken::Unraised] {
+    for broken in [Broken::HotFirst, Broken::AnyServer, Broken::Blind, Broken::Unraised, Broken::Once] {
         let found = search(&pairing(&[0, 0, 1], Some(broken)), STATES_MAX);
         println!("{broken:?}: {found}");
         assert!(found.counterexample.is_some(), "{broken:?}: {found}");

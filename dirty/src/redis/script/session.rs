@@ -56,11 +56,11 @@ pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> 
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
 
-/// `beat.lua`.
-pub(crate) fn beat(space: &Space, partition: Partition, holder: OpId, number: u64) -> Command {
-    let all = &space.keys;
-    let mut cmd = SCRIPTS.beat.call(&[all.part(partition), all.beats(partition), all.asked(partition)]);
-    cmd.arg(holder.to_string()).arg(number);
+/// `beat.lua`; raises the beat of a holder, if one is given.
+pub(crate) fn beat(space: &Space, partition: Partition, raise: Option<(OpId, u64)>) -> Command {
+    let mut cmd = SCRIPTS.beat.call(&[space.keys.part(partition), space.keys.beats(partition)]);
+    let (holder, number) = raise.map(|(holder, number)| (holder.to_string(), number)).unwrap_or_default();
+    cmd.arg(holder).arg(number);
     SCRIPTS.beat.write(space.slot(partition), cmd)
 }
 
@@ -104,10 +104,27 @@ pub(crate) fn sessions_of(space: &Space, owner: &Owner) -> [Command; 2] {
     })
 }
 
-/// Some sessions of a partition.
-pub(crate) fn scan_sessions(space: &Space, partition: Partition, cursor: u64) -> Command {
+/// All sessions of a partition that somebody asks for.
+pub(crate) fn asked(space: &Space, partition: Partition) -> Command {
     let mut cmd = Cmd::new();
-    cmd.arg("HSCAN").arg(space.keys.sessions(partition)).arg(cursor).arg("COUNT").arg(200);
+    cmd.arg("HGETALL").arg(space.keys.asked(partition));
+    Command::read("asked", space.slot(partition), cmd)
+}
+
+/// `forget_lapsed.lua`.
+pub(crate) fn forget_lapsed(space: &Space, partition: Partition, sessions: &[(Owner, Fence)]) -> Command {
+    let mut cmd = SCRIPTS.forget_lapsed.call(&[space.keys.part(partition), space.keys.lapsed(partition)]);
+    for (owner, of) in sessions {
+        fence(cmd.arg(key::owner_part(owner)), *of);
+    }
+    SCRIPTS.forget_lapsed.write(space.slot(partition), cmd)
+}
+
+/// Some sessions of a partition, or of those that have lapsed.
+pub(crate) fn scan_sessions(space: &Space, partition: Partition, lapsed: bool, cursor: u64) -> Command {
+    let key = if lapsed { space.keys.lapsed(partition) } else { space.keys.sessions(partition) };
+    let mut cmd = Cmd::new();
+    cmd.arg("HSCAN").arg(key).arg(cursor).arg("COUNT").arg(200);
     Command::read("scan_sessions", space.slot(partition), cmd)
 }
 

@@ -105,7 +105,8 @@ fn calls() -> Vec<Command> {
         claim_session(&space, &claim),
         close_session(&space, &owner, fence, ttl),
         ask_session(&space, &owner, fence, "game 2"),
-        beat(&space, partition, fence.token, 1),
+        beat(&space, partition, Some((fence.token, 1))),
+        forget_lapsed(&space, partition, &[(owner.clone(), fence)]),
         lapse(&space, partition, fence.token, Some(1), std::slice::from_ref(&owner), (ttl, true)),
         end_grace(&space, partition, Epoch(1)),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
@@ -157,7 +158,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse end_grace evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" { "\n-- ARGV[1] " } else { "\n-- KEYS[1] " };
