@@ -88,8 +88,8 @@ impl Section for LandingSettings {
     }
 }
 
-const NAME: &str = "1 to 64 bytes without control characters, or \"\" for host and process id";
+pub(crate) const NAME: &str = "1 to 64 bytes without control characters, or \"\" for host and process id";
 
-fn is_name(name: &Option<String>) -> bool {
+pub(crate) fn is_name(name: &Option<String>) -> bool {
     name.as_ref().is_none_or(|name| (1..=64).contains(&name.len()) && !name.chars().any(char::is_control))
 }

@@ -28,6 +28,7 @@
 //! | [`LandingSettings`] | how changes become durable |
 //! | [`BackpressureSettings`] | what happens when more is written than lands |
 //! | [`DurabilitySettings`] | what writes wait for |
+//! | [`SessionSettings`] | how one server at a time writes an owner |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | what was refused, where, and what is allowed |
 
@@ -44,6 +45,7 @@ mod limits;
 mod load;
 mod redis;
 mod secret;
+mod sessions;
 mod settings;
 mod sql;
 mod url;
@@ -56,8 +58,10 @@ pub use error::{ConfigError, Place};
 pub use hot::HotSettings;
 pub use hot_url::HotUrl;
 pub use landing::LandingSettings;
+pub use load::process_name;
 pub use redis::RedisSettings;
 pub use secret::Secret;
+pub use sessions::SessionSettings;
 pub use settings::Settings;
 pub use sql::{SqlSettings, TlsMode};
 pub use url::{Login, Node, UrlError};

@@ -46,3 +46,10 @@ fn environment() -> Result<Vec<(String, String)>, ConfigError> {
         })
         .collect()
 }
+
+/// What people call this process, where the settings give it no name: host and process id.
+#[must_use]
+pub fn process_name() -> String {
+    let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    format!("{}-{}", host.trim(), std::process::id())
+}

@@ -16,6 +16,7 @@ use crate::hot::HotSettings;
 use crate::hot_url::HotUrl;
 use crate::landing::LandingSettings;
 use crate::redis::RedisSettings;
+use crate::sessions::SessionSettings;
 use crate::sql::SqlSettings;
 use crate::value::Value;
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub backpressure: BackpressureSettings,
     /// What writes wait for.
     pub durability: DurabilitySettings,
+    /// How one server at a time writes an owner.
+    pub sessions: SessionSettings,
     /// The largest values and calls.
     pub limits: Limits,
 }
@@ -51,6 +54,7 @@ impl Settings {
             landing: LandingSettings::default(),
             backpressure: BackpressureSettings::default(),
             durability: DurabilitySettings::default(),
+            sessions: SessionSettings::default(),
             limits: Limits::default(),
         }
     }
@@ -109,7 +113,7 @@ impl Settings {
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 7] {
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 8] {
         [
             ("redis", self.redis.entries()),
             ("sql", self.sql.entries()),
@@ -117,6 +121,7 @@ impl Settings {
             ("landing", self.landing.entries()),
             ("backpressure", self.backpressure.entries()),
             ("durability", self.durability.entries()),
+            ("sessions", self.sessions.entries()),
             ("limits", self.limits.entries()),
         ]
     }

@@ -9,6 +9,7 @@
 //! | `namesake` | another live worker of the same name |
 //! | `pass` | one pass over a worker's partitions |
 //! | `lane` | its lanes: reading, landing and settling beside each other |
+//! | [`leases`] | [`Leases`]: whose sessions lapse, and when a grace ends |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
 //! | [`pace`] | [`Pace`]: how much is asked of the database at once |
 //! | `turn` | who may be at the database |
@@ -31,6 +32,7 @@ pub mod degrade;
 pub mod drain;
 pub mod home;
 mod lane;
+pub mod leases;
 pub mod metrics;
 mod namesake;
 pub mod options;
@@ -48,6 +50,7 @@ mod turn;
 
 pub use drain::{Backlog, drained};
 pub use home::Home;
+pub use leases::Leases;
 pub use metrics::Counts;
 pub use options::LandingOptions;
 pub use pace::Pace;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use storage_config::LandingSettings;
+use storage_config::Settings;
 
 /// How a landing worker works. `Default` gives the values named here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct LandingOptions {
     pub retry_min: Duration,
     /// The longest delay before a refused row is tried again. Default: 1 h.
     pub retry_max: Duration,
+    /// How long a holder of sessions must be silent until they lapse. Default: 10 s.
+    pub lease: Duration,
 }
 
 impl Default for LandingOptions {
@@ -48,12 +50,14 @@ impl Default for LandingOptions {
             backoff_max: Duration::from_secs(2),
             retry_min: Duration::from_secs(10),
             retry_max: Duration::from_secs(3_600),
+            lease: Duration::from_secs(10),
         }
     }
 }
 
-impl From<&LandingSettings> for LandingOptions {
-    fn from(settings: &LandingSettings) -> Self {
+impl From<&Settings> for LandingOptions {
+    fn from(settings: &Settings) -> Self {
+        let Settings { landing: settings, sessions, .. } = settings;
         let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         Self {
             name: settings.worker_name.clone().unwrap_or_default(),
@@ -67,6 +71,7 @@ impl From<&LandingSettings> for LandingOptions {
             backoff_max: settings.backoff_max,
             retry_min: settings.error_retry_min,
             retry_max: settings.error_retry_max,
+            lease: sessions.lease,
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::pass::Worker;
 use crate::probation::Leaving;
 use crate::rescue::{self, Rescued};
 use crate::turn::Turns;
-use crate::{LandingOptions, TierError, Tiers};
+use crate::{LandingOptions, Leases, TierError, Tiers};
 
 /// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes writes now and then, and none whenever a
 /// lock is to be kept, has new marks by then.
@@ -96,7 +96,7 @@ impl LandingWorker {
             let _ = end.send(true);
         };
         // The locks are kept until the last batch is finished.
-        tokio::join!(shutdown, self.keep(ended), work);
+        tokio::join!(shutdown, self.keep(ended.clone()), self.watch_holders(ended), work);
         let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
         let panics = &metrics.panics;
         if let Err(error) = caught(panics, async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
@@ -127,6 +127,26 @@ impl LandingWorker {
                 Err(_) => {}
             }
             wait(rhythm.min(options.interval), &mut ended).await;
+        }
+    }
+
+    /// Watches the holders of sessions in the worker's partitions, so that a silent one loses its owners though no game server runs.
+    async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
+        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
+        let mut leases = Leases::new(options.lease);
+        while !*ended.borrow_and_update() {
+            let held = claims.held();
+            let round = caught(&metrics.panics, async {
+                let hot = tiers.hot().as_ref();
+                for (partition, beats) in held.iter().zip(hot.beat(&held, None).await) {
+                    leases.tell(hot, *partition, &beats?, None).await?;
+                }
+                Ok(())
+            });
+            if let Err(error) = round.await {
+                tracing::debug!(%error, "the holders of sessions could not be watched");
+            }
+            wait(options.lease / 4, &mut ended).await;
         }
     }
 

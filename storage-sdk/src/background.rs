@@ -88,6 +88,22 @@ impl Background {
         background
     }
 
+    /// Begins one more task, which ends with the others.
+    pub(crate) fn begin<W>(
+        &self,
+        name: &'static str,
+        tiers: &Tiers,
+        brake: &Arc<Brake>,
+        work: impl Fn() -> W + Send + Sync + 'static,
+    ) where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let (brake, restarts) = (Arc::clone(brake), Arc::clone(&self.restarts));
+        let part = Part { name, brake, stopped: self.stop.subscribe(), restarts };
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.spawn_on(part.keep(move |ended| until(ended, work())), &tiers.home().handle());
+    }
+
     pub(crate) fn worker(&self) -> Option<&LandingWorker> {
         self.worker.as_ref()
     }

@@ -149,7 +149,7 @@ impl StorageBuilder {
         let fitting = Limits { value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()), ..limits };
         let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
         let worker = lands.then(|| {
-            let options = LandingOptions::from(&settings.landing);
+            let options = LandingOptions::from(&settings);
             LandingWorker::new(tiers.clone(), options, ids.as_ref())
         });
         Ok(Storage { core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?) })

@@ -198,6 +198,10 @@ impl ByteOwner {
         &self.owner
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub(crate) fn default_durability(&self) -> Durability {
         self.durability
     }
@@ -364,14 +368,7 @@ impl ByteOwner {
     /// # Cancel safety
     /// Dropped, the owner may or may not have landed. Nothing is lost.
     pub async fn flush(&self, within: Duration) -> Result<Flushed> {
-        let (tiers, owner) = (self.core.tiers.clone(), self.owner.clone());
-        let flush = async {
-            match self.core.within(within, async move { tiers.flush(&owner).await }).await {
-                Ok(flushed) => flushed.map_err(Error::from),
-                Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
-            }
-        };
-        self.core.while_open(flush).await.map_err(|error| error.of(&self.owner))
+        self.core.flush(&self.owner, within).await
     }
 
     /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon as that holds. Nothing is lost; the

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::{LandingWorker, Tiers};
-use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Partition};
+use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition};
 use tokio::time::Instant;
 
 use self::finish::Unfinished;
@@ -23,6 +23,7 @@ use self::time::HotTime;
 use crate::background::{Background, Upkeep};
 use crate::brake::Brake;
 use crate::durability::{Defaults, at_once, check};
+use crate::session::Holder;
 use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
 
@@ -47,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) touches: Arc<Touches>,
     /// Ends with this, which all handles share.
     pub(crate) background: Background,
+    /// This process as a holder of sessions.
+    pub(crate) holder: Holder,
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     time: HotTime,
@@ -88,6 +91,10 @@ fn needs_epoch(mutation: &Mutation) -> bool {
     waits && mutation.attempt == Attempt::RetryNamed && mutation.epoch.unwrap_or_default() == Epoch(0)
 }
 
+fn for_reading_only() -> Error {
+    Error::new(Kind::Invalid, "the storage is open for reading only")
+}
+
 /// A write that an engine, against its contract, gave no answer for.
 fn no_answer<T>() -> Result<T> {
     Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
@@ -111,6 +118,7 @@ impl Core {
         };
         // What the caller's runtime opens first, it drives: so the calls of several commands don't go by way of another thread.
         upkeep.brake.look(tiers.hot().as_ref()).await;
+        let holder = ids.next();
         let background = Background::start(&upkeep, worker);
         Ok(Self {
             tiers,
@@ -123,6 +131,7 @@ impl Core {
             brake: upkeep.brake,
             touches: upkeep.touches,
             background,
+            holder: Holder::new(&settings.sessions, holder),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             time,
@@ -160,7 +169,7 @@ impl Core {
         let refused =
             |error: Error| if mutation.attempt == Attempt::RetryNamed { error.with_outcome(Outcome::Unknown) } else { error };
         // A repeat says nothing of an earlier call under its id.
-        let flight = self.flight().map_err(|error| refused(error).of(&mutation.owner))?;
+        let flight = self.flight(mutation.fence.is_some()).map_err(|error| refused(error).of(&mutation.owner))?;
         let (copy, until) = ([(self.ready(mutation)?, None)], Instant::now() + within);
         Ok(Sending { flight, copy, generation: Epoch::default(), earlier: None, within, until })
     }
@@ -203,7 +212,7 @@ impl Core {
         writes: impl ExactSizeIterator<Item = Result<Mutation>>,
         within: Duration,
     ) -> Vec<Result<Ack>> {
-        let flight = self.flight();
+        let flight = self.flight(false);
         let until = Instant::now() + within;
         let mut results: Vec<Option<Result<Ack>>> = Vec::with_capacity(writes.len());
         let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(writes.len());
@@ -246,7 +255,7 @@ impl Core {
     /// A mutation that can be sent, in the epoch that is known. None can while nothing would land it.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
         if self.tiers.is_read_only() {
-            return Err(Error::new(Kind::Invalid, "the storage is open for reading only").of(&mutation.owner));
+            return Err(for_reading_only().of(&mutation.owner));
         }
         if let Some(why) = self.tiers.refusal() {
             let outcome = if mutation.attempt == Attempt::RetryNamed { Outcome::Unknown } else { Outcome::NotApplied };
@@ -257,6 +266,15 @@ impl Core {
         possible.map_err(|error| error.of(&mutation.owner))?;
         let epoch = self.tiers.epoch(self.partition_of(&mutation));
         Ok(mutation.sent_in(epoch))
+    }
+
+    /// Refuses what would write where nothing may be written, or where nothing would land it.
+    pub(crate) fn check_writable(&self, owner: &Owner) -> Result<()> {
+        self.check_open()?;
+        if self.tiers.is_read_only() {
+            return Err(for_reading_only().of(owner));
+        }
+        self.tiers.refusal().map_or(Ok(()), |why| Err(Error::from(why).of(owner)))
     }
 
     fn generation(&self, mutation: &Mutation) -> Epoch {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use storage_config::DurabilitySettings;
+use storage_landing::Flushed;
 use storage_model::{Applied, Durability, Epoch, Outcome, Owner, Version};
 
 use crate::core::Core;
@@ -76,6 +77,18 @@ impl Core {
             Durability::Landed { timeout } => self.land(owner, applied.version, epoch, timeout).await.map(|()| Safety::Landed),
             _ => Ok(at_once(durability).unwrap_or(Safety::Cached)),
         }
+    }
+
+    /// Waits until what an owner has is in the database.
+    pub(crate) async fn flush(&self, owner: &Owner, within: Duration) -> Result<Flushed> {
+        let (tiers, its) = (self.tiers.clone(), owner.clone());
+        let flush = async {
+            match self.within(within, async move { tiers.flush(&its).await }).await {
+                Ok(flushed) => flushed.map_err(Error::from),
+                Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
+            }
+        };
+        self.while_open(flush).await.map_err(|error| error.of(owner))
     }
 
     async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {

@@ -31,6 +31,11 @@ pub enum Kind {
     NotLanded,
     /// A session holds the owner, so only its holder writes it. The message names the holder.
     Held,
+    /// The session is lost: another one took the owner, or others wrote it after the session had lapsed. It saves nothing any more; read the
+    /// owner anew, in another session.
+    Fenced,
+    /// The session has ended, or is ending.
+    Closing,
     /// The hot tier is away.
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
@@ -83,6 +88,8 @@ pub struct Error {
     retry: Retry,
     owner: Option<Owner>,
     message: String,
+    /// What a session goes on from.
+    refusal: Option<Box<Refusal>>,
 }
 
 impl std::error::Error for Error {}
@@ -111,7 +118,7 @@ impl Error {
             Kind::Conflict | Kind::NotLanded => Retry::Reread,
             _ => Retry::Never,
         };
-        Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into() }
+        Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into(), refusal: None }
     }
 
     /// A write that is refused since too much waits to be landed; `soon` is when it is looked again.
@@ -177,8 +184,26 @@ impl Error {
             Refusal::Held(session) => {
                 Self::new(Kind::Held, format!("{} holds the owner; only its session writes it", session.name))
             }
+            Refusal::Fenced(by) => {
+                let by = by.as_ref().map_or("nobody".to_owned(), |session| session.name.clone());
+                let error = Self::new(Kind::Fenced, format!("the session is not the owner's any more; {by} holds it"));
+                error.because(refusal)
+            }
+            Refusal::Grace(_) | Refusal::Unconfirmed(_) => {
+                let message = "the hot tier was replaced, and the session is not confirmed yet";
+                Self::new(Kind::HotUnavailable, message).because(refusal)
+            }
             other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
         }
+    }
+
+    fn because(self, refusal: &Refusal) -> Self {
+        Self { refusal: Some(Box::new(refusal.clone())), ..self }
+    }
+
+    /// Why the hot tier refused the save of a session.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_deref()
     }
 
     /// What went wrong.

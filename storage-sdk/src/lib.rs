@@ -16,6 +16,7 @@
 //! | [`read`] | [`Record`]: what a read found |
 //! | [`value`] | [`Value`]: what a field is set to |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
+//! | [`session`] | [`Session`], [`Entities`]: one server at a time writes an owner |
 //! | [`owners`] | [`OwnerPages`]: listing |
 //! | [`durability`] | [`Durability`], [`Safety`]: what a write waits for, and what was reached |
 //! | [`ack`] | [`Ack`], [`Counters`]: what an acknowledged write says of itself |
@@ -38,6 +39,7 @@ pub mod owners;
 pub mod read;
 pub mod save_object;
 pub mod scope;
+pub mod session;
 pub mod storage;
 mod touch;
 mod unheard;
@@ -55,12 +57,17 @@ pub use owners::OwnerPages;
 pub use read::Record;
 pub use save_object::{OwnerId, SaveObject};
 pub use scope::World;
+pub use session::{
+    Autosave, ByteSession, Closed, Entities, EntityOptions, LossReason, ObjectRef, OnConflict, Otherwise, SaveSession, Session,
+    SessionOptions, SessionState, Sessions,
+};
 pub use storage::{CloseReport, Stats, Storage};
 pub use value::Value;
 pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_dirty::{Evicted, HotStore};
+pub(crate) use storage_landing::Home;
 pub use storage_landing::{Flushed, Tiers};
 pub use storage_model::{
     Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry, Scope, SeededIds, SystemClock,

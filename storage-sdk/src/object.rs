@@ -372,7 +372,7 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 }
 
-fn decode<T: SaveObject>(owner: &ByteOwner, record: &Record) -> Result<Option<Versioned<T>>> {
+pub(crate) fn decode<T: SaveObject>(owner: &ByteOwner, record: &Record) -> Result<Option<Versioned<T>>> {
     let Some(bytes) = record.get(T::FIELD) else { return Ok(None) };
     let object = codec::decode(bytes, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
     Ok(Some(Versioned { object, version: record.version() }))

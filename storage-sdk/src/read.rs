@@ -107,7 +107,7 @@ impl Record {
     }
 
     /// The live fields among what was read.
-    fn from(read: HotRead) -> Self {
+    pub(crate) fn of(read: HotRead) -> Self {
         let live = read.cells.into_iter().filter_map(|(field, cell)| match cell {
             Cell::Live(value) => Some((field, Some(value))),
             _ => None,
@@ -162,6 +162,13 @@ impl Core {
         self.read_on(owner, fields, hot).await
     }
 
+    /// Reads all of an owner, also while the storage is being closed.
+    pub(crate) async fn read_whole(&self, owner: &Owner) -> Result<Record> {
+        let read = Read { owner: owner.clone(), fields: Fields::All };
+        let hot = self.read_hot(&read).await;
+        self.read_on(owner, None, hot).await
+    }
+
     fn check_fields(&self, fields: Option<&[Field]>) -> Result<()> {
         fields.map_or(Ok(()), |fields| Ok(self.limits.check_fields(fields.len())?))
     }
@@ -172,9 +179,9 @@ impl Core {
             Ok(read) if answers(&read, fields) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 self.touches.read(owner);
-                Ok(Record::from(read))
+                Ok(Record::of(read))
             }
-            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(Record::from),
+            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(Record::of),
             Err(error) => Err(error),
         }
         .map_err(|error| self.told(error).of(owner))
@@ -269,7 +276,7 @@ impl Core {
             let read = Read { owner: owner.clone(), fields: Fields::Names };
             let hot = self.read_hot(&read).await?;
             let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
-            Ok(Record::from(read))
+            Ok(Record::of(read))
         })
         .await
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage_model::Scope;
 
 use crate::core::Core;
-use crate::{ByteStorage, ObjStorage, SaveObject};
+use crate::{ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions};
 
 /// The owners of one app and region. Its names are checked; cheap to clone.
 ///
@@ -41,6 +41,19 @@ impl World {
     #[must_use]
     pub fn objects<T: SaveObject>(&self) -> ObjStorage<T> {
         ObjStorage::new(self.bytes())
+    }
+
+    /// Starts sessions of objects of one type.
+    #[must_use]
+    pub fn sessions<T: SaveObject + Send + Sync + 'static>(&self, options: SessionOptions) -> Sessions<T> {
+        Sessions::new(self.bytes(), options)
+    }
+
+    /// The sessions of many objects of one type, started on demand.
+    #[must_use]
+    pub fn entities<T: SaveObject + Send + Sync + 'static>(&self, options: EntityOptions) -> Entities<T> {
+        let sessions = Sessions::new(self.bytes(), options.session);
+        Entities::new(sessions, self.core.tiers.home().clone(), options)
     }
 
     /// The app and the region.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::builder::StorageBuilder;
 use crate::core::Core;
 use crate::owners::OwnerPages;
-use crate::{Result, World};
+use crate::{Closed, Result, World};
 
 /// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to clone; a process needs one.
 ///
@@ -50,6 +50,12 @@ pub struct Stats {
     pub rows_landed: u64,
     /// Marks cleared. Only in embedded mode.
     pub marks_landed: u64,
+    /// Sessions that this process holds, or that are being opened.
+    pub sessions: u64,
+    /// Sessions that this process lost to others.
+    pub sessions_lost: u64,
+    /// Sessions whose handle was dropped without an end.
+    pub sessions_dropped: u64,
     /// How often a part of the background work of this process panicked, which is a defect of this program, and was begun anew:
     /// maintenance, back-pressure, hot-loading, and in embedded mode landing. The log says where.
     pub background_restarts: u64,
@@ -64,6 +70,8 @@ const GOODBYE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CloseReport {
+    /// What became of the sessions that were open.
+    pub sessions: Closed,
     /// Writes that were still under way at the deadline; their outcome is unknown.
     pub under_way: u64,
     /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
@@ -180,7 +188,11 @@ impl Storage {
         let backlog = self.core.while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) }).await?;
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
         let loads = self.core.tiers.load_counts();
+        let [sessions, sessions_lost, sessions_dropped] = self.core.holder.counts();
         Ok(Stats {
+            sessions,
+            sessions_lost,
+            sessions_dropped,
             marks: backlog.marks(),
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
@@ -202,6 +214,7 @@ impl Storage {
     /// # Cancel safety
     /// Dropped, the storage refuses calls; call it again for the rest.
     pub async fn close(&self, deadline: Duration) -> CloseReport {
+        self.core.let_sessions_save(true);
         self.core.refuse_writes();
         let storage = self.clone();
         // At home, where time is the wall's.
@@ -212,6 +225,8 @@ impl Storage {
     async fn close_within(&self, deadline: Duration) -> CloseReport {
         let now = Instant::now();
         let until = now.checked_add(deadline).unwrap_or(now + FOREVER);
+        let sessions = self.core.end_sessions(until).await;
+        self.core.let_sessions_save(false);
         let (under_way, unknown) = self.core.close(until).await;
         let hot = self.core.tiers.hot().as_ref();
         if self.worker().is_some() {
@@ -225,7 +240,7 @@ impl Storage {
         let goodbyes = until.max(Instant::now() + GOODBYE);
         // Connections that a statement still holds then are dropped.
         let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;
-        CloseReport { under_way, unknown, unlanded: backlog.marks(), errors: backlog.errors() }
+        CloseReport { sessions, under_way, unknown, unlanded: backlog.marks(), errors: backlog.errors() }
     }
 }
 

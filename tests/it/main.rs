@@ -33,6 +33,7 @@ mod round_trips;
 mod rules;
 mod runtimes;
 mod sdk;
+mod sessions;
 mod simulator;
 mod tls;
 mod torture;

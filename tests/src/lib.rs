@@ -15,4 +15,4 @@ pub mod worker;
 
 pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};
-pub use stack::{Stack, Worker, World, redis, until};
+pub use stack::{Stack, Worker, World, bounded, redis, until};

@@ -134,7 +134,7 @@ impl Stack {
     #[must_use]
     pub fn worker(&self) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let options = LandingOptions { name: format!("w{count}"), ..LandingOptions::from(&self.settings.landing) };
+        let options = LandingOptions { name: format!("w{count}"), ..LandingOptions::from(&self.settings) };
         Worker::start(LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds))
     }
 

@@ -253,11 +253,10 @@ fn is_cold_away(error: &anyhow::Error) -> bool {
 /// A worker over open tiers, under a name that no other worker has.
 #[must_use]
 pub fn worker(settings: &Settings, tiers: Tiers) -> LandingWorker {
-    let mut options = LandingOptions::from(&settings.landing);
+    let mut options = LandingOptions::from(settings);
     if options.name.is_empty() {
-        let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
         let id: String = RandomIds.next().to_string().chars().take(6).collect();
-        options.name = format!("{}-{}-{id}", host.trim(), std::process::id());
+        options.name = format!("{}-{id}", storage_config::process_name());
     }
     LandingWorker::new(tiers, options, &RandomIds)
 }

@@ -21,6 +21,8 @@ const UNKNOWN_MAX: usize = 1_000;
 pub(super) struct Flights {
     open: AtomicU64,
     closed: AtomicBool,
+    /// Whether sessions may still save, for their end.
+    sessions_save: AtomicBool,
     landed: Notify,
     unknown: Mutex<VecDeque<Unknown>>,
 }
@@ -89,11 +91,19 @@ impl Flights {
 }
 
 impl Core {
-    pub(super) fn flight(&self) -> Result<Flight<'_>> {
+    /// A write that is under way from now on; a session's also while the storage ends its sessions.
+    pub(super) fn flight(&self, of_session: bool) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
         let flight = Flight { flights: &self.flights, dropped: None };
-        self.check_open()?;
+        if !(of_session && self.flights.sessions_save.load(Ordering::SeqCst)) {
+            self.check_open()?;
+        }
         Ok(flight)
+    }
+
+    /// Whether sessions may save though further calls are refused.
+    pub(crate) fn let_sessions_save(&self, may: bool) {
+        self.flights.sessions_save.store(may, Ordering::SeqCst);
     }
 
     /// Refuses a call of a closed storage. A write asks for its flight, which asks here.

@@ -43,7 +43,7 @@ impl fmt::Display for Late {
 
 impl Core {
     /// Learns the hot tier's time anew.
-    pub(super) async fn learn_time(&self) -> Result<()> {
+    pub(crate) async fn learn_time(&self) -> Result<()> {
         let asked = Instant::now();
         self.time.set(asked, self.tiers.hot().time().await?);
         Ok(())

@@ -88,7 +88,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     };
     let hot = Arc::new(RedisStore::open(hot).await?);
     let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
-    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(&settings.landing) };
+    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(&settings) };
     let worker = LandingWorker::new(Tiers::new(hot, cold, 1_000), options, &RandomIds);
     once.arm(true);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -152,7 +152,7 @@ async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is
     let crowded = Arc::new(Crowded::default());
     let cold = open_through(&ColdOptions::from(&stack.settings.sql), crowded.clone()).await?;
     let tiers = Tiers::new(Arc::clone(stack.storage.tiers().hot()), cold, 1_000);
-    let worker = LandingWorker::new(tiers, LandingOptions::from(&stack.settings.landing), &RandomIds);
+    let worker = LandingWorker::new(tiers, LandingOptions::from(&stack.settings), &RandomIds);
     let task = tokio::spawn(async move { worker.run(std::future::pending()).await });
     stack.landed().await?;
     task.abort();

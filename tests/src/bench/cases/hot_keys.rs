@@ -54,7 +54,7 @@ impl Case for HotKeys {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place().await?;
         let ours = Ours::warm(&place, OWNERS, &fields(1, 64, 0), Call::Incr).await?;
-        let options = LandingOptions { name: "bench".to_owned(), ..LandingOptions::from(&place.settings.landing) };
+        let options = LandingOptions { name: "bench".to_owned(), ..LandingOptions::from(&place.settings) };
         let worker = LandingWorker::new(place.storage.tiers().clone(), options, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let running = worker.clone();

@@ -1,0 +1,139 @@
+//! When a holder of sessions is gone, and when a grace has lasted: judged by whoever looks, by its own monotonic clock.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage_dirty::{Beats, HotError, HotStore};
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, OpId, Partition};
+use tokio::time::Instant;
+
+/// What an observer has seen of the holders in each partition. Pure: time is a parameter.
+#[derive(Debug)]
+pub struct Leases {
+    /// A lease and its tenth: a holder counts its lease from before it sends a beat, by another clock.
+    patience: Duration,
+    partitions: BTreeMap<Partition, Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// The epoch, and since when.
+    epoch: Option<(Epoch, Instant)>,
+    /// Each holder's beat, and since when it is that one.
+    beats: BTreeMap<OpId, (u64, Instant)>,
+}
+
+/// What an observer has to say of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// Holders whose beat has stood still for a lease and its tenth, with that beat.
+    pub gone: Vec<(OpId, u64)>,
+    /// The epoch, if it has lasted for as long and its grace has not ended.
+    pub graced: Option<Epoch>,
+}
+
+impl Leases {
+    /// An observer that has seen nothing yet.
+    #[must_use]
+    pub fn new(lease: Duration) -> Self {
+        Self { patience: lease + lease / 10, partitions: BTreeMap::new() }
+    }
+
+    /// What follows from the beats of a partition as they are now.
+    pub fn see(&mut self, partition: Partition, beats: &Beats, now: Instant) -> Verdict {
+        let patience = if broken("S5-impatient") { Duration::ZERO } else { self.patience };
+        let has_lasted = |since: Instant| now.saturating_duration_since(since) >= patience;
+        let seen = self.partitions.entry(partition).or_default();
+        // What stood still in an epoch before says nothing of this one: the beats may be older ones.
+        if seen.epoch.is_none_or(|(epoch, _)| epoch != beats.epoch) {
+            *seen = Seen { epoch: Some((beats.epoch, now)), beats: BTreeMap::new() };
+        }
+        let mut before = std::mem::take(&mut seen.beats);
+        let mut verdict = Verdict::default();
+        for (holder, beat) in &beats.beats {
+            let since = before.remove(holder).filter(|(last, _)| last == beat).map_or(now, |(_, since)| since);
+            seen.beats.insert(*holder, (*beat, since));
+            if has_lasted(since) {
+                verdict.gone.push((*holder, *beat));
+            }
+        }
+        let grace_lasted = seen.epoch.is_some_and(|(_, since)| has_lasted(since));
+        verdict.graced = Some(beats.epoch).filter(|_| grace_lasted && !beats.graced);
+        verdict
+    }
+
+    /// Says what follows from the beats of a partition.
+    ///
+    /// # Errors
+    /// The hot tier failed. It is said again at the next look.
+    pub async fn tell(
+        &mut self,
+        hot: &dyn HotStore,
+        partition: Partition,
+        beats: &Beats,
+        own: Option<OpId>,
+    ) -> Result<(), HotError> {
+        let Verdict { gone, graced } = self.see(partition, beats, Instant::now());
+        for (holder, beat) in gone.into_iter().filter(|(holder, _)| Some(*holder) != own) {
+            let sessions = hot.lapse(partition, holder, Some(beat)).await?;
+            if sessions > 0 {
+                tracing::warn!(partition = partition.0, %holder, sessions, "a holder of sessions is silent; its sessions lapse");
+            }
+        }
+        if let Some(epoch) = graced {
+            hot.end_grace(partition, epoch).await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+    const PARTITION: Partition = Partition(3);
+
+    fn holder(number: u8) -> OpId {
+        OpId::new([number; 16])
+    }
+
+    fn beats(list: &[(u8, u64)], epoch: u64, graced: bool) -> Beats {
+        Beats { beats: list.iter().map(|(number, beat)| (holder(*number), *beat)).collect(), epoch: Epoch(epoch), graced }
+    }
+
+    #[test]
+    fn a_holder_is_gone_once_its_beat_has_stood_still_for_a_lease_and_its_tenth() {
+        let (mut leases, start) = (Leases::new(LEASE), Instant::now());
+        let mut gone = |seconds: u64, list: &[(u8, u64)]| {
+            leases.see(PARTITION, &beats(list, 1, true), start + Duration::from_secs(seconds)).gone
+        };
+        assert_eq!(gone(0, &[(1, 5), (2, 9)]), []);
+        assert_eq!(gone(10, &[(1, 5), (2, 10)]), []);
+        assert_eq!(gone(11, &[(1, 5), (2, 10)]), [(holder(1), 5)]);
+        assert_eq!(gone(12, &[(2, 10)]), []);
+        assert_eq!(gone(13, &[(1, 5), (2, 10)]), [], "it came back, and is seen anew");
+    }
+
+    #[test]
+    fn a_grace_has_lasted_once_its_epoch_was_seen_for_a_lease_and_its_tenth() {
+        let (mut leases, start) = (Leases::new(LEASE), Instant::now());
+        let mut graced = |seconds: u64, epoch: u64, graced: bool| {
+            leases.see(PARTITION, &beats(&[], epoch, graced), start + Duration::from_secs(seconds)).graced
+        };
+        assert_eq!(graced(0, 2, false), None);
+        assert_eq!(graced(9, 3, false), None, "another epoch, another grace");
+        assert_eq!(graced(12, 3, false), None);
+        assert_eq!(graced(20, 3, false), Some(Epoch(3)));
+        assert_eq!(graced(21, 3, true), None);
+    }
+
+    #[test]
+    fn what_stood_still_in_an_epoch_before_says_nothing_of_this_one() {
+        let (mut leases, start) = (Leases::new(LEASE), Instant::now());
+        leases.see(PARTITION, &beats(&[(1, 5)], 1, true), start);
+        let after = start + LEASE * 2;
+        assert_eq!(leases.see(PARTITION, &beats(&[(1, 5)], 2, false), after), Verdict::default());
+    }
+}

@@ -1,0 +1,199 @@
+//! Sessions of bytes per field.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use storage_model::{Bytes, Change, Field, Version};
+
+use super::content::{Content, Copied};
+use super::handle::Handle;
+use super::state::{LossReason, SessionState};
+use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
+
+/// The fields of an owner that a session holds. A field that was removed is kept as none until that is saved.
+#[derive(Debug, Default)]
+struct Fields(Mutex<Edited>);
+
+#[derive(Debug, Default)]
+struct Edited {
+    fields: BTreeMap<Field, Edit>,
+    /// The number of the last edit.
+    edit: u64,
+}
+
+/// A field's value, and the number of its last edit.
+#[derive(Debug, Clone)]
+struct Edit {
+    value: Option<Bytes>,
+    edit: u64,
+}
+
+impl Fields {
+    fn of(record: &Record) -> Self {
+        let fields = record.iter().map(|(field, value)| (field.clone(), Edit { value: Some(value.clone()), edit: 0 }));
+        Self(Mutex::new(Edited { fields: fields.collect(), edit: 0 }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Edited> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn change(value: Option<&Bytes>) -> Change {
+    value.map_or(Change::Remove, |value| Change::Set(value.clone()))
+}
+
+impl Content for Fields {
+    fn edit(&self) -> u64 {
+        self.lock().edit
+    }
+
+    fn changed(&self, since: u64) -> Result<Option<Copied>> {
+        let edited = self.lock();
+        if edited.edit <= since {
+            return Ok(None);
+        }
+        let newer = edited.fields.iter().filter(|(_, edit)| edit.edit > since);
+        let changes = newer.map(|(field, edit)| (field.clone(), change(edit.value.as_ref()))).collect();
+        Ok(Some(Copied::new(edited.edit, changes)))
+    }
+
+    fn whole(&self, stored: &Record) -> Result<Copied> {
+        let edited = self.lock();
+        let mut changes = Vec::new();
+        for (field, edit) in &edited.fields {
+            changes.push((field.clone(), change(edit.value.as_ref())));
+        }
+        for (field, _) in stored.iter().filter(|(field, _)| !edited.fields.contains_key(*field)) {
+            changes.push((field.clone(), Change::Remove));
+        }
+        Ok(Copied::new(edited.edit, changes))
+    }
+}
+
+/// A session of an owner's fields: this process alone writes them. See [`Session`](super::Session) for what it promises.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// use storage_sdk::{Kind, SessionOptions};
+/// let room = storage.scope("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let session = room.session(SessionOptions::default()).await?;
+/// session.set("topic", "raid at nine")?;
+/// session.save().await?;
+/// assert_eq!(room.update([("topic", "cats")]).await.unwrap_err().kind(), Kind::Held);
+/// assert_eq!(room.held_by().await?.is_some(), true);
+///
+/// session.remove("topic")?;
+/// session.end().await?;
+/// assert_eq!(room.get(["topic"]).await?.get("topic"), None);
+/// # Ok(()) }
+/// ```
+pub struct ByteSession {
+    handle: Handle,
+    fields: Arc<Fields>,
+    /// `limits.fields_max`: the session saves all of its fields in one call.
+    fields_max: usize,
+}
+
+impl fmt::Debug for ByteSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ByteSession").field(&self.handle).finish()
+    }
+}
+
+impl ByteSession {
+    /// The value of a field, with all edits.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<Bytes> {
+        let field = Field::new(field).ok()?;
+        self.fields.lock().fields.get(&field)?.value.clone()
+    }
+
+    /// All fields, with all edits, by name.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(Field, Bytes)> {
+        let edited = self.fields.lock();
+        let live = edited.fields.iter().filter_map(|(field, edit)| Some((field.clone(), edit.value.clone()?)));
+        live.collect()
+    }
+
+    /// Sets a field in memory; the next save has it.
+    ///
+    /// # Errors
+    /// `Invalid`: the name is impossible, or the session would have more than `limits.fields_max` fields. `Fenced`: the session is lost.
+    /// `Closing`: it ends, or has ended.
+    pub fn set(&self, field: &str, value: impl Into<Value>) -> Result<()> {
+        self.edit(field, Some(value.into().into_bytes()))
+    }
+
+    /// Removes a field in memory; the next save removes it.
+    ///
+    /// # Errors
+    /// As [`ByteSession::set`].
+    pub fn remove(&self, field: &str) -> Result<()> {
+        self.edit(field, None)
+    }
+
+    fn edit(&self, field: &str, value: Option<Bytes>) -> Result<()> {
+        let owner = self.handle.hold().owner();
+        let field = Field::new(field).map_err(|error| Error::from(error).of(owner))?;
+        let mut edited = self.fields.lock();
+        // ORDER: under the lock. The last save takes its copy after the session began to end.
+        self.handle.hold().check_editable()?;
+        if edited.fields.len() >= self.fields_max && !edited.fields.contains_key(&field) {
+            let message = format!("a session has at most {} fields (limits.fields_max), removed ones included", self.fields_max);
+            return Err(Error::new(Kind::Invalid, message).of(owner));
+        }
+        edited.edit += 1;
+        let edit = edited.edit;
+        edited.fields.insert(field, Edit { value, edit });
+        Ok(())
+    }
+}
+
+impl ByteOwner {
+    /// Starts a session of the owner, which need not exist yet.
+    ///
+    /// # Errors
+    /// As [`Sessions::start`](super::Sessions::start); `Invalid` if the owner has more than `limits.fields_max` fields.
+    ///
+    /// # Cancel safety
+    /// As [`Sessions::start`](super::Sessions::start).
+    pub async fn session(&self, options: SessionOptions) -> Result<ByteSession> {
+        let fields_max = self.core().limits.fields_max;
+        let content = move |record: &Record| {
+            if record.len() > fields_max {
+                let message =
+                    format!("the owner has {} fields, and a session at most {fields_max} (limits.fields_max)", record.len());
+                return Err(Error::new(Kind::Invalid, message));
+            }
+            Ok(Some(Arc::new(Fields::of(record))))
+        };
+        let opened = self.core().open_session(self.owner(), options, self.default_durability(), content).await;
+        let opened = opened.map_err(|error| error.of(self.owner()))?;
+        let (hold, fields) = opened.ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
+        Ok(ByteSession { handle: Handle::new(hold), fields, fields_max })
+    }
+
+    /// The name of the server that holds the owner in a session; none if nobody does. One round trip.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn held_by(&self) -> Result<Option<String>> {
+        let held = async {
+            let session = self.core().tiers.hot().sessions_of(std::slice::from_ref(self.owner())).await.pop();
+            let session = session.unwrap_or(Ok(None))?;
+            Ok(session.filter(|session| !session.is_lapsed()).map(|session| session.name))
+        };
+        self.core().while_open(held).await.map_err(|error| error.of(self.owner()))
+    }
+}
+
+super::handle::shared_by_sessions!(ByteSession);

@@ -1,0 +1,83 @@
+//! Ending sessions: one by one, and all of them when the storage is closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use storage_model::Owner;
+use tokio::time::{Instant, timeout_at};
+
+use super::hold::Hold;
+use super::keep::AT_ONCE;
+use super::save::Wanted;
+use crate::core::Core;
+use crate::{Ack, Error, Result};
+
+/// What became of sessions that were ended together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Closed {
+    /// How many ended, with all of their edits saved.
+    pub ended: u64,
+    /// How many are saved and are not known to have ended. They lapse a lease after the process has gone.
+    pub left: u64,
+    /// The owners of those whose last edits are not known to be saved.
+    pub unsaved: Vec<Owner>,
+}
+
+impl Hold {
+    /// Saves what is left, and ends the session in the same step. It takes no edits from now on.
+    pub(crate) async fn end(self: &Arc<Self>, within: Duration) -> Result<Ack> {
+        let over = self.change(|known| {
+            known.closing = true;
+            known.is_over().then(|| known.refusal().unwrap_or_else(Error::forgotten))
+        });
+        match over {
+            Some(error) => Err(error.of(&self.owner)),
+            None => self.save(Wanted { durability: self.durability, within, ends: true }).await,
+        }
+    }
+
+    /// Its handle was dropped without an end: it ends in the background.
+    pub(crate) fn abandon(self: &Arc<Self>) {
+        if self.is_over() {
+            return;
+        }
+        self.core.holder.dropped();
+        let (hold, within) = (Arc::clone(self), self.core.deadline);
+        self.core.tiers.home().spawn(async move {
+            match hold.end(within).await {
+                Ok(_) => tracing::warn!(owner = %hold.owner, "a session was dropped without an end; it was saved and ended"),
+                Err(error) => tracing::error!(%error, "a session was dropped without an end, and its last edits may be lost"),
+            }
+        });
+    }
+}
+
+/// Ends sessions until the deadline, those with unsaved edits first (S16).
+pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed {
+    holds.sort_by_key(|hold| std::cmp::Reverse(hold.content.edit().saturating_sub(hold.known().saved)));
+    let ends = stream::iter(holds.clone()).for_each_concurrent(AT_ONCE, async |hold: Arc<Hold>| {
+        let left = until.saturating_duration_since(Instant::now());
+        // What does not end in time is counted below.
+        let _ = timeout_at(until, hold.end(left)).await;
+    });
+    ends.await;
+    let mut closed = Closed::default();
+    for hold in holds {
+        match (hold.is_dirty(), hold.is_over()) {
+            (true, _) => closed.unsaved.push(hold.owner.clone()),
+            (false, true) => closed.ended += 1,
+            (false, false) => closed.left += 1,
+        }
+    }
+    closed
+}
+
+impl Core {
+    /// Ends all sessions, for the storage's close. None is opened any more.
+    pub(crate) async fn end_sessions(&self, until: Instant) -> Closed {
+        self.holder.close();
+        end_all(self.holder.open(), until).await
+    }
+}

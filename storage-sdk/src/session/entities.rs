@@ -1,0 +1,320 @@
+//! Many sessions of one type, opened on demand and ended when nobody uses them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::end::{Closed, end_all};
+use super::keep::AT_ONCE;
+use super::object::{Session, Sessions};
+use super::state::SessionState;
+use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
+
+/// How many sessions are kept, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntityOptions {
+    /// The most sessions. Default: 20,000. When there are so many, the one that was used least lately and that nobody uses now is ended
+    /// for the next.
+    pub max: usize,
+    /// How long a session is kept that nobody uses. Default: 5 min.
+    pub idle: Duration,
+    /// How the sessions begin and save.
+    pub session: SessionOptions,
+}
+
+impl Default for EntityOptions {
+    fn default() -> Self {
+        Self { max: 20_000, idle: Duration::from_mins(5), session: SessionOptions::default() }
+    }
+}
+
+/// The sessions of many objects of one type: each is started when it is first asked for, and ended when nobody has used it for a while,
+/// when another server asks for it, or with [`Entities::close`].
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # use serde::{Deserialize, Serialize};
+/// # use storage_sdk::SaveObject;
+/// # #[derive(Debug, Clone, Serialize, Deserialize, SaveObject)]
+/// # #[save_object(logic_type = "hero")]
+/// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
+/// use std::time::Duration;
+/// use storage_sdk::EntityOptions;
+/// let heroes = storage.scope("mygame", "eu-1")?.entities::<Hero>(EntityOptions::default());
+/// let hero = heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// hero.edit(|hero| hero.level += 1)?;
+/// let again = heroes.get(42_u64).await?.expect("it is there"); // the same session
+/// assert_eq!(again.get().level, 2);
+/// let closed = heroes.close(Duration::from_secs(5)).await;
+/// assert_eq!((closed.ended, closed.unsaved.len()), (1, 0));
+/// # Ok(()) }
+/// ```
+pub struct Entities<T: SaveObject + Send + Sync + 'static> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T: SaveObject + Send + Sync + 'static> {
+    sessions: Sessions<T>,
+    options: EntityOptions,
+    home: Home,
+    // A plain mutex: held for map operations only, never across an await.
+    entries: Mutex<Entries<T>>,
+}
+
+struct Entries<T: SaveObject + Send + Sync + 'static> {
+    by_id: HashMap<String, Entry<T>>,
+    closed: bool,
+    /// Whether the task that ends idle sessions runs.
+    is_tended: bool,
+}
+
+/// What became of a start: whether there is such an object. The session itself is found among the entries, since whoever else had it
+/// would use it.
+type Started = Option<Result<bool>>;
+
+/// A session, or the start of one.
+enum Entry<T: SaveObject + Send + Sync + 'static> {
+    Starting(watch::Receiver<Started>),
+    Open(Arc<Session<T>>, Instant),
+}
+
+impl<T: SaveObject + Send + Sync> Clone for Entities<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T: SaveObject + Send + Sync> fmt::Debug for Entities<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entities").field("options", &self.shared.options).field("open", &self.len()).finish()
+    }
+}
+
+type Made<T> = Box<dyn FnOnce() -> Option<T> + Send>;
+
+impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
+    pub(crate) fn new(sessions: Sessions<T>, home: Home, options: EntityOptions) -> Self {
+        let entries = Mutex::new(Entries { by_id: HashMap::new(), closed: false, is_tended: false });
+        Self { shared: Arc::new(Shared { sessions, options, home, entries }) }
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.entries().by_id.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The session of an object, started if there is none. None if there is no such object. Callers who ask at once get one session. It
+    /// is kept while a caller keeps it: keep it for one action, and ask again for the next.
+    ///
+    /// # Errors
+    /// As [`Sessions::start`]; `Overloaded` if there are [`EntityOptions::max`] sessions that are all in use; `Closed` after
+    /// [`Entities::close`].
+    ///
+    /// # Cancel safety
+    /// A start that others wait for goes on.
+    pub async fn get(&self, id: impl OwnerId) -> Result<Option<Arc<Session<T>>>> {
+        self.session_of(&id.to_owner_id(), None).await
+    }
+
+    /// As [`Entities::get`], of an object that is made if there is none.
+    ///
+    /// # Errors
+    /// As [`Entities::get`].
+    ///
+    /// # Cancel safety
+    /// As [`Entities::get`].
+    pub async fn get_or(&self, id: impl OwnerId, make: impl FnOnce() -> T + Send + 'static) -> Result<Arc<Session<T>>> {
+        let session = self.session_of(&id.to_owner_id(), Some(Box::new(|| Some(make())))).await?;
+        session.ok_or_else(|| Error::new(Kind::Corrupt, "a session has no object"))
+    }
+
+    async fn session_of(&self, id: &str, mut make: Option<Made<T>>) -> Result<Option<Arc<Session<T>>>> {
+        loop {
+            let mut starting = match self.shared.look(id)? {
+                Found::Open(session) => return Ok(Some(session)),
+                Found::Starting(starting) => starting,
+                Found::Nothing { start, frees } => {
+                    let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
+                    let make = make.take().unwrap_or_else(|| Box::new(|| None));
+                    let starting = start.subscribe();
+                    self.shared.home.spawn(async move { shared.start(&id, make, &start, frees).await });
+                    starting
+                }
+            };
+            let started = starting.wait_for(Option::is_some).await.ok().and_then(|started| started.clone());
+            match started {
+                // Found, unless it has ended meanwhile.
+                Some(Ok(true)) => {}
+                // Another caller asked first, and had none to make.
+                Some(Ok(false)) if make.is_some() => {}
+                Some(Ok(false)) => return Ok(None),
+                Some(Err(error)) => return Err(error),
+                None => {
+                    return Err(Error::new(Kind::Closed, "the storage's background tasks ended before the session was started"));
+                }
+            }
+        }
+    }
+
+    /// Ends all sessions, those with unsaved edits first, until the deadline; starts none any more. Says what was not saved.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves sessions that go on; call it again.
+    pub async fn close(&self, deadline: Duration) -> Closed {
+        let sessions = self.shared.close();
+        let holds = sessions.iter().map(|session| Arc::clone(session.hold())).collect();
+        let closed = self.shared.home.run(async move { end_all(holds, Instant::now() + deadline).await }).await;
+        closed.unwrap_or_default()
+    }
+}
+
+/// What there is of an object.
+enum Found<T: SaveObject + Send + Sync + 'static> {
+    Open(Arc<Session<T>>),
+    Starting(watch::Receiver<Started>),
+    /// Nothing: whoever asked starts it, and ends this one first to make room.
+    Nothing {
+        start: watch::Sender<Started>,
+        frees: Option<Arc<Session<T>>>,
+    },
+}
+
+impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
+    fn entries(&self) -> MutexGuard<'_, Entries<T>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(self: &Arc<Self>, id: &str) -> Result<Found<T>> {
+        let mut entries = self.entries();
+        if entries.closed {
+            return Err(Error::new(Kind::Closed, "the entities were closed"));
+        }
+        match entries.by_id.get_mut(id) {
+            Some(Entry::Starting(starting)) => return Ok(Found::Starting(starting.clone())),
+            Some(Entry::Open(session, used)) if is_usable(session) => {
+                *used = Instant::now();
+                return Ok(Found::Open(Arc::clone(session)));
+            }
+            _ => {}
+        }
+        // One that is over, or asked for, ends before the next begins.
+        let mut frees = match entries.by_id.remove(id) {
+            Some(Entry::Open(session, _)) => Some(session),
+            _ => None,
+        };
+        if entries.by_id.len() >= self.options.max {
+            frees = Some(entries.take_oldest(self.options.max)?);
+        }
+        let (start, starting) = watch::channel(None);
+        entries.by_id.insert(id.to_owned(), Entry::Starting(starting));
+        if !std::mem::replace(&mut entries.is_tended, true) {
+            self.home.spawn(tend(Arc::downgrade(self), self.options.idle));
+        }
+        Ok(Found::Nothing { start, frees })
+    }
+
+    async fn start(&self, id: &str, make: Made<T>, start: &watch::Sender<Started>, frees: Option<Arc<Session<T>>>) {
+        if let Some(session) = frees
+            && let Some(error) = session.end().await.err().filter(|error| error.kind() != Kind::Closing)
+        {
+            tracing::warn!(%error, "a session that nobody used could not be ended");
+        }
+        let started = self.sessions.begin_with(id, make).await;
+        let answer = started.as_ref().map(Option::is_some).map_err(Clone::clone);
+        let mut entries = self.entries();
+        match started {
+            Ok(Some(session)) if !entries.closed => {
+                entries.by_id.insert(id.to_owned(), Entry::Open(Arc::new(session), Instant::now()));
+            }
+            // Dropped, a session ends by itself.
+            _ => drop(entries.by_id.remove(id)),
+        }
+        drop(entries);
+        start.send_replace(Some(answer));
+    }
+
+    fn close(&self) -> Vec<Arc<Session<T>>> {
+        let mut entries = self.entries();
+        entries.closed = true;
+        let all = std::mem::take(&mut entries.by_id).into_values();
+        all.filter_map(|entry| if let Entry::Open(session, _) = entry { Some(session) } else { None }).collect()
+    }
+
+    /// Takes out the sessions that are to end: idle, asked for, or over.
+    fn take_due(&self) -> Vec<Arc<Session<T>>> {
+        let mut entries = self.entries();
+        let is_due = |entry: &Entry<T>| match entry {
+            Entry::Starting(_) => false,
+            Entry::Open(session, used) => {
+                let is_idle = Arc::strong_count(session) == 1 && used.elapsed() >= self.options.idle;
+                is_idle || !is_usable(session)
+            }
+        };
+        let due: Vec<String> = entries.by_id.iter().filter(|(_, entry)| is_due(entry)).map(|(id, _)| id.clone()).collect();
+        let mut sessions = Vec::new();
+        for id in due {
+            if let Some(Entry::Open(session, _)) = entries.by_id.remove(&id) {
+                sessions.push(session);
+            }
+        }
+        sessions
+    }
+}
+
+impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
+    /// Takes out the session that was used least lately and that nobody uses now.
+    fn take_oldest(&mut self, max: usize) -> Result<Arc<Session<T>>> {
+        let unused = self.by_id.iter().filter_map(|(id, entry)| match entry {
+            Entry::Open(session, used) if Arc::strong_count(session) == 1 => Some((*used, id.clone())),
+            _ => None,
+        });
+        let oldest = unused.min_by_key(|(used, _)| *used);
+        match oldest.and_then(|(_, id)| self.by_id.remove(&id)) {
+            Some(Entry::Open(session, _)) => Ok(session),
+            _ => {
+                let message = format!(
+                    "all of the {max} sessions that EntityOptions::max allows are in use; keep none for longer than an action"
+                );
+                Err(Error::overloaded(message, Duration::from_millis(200)))
+            }
+        }
+    }
+}
+
+/// Whether a session can be handed out: it is not over, and nobody asks for its owner.
+fn is_usable<T: SaveObject + Send + Sync>(session: &Session<T>) -> bool {
+    matches!(session.state(), SessionState::Held | SessionState::Suspect)
+}
+
+/// Ends the sessions that are due, as long as the entities are there.
+async fn tend<T: SaveObject + Send + Sync + 'static>(shared: Weak<Shared<T>>, idle: Duration) {
+    let rhythm = (idle / 8).clamp(Duration::from_millis(20), Duration::from_millis(200));
+    loop {
+        let Some(strong) = shared.upgrade() else { return };
+        let due = strong.take_due();
+        drop(strong);
+        let ends = stream::iter(due).for_each_concurrent(AT_ONCE, async |session: Arc<Session<T>>| {
+            let ended = session.end().await;
+            if let Some(error) = ended.err().filter(|error| error.kind() != Kind::Closing) {
+                tracing::warn!(%error, "a session that nobody used, or that another server asked for, could not be ended");
+            }
+        });
+        ends.await;
+        sleep(rhythm).await;
+    }
+}

@@ -1,0 +1,170 @@
+//! One session that this process holds.
+
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use storage_dirty::Session as Stored;
+use storage_model::{Durability, Epoch, Fence, Owner, Partition, Version};
+use tokio::sync::watch;
+
+use super::content::Content;
+use super::save::Queue;
+use super::state::{Known, LossReason, SessionState, Standing};
+use crate::core::Core;
+use crate::{Error, Result};
+
+/// A session that this process holds, or held. Shared by its handle and by the tasks that save and claim it.
+pub(crate) struct Hold {
+    pub(super) core: Arc<Core>,
+    pub(super) owner: Owner,
+    pub(super) partition: Partition,
+    pub(super) fence: Fence,
+    pub(super) content: Arc<dyn Content>,
+    /// What its saves wait for, unless they say otherwise.
+    pub(super) durability: Durability,
+    pub(super) autosave: Option<Duration>,
+    /// The waiting saves. A plain mutex: held for no await.
+    pub(super) queue: Mutex<Queue>,
+    /// Whether it was warned that the owner has nearly outgrown its limit.
+    pub(super) warned: AtomicBool,
+    known: watch::Sender<Known>,
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").field("owner", &self.owner).field("state", &self.state()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Nobody can end it any more. If the hot tier still has it, the next sweep ends it.
+        self.core.holder.forget(self.fence.token);
+    }
+}
+
+/// How a session was opened.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) owner: Owner,
+    pub(super) fence: Fence,
+    pub(super) epoch: Epoch,
+    pub(super) version: Version,
+    pub(super) durability: Durability,
+    pub(super) autosave: Option<Duration>,
+}
+
+impl Hold {
+    pub(super) fn new(core: &Arc<Core>, begun: Begun, content: Arc<dyn Content>) -> Arc<Self> {
+        let Begun { owner, fence, epoch, version, durability, autosave } = begun;
+        let known = Known { epoch, acked: version, ..Known::default() };
+        let partition = owner.partition(core.tiers.hot().partition_count());
+        Arc::new(Self {
+            core: Arc::clone(core),
+            owner,
+            partition,
+            fence,
+            content,
+            durability,
+            autosave,
+            queue: Mutex::default(),
+            warned: AtomicBool::new(false),
+            known: watch::Sender::new(known),
+        })
+    }
+
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub(super) fn known(&self) -> Known {
+        self.known.borrow().clone()
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        self.known.borrow().state()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.known.borrow().is_over()
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        self.known.borrow().standing == Standing::Suspect
+    }
+
+    /// Whether something was edited that is not saved.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.content.edit() > self.known.borrow().saved
+    }
+
+    /// Refuses an edit of a session that is over or ends.
+    pub(super) fn check_editable(&self) -> Result<()> {
+        self.known.borrow().refusal().map_or(Ok(()), |error| Err(error.of(&self.owner)))
+    }
+
+    pub(super) fn change<R: Default>(&self, change: impl FnOnce(&mut Known) -> R) -> R {
+        let mut answer = R::default();
+        self.known.send_modify(|known| answer = change(known));
+        answer
+    }
+
+    /// Waits until something holds of what is known.
+    pub(super) async fn until(&self, holds: impl FnMut(&Known) -> bool) -> Known {
+        let mut known = self.known.subscribe();
+        // The sender is this session's own, so it is there.
+        known.wait_for(holds).await.map(|known| known.clone()).unwrap_or_default()
+    }
+
+    /// The session may not be the owner's any more: saves wait until it was claimed.
+    pub(super) fn suspect(&self) {
+        let begins = self.change(|known| {
+            let begins = known.standing == Standing::Held;
+            if begins {
+                known.standing = Standing::Suspect;
+            }
+            begins
+        });
+        if begins {
+            self.core.holder.claim_soon();
+        }
+    }
+
+    /// The session is lost, if it is not over.
+    pub(super) fn lose(&self, why: LossReason) -> Error {
+        let error = self.change(|known| {
+            if !known.is_over() {
+                known.standing = Standing::Lost(why);
+            }
+            known.refusal()
+        });
+        self.core.holder.forget(self.fence.token);
+        self.core.holder.lost();
+        error.unwrap_or_else(Error::forgotten).of(&self.owner)
+    }
+
+    /// Its place was taken by this session, or by none.
+    pub(super) fn lose_to(&self, other: Option<&Stored>) -> Error {
+        self.lose(match other {
+            Some(other) => LossReason::Stolen { by: other.name.clone() },
+            None => LossReason::Forgotten,
+        })
+    }
+
+    /// The hot tier knows of no such session any more, and this process ended it.
+    pub(super) fn ended(&self) {
+        self.change(|known| known.standing = Standing::Ended);
+        self.core.holder.forget(self.fence.token);
+    }
+
+    /// Another server asks for the owner.
+    pub(super) fn asked(&self, by: &str) -> bool {
+        self.change(|known| {
+            let is_new = known.asked.as_deref() != Some(by);
+            known.asked = Some(by.to_owned());
+            is_new
+        })
+    }
+}

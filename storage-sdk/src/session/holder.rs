@@ -1,0 +1,153 @@
+//! This process as a holder of sessions: which ones it has, and whether it is heard of.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use storage_config::{SessionSettings, process_name};
+use storage_model::{OpId, Partition};
+use tokio::sync::{Notify, watch};
+
+use super::hold::Hold;
+use crate::{Error, Kind, Result};
+
+/// This process as a holder. It begins to beat with its first session.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    pub(super) id: OpId,
+    pub(super) name: String,
+    pub(super) lease: Duration,
+    max: usize,
+    /// The sessions by their tokens. One is there before its opening is sent, and until its end is known: whatever else the hot tier has
+    /// under this holder nobody knows, and it is ended.
+    // A plain mutex: held for map operations only, never across an await.
+    sessions: Mutex<HashMap<OpId, Weak<Hold>>>,
+    begun: AtomicBool,
+    closed: AtomicBool,
+    /// Whether each partition has its beat.
+    pub(super) beats: watch::Sender<bool>,
+    claims: Notify,
+    lost: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// A place among the sessions, for one that is being opened. Dropped, it is given back.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    holder: &'a Holder,
+    pub(super) token: OpId,
+    taken: bool,
+}
+
+impl Place<'_> {
+    /// The session is open.
+    pub(super) fn take(mut self, hold: &Arc<Hold>) {
+        self.taken = true;
+        self.holder.sessions().insert(self.token, Arc::downgrade(hold));
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.holder.forget(self.token);
+        }
+    }
+}
+
+impl Holder {
+    pub(crate) fn new(settings: &SessionSettings, id: OpId) -> Self {
+        Self {
+            id,
+            name: settings.name.clone().unwrap_or_else(process_name),
+            lease: settings.lease,
+            max: usize::try_from(settings.max).unwrap_or(usize::MAX),
+            sessions: Mutex::default(),
+            begun: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            beats: watch::Sender::new(false),
+            claims: Notify::new(),
+            lost: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<OpId, Weak<Hold>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the holder's tasks are to be begun by whoever asks.
+    pub(super) fn begins(&self) -> bool {
+        !self.begun.swap(true, Ordering::SeqCst)
+    }
+
+    /// A place for one more session.
+    ///
+    /// # Errors
+    /// `Overloaded`: there are too many. `Closed`: the storage is being closed.
+    pub(super) fn place(&self, token: OpId) -> Result<Place<'_>> {
+        let mut sessions = self.sessions();
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::new(Kind::Closed, "the storage was closed; open it anew, or end the work that still uses it"));
+        }
+        if sessions.len() >= self.max {
+            let message = format!("this process holds {} sessions, the most that sessions.max allows; end some", sessions.len());
+            return Err(Error::overloaded(message, Duration::from_secs(1)));
+        }
+        sessions.insert(token, Weak::new());
+        Ok(Place { holder: self, token, taken: false })
+    }
+
+    pub(super) fn forget(&self, token: OpId) {
+        self.sessions().remove(&token);
+    }
+
+    /// Whether this process knows of a session: it is open, or being opened.
+    pub(super) fn knows(&self, token: OpId) -> bool {
+        self.sessions().contains_key(&token)
+    }
+
+    pub(super) fn open_one(&self, token: OpId) -> Option<Arc<Hold>> {
+        self.sessions().get(&token).and_then(Weak::upgrade)
+    }
+
+    /// The open sessions.
+    pub(super) fn open(&self) -> Vec<Arc<Hold>> {
+        self.sessions().values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub(super) fn open_in(&self, partition: Partition) -> Vec<Arc<Hold>> {
+        self.open().into_iter().filter(|hold| hold.partition == partition).collect()
+    }
+
+    /// No session is opened any more.
+    pub(super) fn close(&self) {
+        let _sessions = self.sessions();
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// A session is suspect, so it is claimed at once.
+    pub(super) fn claim_soon(&self) {
+        self.claims.notify_one();
+    }
+
+    /// Ready when a session became suspect.
+    pub(super) async fn suspects(&self) {
+        self.claims.notified().await;
+    }
+
+    pub(super) fn lost(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many sessions there are, how many were lost, and how many were dropped without an end.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let open = u64::try_from(self.sessions().len()).unwrap_or(u64::MAX);
+        [open, self.lost.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed)]
+    }
+}

@@ -1,0 +1,259 @@
+//! Sessions of objects.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use storage_model::{Bytes, Change, Field, Version};
+
+use super::content::{Content, Copied};
+use super::handle::Handle;
+use super::hold::Hold;
+use super::options::SessionOptions;
+use super::state::{LossReason, SessionState};
+use crate::byte::ByteStorage;
+use crate::object::decode;
+use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObject, codec};
+
+/// Starts sessions of objects of one type. Cheap to clone.
+///
+/// While a session holds an owner, nobody else writes it: the script of each save compares the session's fence, so a server that was
+/// paused, cut off or replaced can never write over a later one. The object is kept in memory, edited there, and saved now and then.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// use serde::{Deserialize, Serialize};
+/// use storage_sdk::{Kind, OnConflict, SaveObject, SessionOptions};
+///
+/// #[derive(Debug, Clone, Serialize, Deserialize, SaveObject)]
+/// #[save_object(logic_type = "hero")]
+/// struct Hero {
+///     #[save_object(owner_id)]
+///     id: u64,
+///     level: u32,
+/// }
+///
+/// let world = storage.scope("mygame", "eu-1")?;
+/// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() });
+/// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// hero.edit(|hero| hero.level += 1)?;
+/// hero.save().await?;
+///
+/// assert_eq!(heroes.start(42_u64).await.unwrap_err().kind(), Kind::Held); // one session at a time
+/// let plain = world.objects::<Hero>().save(&Hero { id: 42, level: 9 }).await;
+/// assert_eq!(plain.unwrap_err().kind(), Kind::Held); // and nobody writes around it
+///
+/// hero.edit(|hero| hero.level += 1)?;
+/// hero.end().await?; // the last save and the end are one step
+/// assert_eq!(heroes.start(42_u64).await?.expect("it was saved").get().level, 3);
+/// # Ok(()) }
+/// ```
+pub struct Sessions<T> {
+    bytes: ByteStorage,
+    options: SessionOptions,
+    object: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Sessions<T> {
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), options: self.options, object: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Sessions<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("scope", &self.bytes.scope).field("options", &self.options).finish()
+    }
+}
+
+impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
+    pub(crate) fn new(bytes: ByteStorage, options: SessionOptions) -> Self {
+        Self { bytes, options, object: PhantomData }
+    }
+
+    /// Starts a session of an object that exists; hot-loaded if it is cold. None if there is no such object; then the owner stays free.
+    ///
+    /// # Errors
+    /// - `Held`: another session holds the owner, and did not end in time; see [`OnConflict`](super::OnConflict).
+    /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max`.
+    /// - `Corrupt`: the stored bytes are no such object, or a newer program wrote them. The owner stays free.
+    /// - `Overloaded`: this process holds `sessions.max` sessions, or writes are refused.
+    /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as [`Write`](crate::Write).
+    ///
+    /// # Cancel safety
+    /// A dropped call may leave the owner held; the process gives it back by itself, a few leases later.
+    pub async fn start(&self, id: impl OwnerId) -> Result<Option<Session<T>>> {
+        self.begin_with(id, || None).await
+    }
+
+    /// As [`Sessions::start`], of an object that is made if there is none. A new object is saved with the first save.
+    ///
+    /// # Errors
+    /// As [`Sessions::start`].
+    ///
+    /// # Cancel safety
+    /// As [`Sessions::start`].
+    pub async fn start_or(&self, id: impl OwnerId, make: impl FnOnce() -> T + Send) -> Result<Session<T>> {
+        let started = self.begin_with(id, || Some(make())).await?;
+        started.ok_or_else(|| Error::new(crate::Kind::Corrupt, "a session has no object"))
+    }
+
+    /// As [`Sessions::start`], of an object that is made if there is none and one can be made.
+    pub(super) async fn begin_with(
+        &self,
+        id: impl OwnerId,
+        make: impl FnOnce() -> Option<T> + Send,
+    ) -> Result<Option<Session<T>>> {
+        let owner = self.bytes.owner_with(T::LOGIC_TYPE, id, T::DURABILITY)?;
+        let durability = owner.default_durability();
+        let its = owner.clone();
+        let object = move |record: &Record| {
+            let found = decode::<T>(&its, record)?.map(crate::Versioned::into_inner);
+            let (object, edit) = match found {
+                Some(object) => (object, 0),
+                None => match make() {
+                    Some(object) => (object, 1),
+                    None => return Ok(None),
+                },
+            };
+            Object::new(&its, object, edit).map(|object| Some(Arc::new(object)))
+        };
+        let opened = self.bytes.core.open_session(owner.owner(), self.options, durability, object).await;
+        let opened = opened.map_err(|error| error.of(owner.owner()))?;
+        Ok(opened.map(|(hold, object)| Session { handle: Handle::new(hold), object }))
+    }
+}
+
+/// An object that a session holds, and the field that it is saved in.
+struct Object<T> {
+    field: Field,
+    owner_id: String,
+    edited: RwLock<Edited<T>>,
+}
+
+struct Edited<T> {
+    object: T,
+    /// The number of the last edit.
+    edit: u64,
+}
+
+impl<T> fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Object").field("owner_id", &self.owner_id).finish_non_exhaustive()
+    }
+}
+
+impl<T: SaveObject> Object<T> {
+    fn new(owner: &ByteOwner, object: T, edit: u64) -> Result<Self> {
+        let owner_id = owner.owner().id().to_owned();
+        Ok(Self { field: Field::new(T::FIELD)?, owner_id, edited: RwLock::new(Edited { object, edit }) })
+    }
+
+    fn encoded(&self, edited: &Edited<T>) -> Result<Bytes> {
+        let id = edited.object.owner_id().to_owner_id();
+        if id != self.owner_id {
+            let message = format!("the object's owner id became {id:?}; a session's object keeps its id");
+            return Err(Error::new(crate::Kind::Invalid, message));
+        }
+        Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?.into())
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Edited<T>> {
+        self.edited.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: SaveObject + Send + Sync> Content for Object<T> {
+    fn edit(&self) -> u64 {
+        self.read().edit
+    }
+
+    fn changed(&self, since: u64) -> Result<Option<Copied>> {
+        if self.edit() <= since { Ok(None) } else { self.whole(&Record::default()).map(Some) }
+    }
+
+    fn whole(&self, _: &Record) -> Result<Copied> {
+        let edited = self.read();
+        let bytes = self.encoded(&edited)?;
+        Ok(Copied::new(edited.edit, vec![(self.field.clone(), Change::Set(bytes))]))
+    }
+}
+
+/// A session of one object: this process alone writes it.
+///
+/// A session is ended by [`Session::end`]. Dropped without, it is saved and ended in the background, and that is counted and warned of.
+pub struct Session<T: SaveObject + Send + Sync + 'static> {
+    handle: Handle,
+    object: Arc<Object<T>>,
+}
+
+impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Session").field(&self.handle).finish()
+    }
+}
+
+/// The object of a session, as it is now. While it is kept, nobody edits the object: do not keep it across an await.
+pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
+
+impl<T> Deref for ObjectRef<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.object
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ObjectRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.object.fmt(f)
+    }
+}
+
+impl<T: SaveObject + Send + Sync + 'static> Session<T> {
+    pub(super) fn hold(&self) -> &Arc<Hold> {
+        self.handle.hold()
+    }
+
+    /// The object, with all edits.
+    #[must_use]
+    pub fn get(&self) -> ObjectRef<'_, T> {
+        ObjectRef(self.object.read())
+    }
+
+    /// Edits the object in memory; the next save has it. Answers what the closure answers. If the closure panics, what it had changed stays
+    /// changed; [`Session::try_edit`] changes all or nothing.
+    ///
+    /// # Errors
+    /// `Fenced`: the session is lost. `Closing`: it ends, or has ended. Nothing was changed.
+    pub fn edit<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
+        let mut edited = self.object.edited.write().unwrap_or_else(PoisonError::into_inner);
+        // ORDER: under the lock. The last save takes its copy after the session began to end.
+        self.handle.hold().check_editable()?;
+        edited.edit += 1;
+        Ok(change(&mut edited.object))
+    }
+
+    /// Edits a copy of the object, which takes the object's place if the closure says yes. If it says no, or panics, nothing is changed.
+    ///
+    /// # Errors
+    /// `Aborted` with the closure's own error; `Storage` as [`Session::edit`].
+    pub fn try_edit<R, E>(&self, change: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, ModifyError<E>>
+    where
+        T: Clone,
+    {
+        let mut edited = self.object.edited.write().unwrap_or_else(PoisonError::into_inner);
+        self.handle.hold().check_editable()?;
+        let mut copy = edited.object.clone();
+        let answer = change(&mut copy).map_err(ModifyError::Aborted)?;
+        edited.object = copy;
+        edited.edit += 1;
+        Ok(answer)
+    }
+}
+
+super::handle::shared_by_sessions!(Session<T> where T: SaveObject + Send + Sync + 'static);

@@ -1,0 +1,174 @@
+//! Opening a session: the whole owner, or nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::{HotRead, Load, OpenSession, Opened, Session as Stored};
+use storage_landing::is_suspect;
+use storage_model::{Durability, Epoch, Fence, Owner};
+use tokio::time::{Instant, sleep};
+
+use super::content::Content;
+use super::hold::{Begun, Hold};
+use super::holder::Place;
+use super::keep;
+use super::options::{Autosave, OnConflict, Otherwise, SessionOptions};
+use crate::core::Core;
+use crate::{Error, Kind, Record, Result};
+
+/// The first wait for an owner that is held, or for a grace to end; it doubles up to [`POLL_MAX`].
+const POLL_MIN: Duration = Duration::from_millis(5);
+const POLL_MAX: Duration = Duration::from_millis(100);
+
+/// An opening on its way.
+struct Opening<'a> {
+    core: &'a Core,
+    owner: &'a Owner,
+    options: SessionOptions,
+    until: Instant,
+    poll: Duration,
+    /// The session whose place it takes.
+    takes: Option<Fence>,
+    /// Since when the owner is held by others.
+    held: Option<Instant>,
+    /// The session whose holder was asked.
+    asked: Option<Fence>,
+}
+
+/// What an opening brought.
+pub(super) struct Taken {
+    fence: Fence,
+    epoch: Epoch,
+    pub(super) record: Record,
+}
+
+impl Core {
+    /// Opens a session of an owner. What it begins with is made of the whole owner; if that is not possible, the owner is free again.
+    pub(crate) async fn open_session<C>(
+        self: &Arc<Self>,
+        owner: &Owner,
+        options: SessionOptions,
+        durability: Durability,
+        begin: impl FnOnce(&Record) -> Result<Option<Arc<C>>> + Send,
+    ) -> Result<Option<(Arc<Hold>, Arc<C>)>>
+    where
+        C: Content + 'static,
+    {
+        self.check_writable(owner)?;
+        let within = self.brake.admit(options.within, false).await?;
+        let until = Instant::now() + within;
+        keep::begin(self, until).await?;
+        let place = self.holder.place(self.ids.next())?;
+        let opening = Opening { core: self, owner, options, until, poll: POLL_MIN, takes: None, held: None, asked: None };
+        let Taken { fence, epoch, record } = opening.open(&place).await.map_err(|error| self.told(error))?;
+        let content = match begin(&record) {
+            Ok(Some(content)) => content,
+            // Without one, the owner is given back, or it would be held by nobody.
+            refused => {
+                let hot = self.tiers.hot();
+                let given_back = self.ask_hot(until, || hot.close_session(owner, fence)).await;
+                refused?;
+                given_back?;
+                return Ok(None);
+            }
+        };
+        let autosave = match options.autosave {
+            Autosave::Every(period) => Some(period),
+            Autosave::Off => None,
+        };
+        let begun = Begun { owner: owner.clone(), fence, epoch, version: record.version(), durability, autosave };
+        let hold = Hold::new(self, begun, Arc::clone(&content) as _);
+        place.take(&hold);
+        Ok(Some((hold, content)))
+    }
+}
+
+impl Opening<'_> {
+    async fn open(mut self, place: &Place<'_>) -> Result<Taken> {
+        let mut load: Option<Load> = None;
+        loop {
+            let answer = self.send(place, load.take()).await?;
+            match answer {
+                Opened::Open { fence, epoch, read } => return self.taken(fence, epoch, read),
+                Opened::Load(_) => load = Some(self.load().await?),
+                Opened::Held(session) => self.held_by(&session).await?,
+                Opened::Grace(_) => {
+                    let why = "the hot tier was replaced, and sessions that it may have forgotten are claimed first";
+                    self.wait(Error::new(Kind::HotUnavailable, why)).await?;
+                }
+                Opened::Expired => {
+                    self.core.learn_time().await?;
+                    self.wait(Error::new(Kind::Timeout, "the deadline passed before the session was opened")).await?;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, place: &Place<'_>, load: Option<Load>) -> Result<Opened> {
+        let (core, hot) = (self.core, self.core.tiers.hot());
+        let left = self.until.saturating_duration_since(Instant::now()).min(core.deadline);
+        let open = OpenSession {
+            owner: self.owner.clone(),
+            token: place.token,
+            holder: core.holder.id,
+            name: core.holder.name.clone(),
+            takes: self.takes,
+            deadline: core.expiry(left),
+            load,
+        };
+        core.ask_hot(Instant::now() + left, || hot.open_session(&open)).await
+    }
+
+    fn taken(self, fence: Fence, epoch: Epoch, read: HotRead) -> Result<Taken> {
+        if is_suspect(&read) {
+            return Err(Error::new(Kind::Corrupt, "a session was opened with a hash from before the hot tier was replaced"));
+        }
+        Ok(Taken { fence, epoch, record: Record::of(read) })
+    }
+
+    async fn load(&self) -> Result<Load> {
+        match self.core.tiers.load(self.owner).await? {
+            Some(full) => Ok(full.load.clone()),
+            None => Err(Error::new(Kind::Invalid, "the owner has more rows than hot.load_rows_max, so no session can hold it")),
+        }
+    }
+
+    /// Another session holds the owner.
+    async fn held_by(&mut self, session: &Stored) -> Result<()> {
+        let since = self.held.get_or_insert_with(Instant::now).elapsed();
+        let refused = || {
+            let held = format!("{} holds the owner; it was waited for {since:?}", session.name);
+            Error::new(Kind::Held, held)
+        };
+        match self.options.on_conflict {
+            OnConflict::Fail => return Err(refused()),
+            OnConflict::Wait { at_most } if since >= at_most => return Err(refused()),
+            OnConflict::Steal => self.takes = Some(session.fence),
+            OnConflict::Ask { after, then: Otherwise::Fail } if since >= after => return Err(refused()),
+            OnConflict::Ask { after, then: Otherwise::Steal } if since >= after => self.takes = Some(session.fence),
+            OnConflict::Ask { .. } if self.asked != Some(session.fence) => {
+                let (hot, name) = (self.core.tiers.hot(), &self.core.holder.name);
+                self.core.ask_hot(self.until, || hot.ask_session(self.owner, session.fence, name)).await?;
+                self.asked = Some(session.fence);
+                self.poll = POLL_MIN;
+            }
+            OnConflict::Wait { .. } | OnConflict::Ask { .. } => {}
+        }
+        if self.takes == Some(session.fence) {
+            return Ok(());
+        }
+        self.wait(refused()).await
+    }
+
+    /// Waits a little. An error if there is no time left.
+    async fn wait(&mut self, late: Error) -> Result<()> {
+        if Instant::now() + self.poll >= self.until {
+            return Err(late);
+        }
+        let pause = self.poll;
+        self.poll = (pause * 2).min(POLL_MAX);
+        // By the clock of the storage's own runtime, since a caller's may be paused.
+        let _ = self.core.tiers.home().run(sleep(pause)).await;
+        Ok(())
+    }
+}

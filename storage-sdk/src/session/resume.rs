@@ -1,0 +1,77 @@
+//! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to S8).
+
+use storage_dirty::{ClaimSession, Claimed};
+use storage_model::sabotage::broken;
+use storage_model::{Condition, Durability, Outcome};
+use tokio::time::Instant;
+
+use super::content::is_as;
+use super::hold::Hold;
+use super::state::{LossReason, Standing};
+use crate::{Kind, Record, Result};
+
+impl Hold {
+    /// Claims the session and, once the grace has ended, saves all that it holds and goes on. While that is not possible it stays suspect.
+    ///
+    /// # Errors
+    /// A tier is away, or refuses. It is tried again.
+    pub(super) async fn resume(&self) -> Result<()> {
+        let known = self.known();
+        if known.standing != Standing::Suspect {
+            return Ok(());
+        }
+        let (core, hot) = (&self.core, self.core.tiers.hot());
+        let claim = ClaimSession {
+            owner: self.owner.clone(),
+            fence: self.fence,
+            holder: core.holder.id,
+            name: core.holder.name.clone(),
+            epoch: known.epoch,
+        };
+        let until = Instant::now() + core.deadline;
+        let epoch = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
+            Claimed::Yes { epoch, graced: true } => epoch,
+            Claimed::Yes { graced: false, .. } => return Ok(()),
+            Claimed::No(other) => {
+                let error = self.lose_to(other.as_ref());
+                tracing::warn!(%error, "a session is lost");
+                return Ok(());
+            }
+        };
+        let stored = core.read_whole(&self.owner).await?;
+        if !self.knows_of(&stored) && !broken("S7-blind") {
+            let error = self.lose(LossReason::Changed);
+            tracing::warn!(%error, "a session is lost");
+            return Ok(());
+        }
+        self.confirm(&stored, epoch, until).await
+    }
+
+    /// Whether the owner is as the session left it, or older: then nobody else has written it.
+    fn knows_of(&self, stored: &Record) -> bool {
+        let known = self.known();
+        stored.version() <= known.acked || known.doubtful.iter().any(|changes| is_as(stored, changes))
+    }
+
+    /// Saves all that the session holds, if the owner still is as it was read.
+    async fn confirm(&self, stored: &Record, epoch: storage_model::Epoch, until: Instant) -> Result<()> {
+        let copy = self.content.whole(stored)?;
+        let left = until.saturating_duration_since(Instant::now());
+        let answer = self.write(&copy, Condition::Version(stored.version()), false, Durability::Cached, left).await;
+        match answer {
+            Ok(_) => {
+                self.change(|known| {
+                    if known.standing == Standing::Suspect {
+                        (known.standing, known.epoch) = (Standing::Held, epoch);
+                    }
+                });
+                tracing::info!(owner = %self.owner, "a session goes on");
+                Ok(())
+            }
+            // Somebody wrote, or the epoch changed, in between: it is claimed and looked at again.
+            Err(error) if error.kind() == Kind::Conflict || error.refusal().is_some() => Ok(()),
+            Err(error) if error.outcome() == Outcome::Unknown => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

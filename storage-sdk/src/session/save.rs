@@ -1,0 +1,250 @@
+//! Saving a session. One save of a session is under way at a time, and what is asked for meanwhile joins the next one (S4).
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use storage_dirty::Refusal;
+use storage_model::sabotage::broken;
+use storage_model::{Applied, Attempt, Change, Condition, Durability, Mutation, Outcome};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::content::Copied;
+use super::hold::Hold;
+use super::state::{Known, Standing};
+use crate::durability::at_once;
+use crate::{Ack, Error, Kind, Record, Result, Safety};
+
+/// A save, as its caller wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) durability: Durability,
+    /// For how long it is tried.
+    pub(crate) within: Duration,
+    /// Whether the session ends with it.
+    pub(crate) ends: bool,
+}
+
+/// A caller who waits for a save.
+#[derive(Debug)]
+struct Waiter {
+    wanted: Wanted,
+    done: oneshot::Sender<Result<Ack>>,
+}
+
+/// The saves of a session that wait, and whether a task carries them out.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    is_carried: bool,
+    waiting: VecDeque<Waiter>,
+}
+
+/// The task that carries out saves. If it ends early, with its runtime, those who wait begin another one.
+struct Carrier<'a> {
+    hold: &'a Hold,
+    ended: bool,
+}
+
+impl Drop for Carrier<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            *self.hold.queue() = Queue::default();
+        }
+    }
+}
+
+impl Hold {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Saves what was edited, together with all who wait for the same.
+    pub(crate) async fn save(self: &Arc<Self>, wanted: Wanted) -> Result<Ack> {
+        loop {
+            let (done, answer) = oneshot::channel();
+            let begins = {
+                let mut queue = self.queue();
+                queue.waiting.push_back(Waiter { wanted, done });
+                !std::mem::replace(&mut queue.is_carried, true)
+            };
+            if begins {
+                // With the caller, whose runtime has more threads than the storage's own.
+                let home = || self.core.tiers.home().handle();
+                Handle::try_current().unwrap_or_else(|_| home()).spawn(Arc::clone(self).carry());
+            }
+            if let Ok(answer) = answer.await {
+                return answer.map_err(|error| error.of(&self.owner));
+            }
+        }
+    }
+
+    async fn carry(self: Arc<Self>) {
+        let mut carrier = Carrier { hold: &self, ended: false };
+        while let Some((wanted, waiters)) = self.next_group() {
+            let answer = self.send(wanted).await;
+            for waiter in waiters {
+                let _ = waiter.done.send(answer.clone());
+            }
+        }
+        carrier.ended = true;
+    }
+
+    /// The callers who wait for the same as the first of them; none if nobody waits.
+    fn next_group(&self) -> Option<(Wanted, Vec<Waiter>)> {
+        let mut queue = self.queue();
+        let Some(first) = queue.waiting.front().map(|waiter| waiter.wanted) else {
+            queue.is_carried = false;
+            return None;
+        };
+        let joins = |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
+        let (group, left) = std::mem::take(&mut queue.waiting).into_iter().partition(|waiter: &Waiter| joins(&waiter.wanted));
+        queue.waiting = left;
+        let group: Vec<Waiter> = Vec::from(group);
+        let within = group.iter().map(|waiter| waiter.wanted.within).max().unwrap_or_default();
+        Some((Wanted { within, ..first }, group))
+    }
+
+    async fn send(&self, wanted: Wanted) -> Result<Ack> {
+        let until = Instant::now() + wanted.within;
+        if wanted.ends && broken("S3-early") {
+            let _ = self.core.tiers.hot().close_session(&self.owner, self.fence).await;
+        }
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let known = self.once_it_stands(left).await?;
+            let Some(copy) = self.copy(&known, wanted)? else {
+                return self.with_nothing_to_save(&known, wanted, until).await;
+            };
+            self.warn_if_large(&copy);
+            let ends = wanted.ends && copy.only_sets();
+            match self.write(&copy, Condition::None, ends, wanted.durability, left).await {
+                Ok(_) if wanted.ends && !ends => self.change(|known| known.saved = known.saved.max(copy.edit)),
+                Ok(ack) => {
+                    if ends {
+                        self.ended();
+                    }
+                    return Ok(ack);
+                }
+                Err(error) => self.heed(error, &known, &copy)?,
+            }
+        }
+    }
+
+    /// What is known of the session once it is not suspect. An error if it is over, or suspect for longer than this.
+    async fn once_it_stands(&self, left: Duration) -> Result<Known> {
+        let mut known = self.known();
+        if known.standing == Standing::Suspect {
+            let hold = self.core.holder.open_one(self.fence.token);
+            let waits = async move {
+                match hold {
+                    Some(hold) => Some(hold.until(|known| known.standing != Standing::Suspect).await),
+                    None => None,
+                }
+            };
+            known = match self.core.within(left, waits).await {
+                Ok(known) => known.unwrap_or_else(|| self.known()),
+                Err(late) => {
+                    let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
+                    return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
+                }
+            };
+        }
+        if known.is_over() {
+            return Err(known.refusal().unwrap_or_else(Error::forgotten));
+        }
+        Ok(known)
+    }
+
+    /// What is to be saved; none if nothing is.
+    fn copy(&self, known: &Known, wanted: Wanted) -> Result<Option<Copied>> {
+        let encode = || match self.content.changed(known.saved)? {
+            // What was not edited since may have been saved less safely.
+            None if !wanted.ends && wanted.durability != Durability::Cached => self.content.whole(&Record::default()).map(Some),
+            changed => Ok(changed),
+        };
+        // The game's own code encodes its objects.
+        let copy = catch_unwind(AssertUnwindSafe(encode));
+        let copy = copy.unwrap_or_else(|_| Err(Error::new(Kind::Invalid, "the object panicked while it was encoded")))?;
+        Ok(copy.filter(|copy| !copy.changes.is_empty()))
+    }
+
+    async fn with_nothing_to_save(&self, known: &Known, wanted: Wanted, until: Instant) -> Result<Ack> {
+        if wanted.ends {
+            let hot = self.core.tiers.hot();
+            self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
+            self.ended();
+        }
+        let applied = Applied { version: known.acked, changed: 0, counters: Vec::new() };
+        Ok(Ack { applied, safety: Safety::Cached })
+    }
+
+    /// Sends a save. What became of it is noted, unless it was refused.
+    pub(super) async fn write(
+        &self,
+        copy: &Copied,
+        condition: Condition,
+        ends: bool,
+        durability: Durability,
+        left: Duration,
+    ) -> Result<Ack> {
+        let left = self.core.brake.admit(left, false).await?;
+        let mut save = Mutation::new(self.owner.clone(), Vec::new(), self.core.ids.next(), self.core.expiry(left));
+        save.changes = Arc::clone(&copy.changes);
+        save.closes = ends;
+        let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
+        let answer = self.core.write(save, left).await;
+        let landed = matches!(at_once(durability), None);
+        self.change(|known| match &answer {
+            Ok(ack) => {
+                known.acknowledge(ack.version(), copy.edit);
+                if landed {
+                    known.landed = known.landed.max(ack.version());
+                }
+            }
+            Err(error) if error.outcome() == Outcome::Applied => {
+                known.saved = known.saved.max(copy.edit);
+                known.doubt(Arc::clone(&copy.changes));
+            }
+            Err(error) if error.outcome() == Outcome::Unknown => known.doubt(Arc::clone(&copy.changes)),
+            Err(_) => {}
+        });
+        answer
+    }
+
+    /// What a save that failed says of the session. An error if it is not to be sent again.
+    fn heed(&self, error: Error, known: &Known, copy: &Copied) -> Result<()> {
+        match error.refusal() {
+            // Its last save was applied, and its answer was lost.
+            Some(Refusal::Fenced(None)) if known.closing && !known.doubtful.is_empty() => {
+                self.change(|known| known.saved = known.saved.max(copy.edit));
+                self.ended();
+                Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied))
+            }
+            // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
+            Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == known.epoch => {
+                Err(self.lose_to(other.as_deref()).with_outcome(error.outcome()))
+            }
+            Some(Refusal::Fenced(_) | Refusal::Grace(_) | Refusal::Unconfirmed(_)) => {
+                self.suspect();
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Warns, once, of a value that has nearly outgrown its limit: the save after the next could be refused.
+    fn warn_if_large(&self, copy: &Copied) {
+        let limit = self.core.limits.value_bytes_max;
+        for (field, change) in copy.changes.iter() {
+            let Change::Set(value) = change else { continue };
+            if value.len() > limit / 5 * 4 && !self.warned.swap(true, Ordering::Relaxed) {
+                let (owner, bytes) = (&self.owner, value.len());
+                tracing::warn!(%owner, field = field.as_str(), bytes, limit, "a value has nearly outgrown its limit");
+            }
+        }
+    }
+}

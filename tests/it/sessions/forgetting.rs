@@ -1,0 +1,113 @@
+//! The hot tier forgets: edits of live servers are not lost, and nobody has two holders (S6 to S8).
+
+use std::time::Duration;
+
+use anyhow::Result;
+use futures::StreamExt as _;
+use futures::stream;
+use storage_sdk::{Kind, LossReason, OnConflict, Session, SessionOptions, SessionState, Storage};
+use storage_tests::{bounded, until};
+
+use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
+
+on_both![
+    after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders,
+    a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long,
+    a_session_whose_owner_others_wrote_after_a_wipe_is_lost,
+];
+
+async fn many(storage: &Storage, ids: std::ops::Range<u64>) -> Result<Vec<Session<Hero>>> {
+    let all = heroes(storage, STRICT);
+    let starts = stream::iter(ids).map(|id| {
+        let all = all.clone();
+        async move { all.start_or(id, move || hero(id)).await }
+    });
+    let sessions: Vec<_> = starts.buffer_unordered(32).collect().await;
+    Ok(sessions.into_iter().collect::<storage_sdk::Result<_>>()?)
+}
+
+async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders(rig: &Rig) -> Result<()> {
+    let (one, two, new) = (rig.server("one").await?, rig.server("two").await?, rig.server("new").await?);
+    let mut sessions = many(&one, 0..500).await?;
+    sessions.extend(many(&two, 500..1_000).await?);
+    for session in &sessions {
+        session.edit(|hero| hero.level = 1)?;
+    }
+    for saved in
+        stream::iter(&sessions).map(|session| session.save().into_future()).buffer_unordered(64).collect::<Vec<_>>().await
+    {
+        saved?;
+    }
+    for session in &sessions {
+        session.edit(|hero| hero.level = 2)?;
+    }
+    rig.wipe().await?;
+    // While they are claimed, others want them.
+    let wants = SessionOptions { on_conflict: OnConflict::Fail, ..STRICT };
+    let newcomers: Vec<_> = [3_u64, 503]
+        .into_iter()
+        .map(|id| {
+            let all = heroes(&new, wants);
+            tokio::spawn(async move { all.start(id).await })
+        })
+        .collect();
+    for session in &sessions {
+        session.edit(|hero| hero.level = 3)?;
+    }
+    let saves = stream::iter(&sessions).map(|session| session.save().deadline(LONG).into_future()).buffer_unordered(64);
+    for saved in bounded("all are saved", async { Ok(saves.collect::<Vec<_>>().await) }).await? {
+        saved?;
+    }
+    for newcomer in newcomers {
+        assert_eq!(newcomer.await?.unwrap_err().kind(), Kind::Held);
+    }
+    for (id, session) in sessions.iter().enumerate() {
+        assert_eq!(session.state(), SessionState::Held, "{id}");
+        let hero = session.get().clone();
+        assert_eq!((hero.level, stored(&new, hero.id).await?), (3, Some(3)));
+    }
+    assert_eq!((one.stats().await?.sessions_lost, two.stats().await?.sessions_lost), (0, 0));
+    let closed = (one.close(LONG).await.sessions, two.close(LONG).await.sessions);
+    assert_eq!((closed.0.ended, closed.1.ended), (500, 500));
+    Ok(())
+}
+
+async fn a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long(rig: &Rig) -> Result<()> {
+    let one = rig.server("one").await?;
+    let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
+    session.save().await?;
+    rig.wipe().await?;
+    session.edit(|hero| hero.level = 1)?;
+    let error = session.save().deadline(Duration::from_millis(100)).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Timeout);
+    assert_eq!(session.state(), SessionState::Suspect);
+    session.edit(|hero| hero.level = 2)?;
+    until("it goes on by itself", async || Ok(session.state() == SessionState::Held)).await?;
+    assert_eq!(stored(&one, 7).await?, Some(2), "with all that it holds");
+    session.end().await?;
+    Ok(())
+}
+
+/// Its own state would go over what they wrote, and it has never seen that.
+async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> Result<()> {
+    let (one, two) = (rig.server("one").await?, rig.server("two").await?);
+    for round in 0.. {
+        let session = heroes(&one, STRICT).start_or(round, || hero(round)).await?;
+        session.edit(|hero| hero.level = 1)?;
+        session.save().await?;
+        rig.wipe().await?;
+        // If the session is claimed before, it is held again, and another one is tried.
+        let written = plain(&two).save(&Hero { level: 99, ..hero(round) }).await;
+        if written.is_err_and(|error| error.kind() == Kind::Held) {
+            session.end().await?;
+            continue;
+        }
+        session.edit(|hero| hero.level = 2)?;
+        let late = bounded("it is decided", async { Ok(session.save().deadline(LONG).await) }).await?;
+        assert_eq!(late.unwrap_err().kind(), Kind::Fenced);
+        assert_eq!(session.state(), SessionState::Lost(LossReason::Changed));
+        assert_eq!(stored(&two, round).await?, Some(99));
+        return Ok(());
+    }
+    unreachable!()
+}
