@@ -1,6 +1,6 @@
 //! Many sessions of one type, opened on demand and ended when nobody uses them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -70,7 +70,7 @@ struct Shared<T: SaveObject + Send + Sync + 'static> {
 }
 
 struct Entries<T: SaveObject + Send + Sync + 'static> {
-    by_id: HashMap<String, Entry<T>>,
+    by_id: BTreeMap<String, Entry<T>>,
     closed: bool,
     /// Whether the task that ends idle sessions runs.
     is_tended: bool,
@@ -102,7 +102,7 @@ type Made<T> = Box<dyn FnOnce() -> Option<T> + Send>;
 
 impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     pub(crate) fn new(sessions: Sessions<T>, home: Home, options: EntityOptions) -> Self {
-        let entries = Mutex::new(Entries { by_id: HashMap::new(), closed: false, is_tended: false });
+        let entries = Mutex::new(Entries { by_id: BTreeMap::new(), closed: false, is_tended: false });
         Self { shared: Arc::new(Shared { sessions, options, home, entries }) }
     }
 

@@ -158,6 +158,13 @@ macro_rules! shared_by_sessions {
                 self.handle.wait_landed(within).await
             }
 
+            /// What tells this session from others of the owner.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn fence(&self) -> storage_model::Fence {
+                self.handle.hold().fence
+            }
+
             /// How the session stands, as this process knows it. Asks nobody.
             #[must_use]
             pub fn state(&self) -> SessionState {

@@ -1,13 +1,13 @@
 //! This process as a holder of sessions: which ones it has, and whether it is heard of.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use storage_config::{SessionSettings, process_name};
 use storage_model::{OpId, Partition};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::hold::Hold;
 use crate::{Error, Kind, Result};
@@ -21,12 +21,14 @@ pub(crate) struct Holder {
     max: usize,
     /// The sessions by their tokens. One is there before its opening is sent, and until its end is known: whatever else the hot tier has
     /// under this holder nobody knows, and it is ended.
-    // A plain mutex: held for map operations only, never across an await.
-    sessions: Mutex<HashMap<OpId, Weak<Hold>>>,
+    // A plain mutex: held for map operations only, never across an await. In the order of tokens, so that a seed replays exactly.
+    sessions: Mutex<BTreeMap<OpId, Weak<Hold>>>,
     begun: AtomicBool,
     closed: AtomicBool,
     /// Whether each partition has its beat.
-    pub(super) beats: watch::Sender<bool>,
+    beats: AtomicBool,
+    // No watch channel, which wakes who waits in an order of its own.
+    heard: Notify,
     claims: Notify,
     lost: AtomicU64,
     dropped: AtomicU64,
@@ -66,20 +68,41 @@ impl Holder {
             sessions: Mutex::default(),
             begun: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            beats: watch::Sender::new(false),
+            beats: AtomicBool::new(false),
+            heard: Notify::new(),
             claims: Notify::new(),
             lost: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<OpId, Weak<Hold>>> {
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<OpId, Weak<Hold>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the holder's tasks are to be begun by whoever asks.
     pub(super) fn begins(&self) -> bool {
         !self.begun.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether each partition has its beat.
+    pub(super) fn is_heard(&self) -> bool {
+        self.beats.load(Ordering::SeqCst)
+    }
+
+    /// Each partition has its beat.
+    pub(super) fn heard(&self) {
+        self.beats.store(true, Ordering::SeqCst);
+        self.heard.notify_waiters();
+    }
+
+    /// Ready once each partition has its beat.
+    pub(super) async fn until_heard(&self) {
+        let heard = self.heard.notified();
+        // A future of `notify_waiters` hears what comes after it was made.
+        if !self.is_heard() {
+            heard.await;
+        }
     }
 
     /// A place for one more session.

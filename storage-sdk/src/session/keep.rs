@@ -33,20 +33,16 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
         let weak = Arc::downgrade(core);
         core.background.begin("upkeep of sessions", &core.tiers, &core.brake, move || upkeep(weak.clone()));
     }
-    if *core.holder.beats.borrow() {
+    if core.holder.is_heard() {
         return Ok(());
     }
     // Tells which tier is away, if one is.
     let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count()).map(Partition).collect();
     core.tiers.prepare(&partitions).await?;
-    let mut beats = core.holder.beats.subscribe();
     let left = until.saturating_duration_since(Instant::now());
-    let heard = core.within(left, async move { beats.wait_for(|beats| *beats).await.is_ok() }).await;
-    match heard {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::new(Kind::Closed, "the storage was closed")),
-        Err(late) => Err(Error::new(Kind::HotUnavailable, format!("the hot tier did not hear of this server {late}"))),
-    }
+    let waiting = Arc::clone(core);
+    let heard = core.within(left, async move { waiting.holder.until_heard().await }).await;
+    heard.map_err(|late| Error::new(Kind::HotUnavailable, format!("the hot tier did not hear of this server {late}")))
 }
 
 /// What a holder knows of its own beats.
@@ -100,7 +96,7 @@ impl Pulse {
             }
         }
         if self.heard.len() == partitions.len() {
-            core.holder.beats.send_replace(true);
+            core.holder.heard();
         }
     }
 

@@ -8,7 +8,7 @@
 //! | [`process`], [`network`] | processes that stop and die, and their connections |
 //! | [`clock`] | a server's clock, which may be wrong |
 //! | [`plan`], [`world`] | what a seed plays; servers, game servers and workers |
-//! | [`play`], [`nemesis`] | what players do, and what happens to them |
+//! | [`play`], [`guest`], [`nemesis`] | what players do, and those who have sessions, and what happens to them |
 //! | [`oracle`] | what must hold, checked as it happens |
 //! | [`run`](mod@run), [`summary`] | one seed from its beginning to a verdict, and many of them together |
 //! | [`chance`], [`fault`], [`point`] | the one source of chance, and what it hit |
@@ -17,6 +17,7 @@ pub mod chance;
 pub mod clock;
 pub mod database;
 pub mod fault;
+pub mod guest;
 pub mod nemesis;
 pub mod network;
 pub mod oracle;

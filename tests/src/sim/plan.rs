@@ -92,6 +92,17 @@ const FOCUSES: &[&str] = &[
     "commit",
 ];
 
+/// Those who have sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct Sessions {
+    /// How many there are at once.
+    pub guests: u64,
+    /// How many times each of them wants an owner.
+    pub visits: u64,
+    /// Owners that they share.
+    pub owners: u64,
+}
+
 /// What a seed plays.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -131,6 +142,10 @@ pub struct Plan {
     pub deadline: Duration,
     /// How long landed marks stay on probation; zero if they don't.
     pub probation: Duration,
+    /// Who has sessions, if anybody has.
+    pub sessions: Option<Sessions>,
+    /// For how long a holder of sessions must be silent until they lapse.
+    pub lease: Duration,
     /// What players do, each operation as often as its weight.
     pub operations: Vec<Operation>,
     /// How long things take, and what befalls single requests and statements.
@@ -159,6 +174,7 @@ impl Plan {
         };
         let on_probation = global.contains(&Fault::DatabaseForgets) || chance.below(8) == 0;
         let pause_max = *chance.one(&[1, 5, 50, 400, 2_000]);
+        let sessions = (chance.below(2) == 0).then(|| Sessions { guests: count(2, 4), visits: count(2, 8), owners: count(1, 3) });
         Self {
             games: size(1, 3),
             workers: size(1, 3),
@@ -175,10 +191,12 @@ impl Plan {
             absent_ttl: *chance.one(&[chance.millis(50, 2_000), Duration::from_secs(60)]),
             lock_ttl: chance.millis(500, 3_000),
             batch_rows: size(1, 8),
-            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis came back older.
-            load_rows_max: if global.iter().any(is_loss) { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) },
+            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis came back older; no session holds it.
+            load_rows_max: if sessions.is_some() || global.iter().any(is_loss) { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) },
             deadline: chance.millis(1_000, 4_000),
             probation: if on_probation { chance.millis(1_000, 4_000) } else { Duration::ZERO },
+            lease: if sessions.is_some() { Duration::from_secs(1) } else { Duration::from_secs(10) },
+            sessions,
             operations: weighed(chance),
             weather,
             global,

@@ -17,6 +17,8 @@ use super::plan::Operation;
 use super::process::Process;
 use super::world::{Game, World};
 
+/// The logic type of owners that no session holds.
+const PLAIN: &str = "t";
 /// Fields that are set; owners with an odd number have `poison` too.
 const TEXTS: [&str; 2] = ["a", "b"];
 const COUNTERS: [&str; 2] = ["n", "m"];
@@ -57,9 +59,9 @@ struct Turn<'a> {
 }
 
 /// What an applied write was answered: its owner's version, and how many fields changed.
-type Answer = (Version, u32);
+pub(super) type Answer = (Version, u32);
 
-fn told(ack: &Ack) -> Answer {
+pub(super) fn told(ack: &Ack) -> Answer {
     (ack.version(), ack.changed())
 }
 
@@ -77,17 +79,17 @@ impl Player {
             if self.world.history.violation().is_some() {
                 return;
             }
-            let (process, storage) = self.server().await;
+            let (process, storage) = server(&self.games, self.number).await;
             let World { chance, plan, .. } = &*self.world;
             let number = chance.below(plan.owners) + turn.checked_div(plan.moves_on).unwrap_or_default();
-            let Ok(owner) = owner_of(&storage, number) else { return };
+            let Ok(owner) = owner_of(&storage, PLAIN, number) else { return };
             let size = if chance.below(20) == 0 { chance.below(3_000) } else { chance.below(20) };
             let value = format!("{}.{turn}{}", self.number, ".".repeat(usize::try_from(size).unwrap_or_default()));
             let turn = Turn {
                 world: &self.world,
                 process,
                 number,
-                name: name_of(number),
+                name: named(PLAIN, number),
                 texts: TEXTS.into_iter().take(plan.texts).chain((number % 2 == 1).then_some("poison")).collect(),
                 counters: COUNTERS.get(..plan.counters).unwrap_or(&COUNTERS),
                 owner,
@@ -102,31 +104,43 @@ impl Player {
             sleep(chance.millis(0, plan.pause_max)).await;
         }
     }
+}
 
-    /// A game server that is open.
-    async fn server(&self) -> (Arc<Process>, Storage) {
-        loop {
+/// The game server of a player, once it is open.
+pub(super) async fn server(games: &Games, number: u64) -> (Arc<Process>, Storage) {
+    loop {
+        {
+            let games = games.lock().unwrap_or_else(PoisonError::into_inner);
+            let mine = usize::try_from(number).unwrap_or_default() % games.len().max(1);
+            if let Some(game) = games.get(mine)
+                && let Some(storage) = game.storage()
             {
-                let games = self.games.lock().unwrap_or_else(PoisonError::into_inner);
-                let mine = usize::try_from(self.number).unwrap_or_default() % games.len().max(1);
-                if let Some(game) = games.get(mine)
-                    && let Some(storage) = game.storage()
-                {
-                    return (Arc::clone(&game.process), storage);
-                }
+                return (Arc::clone(&game.process), storage);
             }
-            sleep(Duration::from_millis(20)).await;
         }
+        sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn owner_of(storage: &Storage, number: u64) -> Result<ByteOwner, Error> {
-    storage.scope("app", "eu").and_then(|world| world.bytes().owner("t", number))
+/// Runs a call in a game server's process; none if it was cut off.
+pub(super) async fn call<T>(world: &World, process: &Arc<Process>, call: impl Future<Output = T>) -> Option<T> {
+    let cut = world.chance.fault("call", &[Fault::CallDropped]).map(|_| world.chance.millis(0, 20));
+    let mut call = std::pin::pin!(process.task(call));
+    tokio::select! {
+        biased;
+        done = timeout(cut.unwrap_or(NEVER), &mut call) => done.ok(),
+        () = process.killed() => None,
+    }
+}
+
+/// An owner of a logic type.
+pub(super) fn owner_of(storage: &Storage, logic_type: &str, number: u64) -> Result<ByteOwner, Error> {
+    storage.scope("app", "eu").and_then(|world| world.bytes().owner(logic_type, number))
 }
 
 /// The owner's part of keys and marks.
-fn name_of(number: u64) -> String {
-    format!("app:eu:t:{number}")
+pub(super) fn named(logic_type: &str, number: u64) -> String {
+    format!("app:eu:{logic_type}:{number}")
 }
 
 impl Turn<'_> {
@@ -194,14 +208,8 @@ impl Turn<'_> {
     }
 
     /// Runs a call in the game server's process; none if it was cut off.
-    async fn call<T>(&self, call: impl Future<Output = T>) -> Option<T> {
-        let cut = self.world.chance.fault("call", &[Fault::CallDropped]).map(|_| self.world.chance.millis(0, 20));
-        let mut call = std::pin::pin!(self.process.task(call));
-        tokio::select! {
-            biased;
-            done = timeout(cut.unwrap_or(NEVER), &mut call) => done.ok(),
-            () = self.process.killed() => None,
-        }
+    async fn call<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        call(self.world, &self.process, run).await
     }
 
     /// Sends a write that sets fields to the turn's value and asks for nothing else, mostly under no id of the player's.
@@ -237,7 +245,7 @@ impl Turn<'_> {
     /// Sets a text of some owners in one call.
     async fn update_some(&self, count: u64, text: &str) {
         let history = &self.world.history;
-        let named = |number| Some((owner_of(&self.storage, number).ok()?, name_of(number)));
+        let named = |number| Some((owner_of(&self.storage, PLAIN, number).ok()?, named(PLAIN, number)));
         let owners: Vec<_> = (self.number..self.number + count).filter_map(named).collect();
         let Ok(scope) = self.storage.scope("app", "eu") else { return };
         let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| bulk.update(owner, [(text, self.value.clone())]);

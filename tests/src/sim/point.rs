@@ -14,7 +14,7 @@ macro_rules! scripts {
 
 scripts! {
     update mutate fill prove names evict peek part_state adopt raise_landed check_part pairing pair announce lock renew unlock
-    snapshot settle park acquit probation relive sync
+    snapshot settle park acquit probation relive sync open_session claim_session close_session ask_session beat lapse end_grace
 }
 
 /// The name of the script of this text, whatever shared text and sabotage were put into it: its second line tells.
@@ -29,7 +29,9 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
     let [name, args @ ..] = request else { return "nothing" };
     match name.to_ascii_uppercase().as_slice() {
         b"EVALSHA" => args.first().and_then(|sha| server.script_name(sha)).unwrap_or("script"),
+        b"HGETALL" if args.first().is_some_and(|key| key.ends_with(b":asked")) => "asked",
         b"HMGET" | b"HGETALL" => "read",
+        b"HGET" => "session",
         b"HSCAN" => "scan",
         b"GET" => "observe",
         b"SET" => "lease",

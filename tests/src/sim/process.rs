@@ -70,6 +70,11 @@ impl Process {
         self.end.notify_waiters();
     }
 
+    /// Whether the process was killed.
+    pub fn is_killed(&self) -> bool {
+        self.state().killed
+    }
+
     /// Ready once the process is killed.
     pub async fn killed(&self) {
         let end = self.end.notified();

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
+use super::guest::{Guest, have_all};
 use super::nemesis::Nemesis;
 use super::oracle::book::Counts;
 use super::oracle::history::owner_of;
@@ -70,6 +71,11 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     drop(world.operator());
     chance.turn(world.plan.weather.clone());
 
+    let mut guests = JoinSet::new();
+    for number in 0..world.plan.sessions.map_or(0, |sessions| sessions.guests) {
+        guests.spawn(Guest { world: world.clone(), games: games.clone(), number }.play());
+    }
+    let mut stays = Vec::new();
     let mut players = JoinSet::new();
     for number in 0..world.plan.players {
         players.spawn(Player { world: world.clone(), games: games.clone(), number }.play());
@@ -82,6 +88,9 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
         while let Some(ended) = players.join_next().await {
             ended.map_err(|error| format!("a player failed: {error}"))?;
         }
+        while let Some(ended) = guests.join_next().await {
+            stays.extend(ended.map_err(|error| format!("a guest failed: {error}"))?);
+        }
         Ok(())
     });
     let played = played.await.unwrap_or_else(|_| Err("V8: a call never ends".to_owned()));
@@ -93,6 +102,12 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     played?;
     // Requests that are late may be applied until their deadlines.
     sleep(LATE_MAX).await;
+    if world.history.violation().is_none() {
+        for stay in stays {
+            stay.finish().await?;
+        }
+        have_all(world).await?;
+    }
     if world.history.violation().is_none() {
         drain(world).await?;
         nemesis.look();
@@ -162,7 +177,7 @@ async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
     ended.await.map_err(|_| "V8: a worker does not end".to_owned())?;
     sleep(Duration::from_secs(15)).await; // longer than anything that ends by itself
     let data = world.redis.copy();
-    let lasting = ["slug-data:", "slug-exist:", "slug-part:", "slug-ops:", "slug-meta", "slug-workers"];
+    let lasting = ["slug-data:", "slug-exist:", "slug-part:", "slug-ops:", "slug-meta", "slug-workers", "slug-beats:"];
     let left: Vec<String> = data.keys.keys().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
     let left: Vec<&String> = left.iter().filter(|key| !lasting.iter().any(|begin| key.starts_with(begin))).collect();
     if left.is_empty() { Ok(()) } else { Err(format!("V8: left behind: {left:?}")) }

@@ -69,6 +69,7 @@ impl World {
         let history = History::new(chance.clone());
         let redis = Server::new(clock.clone(), Some(history.clone()));
         let database = Database::new(Some(history.clone()));
+        history.lease(plan.lease);
         database.durable_after(plan.probation);
         if !plan.redis_loses() {
             history.compare_with(&database);
@@ -148,6 +149,7 @@ impl World {
             connections: 2,
             lock_ttl: self.plan.lock_ttl,
             worker_ttl: self.plan.lock_ttl,
+            lease: self.plan.lease,
             backoff_min: Duration::from_millis(20),
             backoff_max: Duration::from_secs(1),
             retry_min: Duration::from_millis(100),
@@ -194,6 +196,9 @@ impl World {
         settings.hot.operation_deadline = self.plan.deadline;
         settings.hot.load_rows_max = self.plan.load_rows_max;
         settings.landing.probation = self.plan.probation;
+        settings.sessions.lease = self.plan.lease;
+        // Not the machine's and the process' own.
+        settings.sessions.name = Some("game".to_owned());
         settings.hot.touch_interval = Duration::from_secs(1);
         let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
         let builder = Storage::builder(settings).ids(ids).landing(false).own_runtime(false);

@@ -16,6 +16,16 @@ pub struct Begun {
 }
 
 impl Begun {
+    /// Whether Redis has not come back older since.
+    pub(super) fn is_of(&self, book: &Book) -> bool {
+        self.era == book.era
+    }
+
+    /// The greatest version that anybody was told of before.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen
+    }
+
     /// Whose call it is.
     #[must_use]
     pub fn owner(&self) -> &str {

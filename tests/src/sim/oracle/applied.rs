@@ -1,5 +1,6 @@
 //! Mutations as the script that applied them saw them.
 
+use super::sessions::{Fence, fence_of};
 use super::slot::Change;
 use crate::sim::redis::Executed;
 use crate::sim::redis::reply::Reply;
@@ -15,6 +16,10 @@ pub struct Applied {
     pub version: u64,
     /// The version that the owner had to have.
     pub wanted: Option<u64>,
+    /// The session that it is a save of.
+    pub fence: Option<Fence>,
+    /// Whether the session ended with it.
+    pub closes: bool,
     /// The fields that it names, with what it did to each.
     pub changes: Vec<(String, Change)>,
 }
@@ -69,7 +74,8 @@ fn updated(id: &[u8], kind: &str, pairs: &[Vec<u8>], keys: &[Vec<u8>], reply: &[
     };
     let changes = pairs.chunks(2).map(&mut change).collect::<Option<_>>()?;
     let wanted = kind.strip_prefix('=').and_then(|version| version.parse().ok());
-    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, changes })
+    let fence = kind.strip_prefix('@').and_then(fence_of);
+    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, fence, closes: false, changes })
 }
 
 /// The change of `mutate.lua`. A reply without a count of changes was remembered.
@@ -84,7 +90,8 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     let changes = changes(argv, &counters)?;
     let owner = owner(keys)?;
     let id = argv.first()?.clone();
-    Some(Applied { id, owner, version, wanted: text(argv.get(5)?)?.parse().ok(), changes })
+    let (fence, closes) = (fence_of(text(argv.get(6)?)?), argv.get(7)? == b"1");
+    Some(Applied { id, owner, version, wanted: text(argv.get(5)?)?.parse().ok(), fence, closes, changes })
 }
 
 /// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before, and nothing more.

@@ -7,6 +7,7 @@ use storage_model::{Field, Owner, Row};
 use super::applied::Applied;
 use super::history::owner_of;
 use super::line::Line;
+use super::sessions::{Leases, Sessions};
 use super::slot::{Change, Slot};
 use crate::sim::database::tables::Tables;
 
@@ -23,6 +24,7 @@ pub(super) struct Told {
     /// The greatest version that anybody was told of.
     pub(super) seen: u64,
     pub(super) fields: BTreeMap<String, Line>,
+    pub(super) sessions: Sessions,
     /// What happened, in words.
     pub(super) events: Vec<String>,
 }
@@ -49,6 +51,7 @@ pub(super) struct Book {
     pub(super) violation: Option<String>,
     /// The highest version that has landed of each owner.
     pub(super) landed: BTreeMap<String, u64>,
+    pub(super) leases: Leases,
 }
 
 /// What was checked.
@@ -98,10 +101,11 @@ impl Book {
 
     /// A mutation was applied.
     pub(super) fn apply(&mut self, applied: &Applied) {
-        let Applied { id, owner, version, wanted, changes } = applied;
+        let Applied { id, owner, version, wanted, fence, changes, .. } = applied;
         self.counts.applied += 1;
         let named = changes.iter().filter_map(|(_, change)| match change {
-            Change::Set(value) => Some(value_key(owner, value)),
+            // A session may save again what it holds.
+            Change::Set(value) if fence.is_none() => Some(value_key(owner, value)),
             Change::Incr(step, _) if NAMING_STEPS.contains(step) => Some(step_key(owner, *step)),
             _ => None,
         });

@@ -10,6 +10,7 @@ use super::applied::{Applied, said_to_be_applied};
 use super::book::{Book, Counts, Told, part};
 use super::line::{Line, State};
 use super::marks;
+use super::sessions::Tenancy;
 use super::slot::{Change, Slot};
 use crate::sim::chance::Chance;
 use crate::sim::database::tables::Tables;
@@ -29,9 +30,12 @@ pub struct History {
 /// What a copy of Redis keeps: each owner's version and fields, and the ids.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
-    owners: BTreeMap<String, (u64, BTreeMap<String, Vec<Slot>>)>,
+    owners: BTreeMap<String, KeptOwner>,
     ids: BTreeMap<Vec<u8>, u64>,
 }
+
+/// A version, fields and sessions.
+type KeptOwner = (u64, BTreeMap<String, Vec<Slot>>, Tenancy);
 
 impl History {
     /// A history without events.
@@ -87,7 +91,7 @@ impl History {
     pub fn kept(&self) -> Kept {
         let state = self.state();
         let field = |(field, line): (&String, &Line)| (field.clone(), line.now().into_iter().cloned().collect());
-        let owner = |(owner, told): (&String, &Told)| (owner.clone(), (told.version, told.fields.iter().map(field).collect()));
+        let owner = |(owner, told): (&String, &Told)| (owner.clone(), (told.version, told.fields.iter().map(field).collect(), told.sessions.tenancy.clone()));
         Kept { owners: state.owners.iter().map(owner).collect(), ids: state.ids.clone() }
     }
 
@@ -101,8 +105,9 @@ impl History {
         state.void.clear();
         let Book { owners, landed, .. } = &mut *state;
         for (name, told) in owners {
-            let (version, fields) = kept.owners.get(name).cloned().unwrap_or_default();
+            let (version, fields, tenancy) = kept.owners.get(name).cloned().unwrap_or_default();
             let landed = landed.get(name).copied().unwrap_or_default();
+            told.sessions.rewind(tenancy, landed);
             told.version = version.max(landed);
             told.seen = landed;
             told.rewound = true;
@@ -192,9 +197,17 @@ impl Watch for History {
                 continue; // a repeat
             }
             self.note(owner, || format!("applied at version {version}: {}", words(changes)));
-            self.state().apply(&applied);
+            let now = self.chance.elapsed();
+            let mut state = self.state();
+            state.judge_writer(&applied, executed, now);
+            state.apply(&applied);
         }
-        if matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict") {
+        let watched = self.state().watch(executed, self.chance.elapsed());
+        if let Some((owner, what)) = watched {
+            self.note(&owner, || what);
+        }
+        let changes_marks = matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict");
+        if changes_marks || matches!(executed.name, "open_session" | "claim_session" | "close_session" | "lapse") {
             self.look(executed.data);
         }
     }

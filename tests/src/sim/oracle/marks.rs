@@ -43,8 +43,11 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
             return wrong(owner, &format!("V5: it has version {version}, and a mark of {ahead}"));
         }
         let lasts = data.keys.left(key) == Some(None);
-        if lasts == named.is_empty() {
-            return wrong(owner, &format!("V5: with the marks {named:?} it {}", if lasts { "lasts" } else { "ends" }));
+        let held = data.keys.hash(format!("slug-sess:{{{partition}}}").as_bytes()).ok().flatten();
+        let held = held.is_some_and(|held| held.contains_key(owner.as_bytes()));
+        if lasts != (held || !named.is_empty()) {
+            let how = if lasts { "lasts" } else { "ends" };
+            return wrong(owner, &format!("V5: with the marks {named:?} it {how}; a session holds it: {held}"));
         }
         if let Some(different) = rows.filter(|_| named.is_empty()).and_then(|rows| different(owner, hash, rows)) {
             return wrong(owner, &different);

@@ -12,6 +12,7 @@
 //! | `book` | all owners, checked as mutations are applied and rows committed |
 //! | `history` | `History`: all that happens, as the models tell it |
 //! | `answers` | what callers were told, against that |
+//! | `sessions` | who held an owner, and what its sessions began, saved and ended with |
 //! | `marks` | R1 and R2 in the keys of the model of Redis |
 //!
 //! | check | where |
@@ -24,6 +25,7 @@
 //! | V6 linearizable | `answers`: a read is the state of its version |
 //! | V7 deletes | the same: a removed or purged field is a state |
 //! | V8 liveness | the run: everything lands after the last fault |
+//! | S1 to S8, of sessions | `sessions` |
 //! | V9 honest answers | `answers`: what was not applied never is |
 
 pub mod answers;
@@ -32,6 +34,7 @@ pub mod book;
 pub mod history;
 pub mod line;
 pub mod marks;
+pub mod sessions;
 pub mod slot;
 
 pub use answers::Begun;

@@ -1,0 +1,390 @@
+//! Sessions: who held an owner, as the scripts that opened, claimed and ended sessions and applied their saves tell it.
+//!
+//! | rule | what is checked, in the model of Redis after each script |
+//! | --- | --- |
+//! | S1 | a save is of the session that holds the owner; a plain write finds none |
+//! | S2 | a session begins with the owner's last state, in the place of none but the session that it names |
+//! | S5 | a holder that has beaten within a lease does not lapse |
+//! | S6 | a session is lost to another session or write alone |
+//! | S7 | no save goes over what others wrote after its session was opened; what a session ends with is stored |
+//! | S8 | nothing is opened or saved within a lease of a new epoch, and an earlier session claims nothing that a later one holds |
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use storage_model::Version;
+use storage_sdk::LossReason;
+
+use super::Begun;
+use super::applied::Applied;
+use super::book::{Book, Told};
+use super::history::History;
+use crate::sim::redis::Executed;
+use crate::sim::redis::data::Data;
+use crate::sim::redis::keyspace::Hash;
+use crate::sim::redis::reply::Reply;
+
+/// A session's fence: the version with which it was opened, and its token.
+pub type Fence = (u64, String);
+
+/// Fields and what they hold.
+pub type Values = Vec<(String, Option<Vec<u8>>)>;
+
+/// The sessions of an owner in this history of Redis: what a copy keeps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tenancy {
+    /// In the order in which they were opened, or claimed if they had been forgotten.
+    order: Vec<Tenure>,
+    /// The version of the last write that was applied, and by which session.
+    last: Option<(u64, Option<Fence>)>,
+}
+
+/// A session in this history.
+#[derive(Debug, Clone)]
+struct Tenure {
+    fence: Fence,
+    /// In which epoch it was opened, or confirmed last.
+    epoch: u64,
+    lapsed: bool,
+    wrote: bool,
+    /// In which epoch it ended.
+    ended: Option<u64>,
+}
+
+/// The sessions of an owner in all histories.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    pub(super) tenancy: Tenancy,
+    /// Which session made each version; none if no session did.
+    writes: BTreeMap<u64, Option<Fence>>,
+    /// Whether each session may be lost: others took or wrote the owner after it was opened.
+    doomed: BTreeMap<Fence, bool>,
+}
+
+impl Sessions {
+    /// Redis came back with this, and rows up to this version.
+    pub(super) fn rewind(&mut self, kept: Tenancy, landed: u64) {
+        self.tenancy = kept;
+        let row = self.writes.range(..=landed).next_back().map(|(version, by)| (*version, by.clone()));
+        let version = |write: &Option<(u64, Option<Fence>)>| write.as_ref().map_or(0, |(version, _)| *version);
+        if version(&row) > version(&self.tenancy.last) {
+            self.tenancy.last = row;
+        }
+    }
+
+    /// Others took or wrote the owner.
+    fn doom(&mut self, by: Option<&Fence>, is_before: impl Fn(&Fence) -> bool) {
+        for (fence, doomed) in &mut self.doomed {
+            *doomed |= by != Some(fence) && is_before(fence);
+        }
+    }
+
+    /// The sessions that came after one in this history; those that are later than it, if it was forgotten.
+    fn after(&self, fence: &Fence, epoch: u64) -> Vec<Tenure> {
+        let order = &self.tenancy.order;
+        match order.iter().position(|tenure| tenure.fence == *fence) {
+            Some(at) => order.get(at + 1..).unwrap_or_default().to_vec(),
+            None => order.iter().filter(|other| other.fence > *fence || other.epoch == epoch).cloned().collect(),
+        }
+    }
+
+    /// The session goes on: it is the last one from now on.
+    fn goes_on(&mut self, fence: &Fence, epoch: u64) -> Option<&mut Tenure> {
+        let order = &mut self.tenancy.order;
+        let wrote = order.iter().any(|tenure| tenure.fence == *fence && tenure.wrote);
+        order.retain(|tenure| tenure.fence != *fence);
+        order.push(Tenure { fence: fence.clone(), epoch, lapsed: false, wrote, ended: None });
+        order.last_mut()
+    }
+}
+
+/// When things happened in a partition.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    pub(super) lease: Duration,
+    /// The epoch of each partition, and since when.
+    epochs: BTreeMap<String, (u64, Duration)>,
+    /// When each holder's beat was raised last, in each partition.
+    beats: BTreeMap<(String, Vec<u8>), Duration>,
+}
+
+impl Leases {
+    fn see(&mut self, scene: &Scene<'_>, now: Duration) {
+        let epoch = scene.epoch();
+        let since = self.epochs.entry(scene.partition.clone()).or_insert((epoch, now));
+        if since.0 != epoch {
+            *since = (epoch, now);
+        }
+    }
+
+    /// For how long the epoch has lasted, if that is less than a lease. The first epoch ever has no grace.
+    fn too_young(&self, scene: &Scene<'_>, now: Duration) -> Option<Duration> {
+        let (epoch, since) = self.epochs.get(&scene.partition)?;
+        Some(now.saturating_sub(*since)).filter(|age| *epoch > 1 && *age < self.lease)
+    }
+}
+
+/// A partition after a script.
+struct Scene<'a> {
+    data: &'a Data,
+    partition: String,
+}
+
+impl<'a> Scene<'a> {
+    fn of(executed: &Executed<'a>) -> Option<Self> {
+        let (_, rest) = text(executed.keys.first()?)?.split_once('{')?;
+        Some(Self { data: executed.data, partition: rest.split_once('}')?.0.to_owned() })
+    }
+
+    fn hash(&self, name: &str, after: &str) -> Option<&'a Hash> {
+        self.data.keys.hash(format!("slug-{name}:{{{}}}{after}", self.partition).as_bytes()).ok()?
+    }
+
+    fn epoch(&self) -> u64 {
+        let epoch = self.hash("part", "").and_then(|part| part.get(b"epoch".as_slice()));
+        epoch.and_then(|epoch| text(epoch)?.parse().ok()).unwrap_or_default()
+    }
+
+    /// The session that holds an owner, or the one that has lapsed.
+    fn session(&self, owner: &str, after: &str) -> Option<Fence> {
+        fence_of(text(self.hash("sess", after)?.get(owner.as_bytes())?)?)
+    }
+}
+
+/// "version token …".
+pub(super) fn fence_of(words: &str) -> Option<Fence> {
+    let mut words = words.split(' ');
+    Some((words.next()?.parse().ok()?, words.next()?.to_owned()))
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn shown(fence: &Fence) -> String {
+    format!("{} {}", fence.0, fence.1.get(..6).unwrap_or_default())
+}
+
+impl Book {
+    /// A script about sessions ran; answers of which owner, and what it did.
+    pub(super) fn watch(&mut self, executed: &Executed<'_>, now: Duration) -> Option<(String, String)> {
+        let scene = Scene::of(executed)?;
+        self.leases.see(&scene, now);
+        let argv = |at: usize| executed.argv.get(at).and_then(|arg| text(arg));
+        match (executed.name, executed.reply) {
+            ("open_session", Reply::Array(items)) if items.first() == Some(&Reply::Bulk(b"open".to_vec())) => {
+                self.opened(&scene, executed, items, now)
+            }
+            ("claim_session", Reply::Array(items)) if items.first() == Some(&Reply::Bulk(b"yes".to_vec())) => {
+                let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
+                self.claimed(&scene, owner, &fence)
+            }
+            ("close_session", Reply::Int(1)) => {
+                let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
+                let sessions = &mut self.told(owner).sessions;
+                let tenure = sessions.tenancy.order.iter_mut().find(|tenure| tenure.fence == fence)?;
+                tenure.ended = Some(scene.epoch());
+                Some((owner.to_owned(), format!("session {} ended without a save", shown(&fence))))
+            }
+            ("lapse", Reply::Int(0..)) => {
+                self.lapsed(&scene, executed, now);
+                None
+            }
+            ("beat", Reply::Array(_)) if argv(0) != Some("") => {
+                self.leases.beats.insert((scene.partition, executed.argv.first()?.clone()), now);
+                None
+            }
+            ("end_grace", Reply::Int(1)) => {
+                if let Some(age) = self.leases.too_young(&scene, now) {
+                    self.fail(&scene.partition, &format!("S8: the grace of an epoch ends after {age:?}"));
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn opened(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, items: &[Reply], now: Duration) -> Option<(String, String)> {
+        let bytes = |reply: &Reply| if let Reply::Bulk(bytes) = reply { Some(bytes.clone()) } else { None };
+        let owner = text(executed.argv.first()?)?;
+        let fence: Fence = (text(&bytes(items.get(1)?)?)?.parse().ok()?, text(executed.argv.get(1)?)?.to_owned());
+        if self.told(owner).sessions.tenancy.order.iter().any(|tenure| tenure.fence == fence) {
+            return None; // a repeat
+        }
+        if let Some(age) = self.leases.too_young(scene, now) {
+            self.fail(owner, &format!("S8: a session is opened when its epoch is {age:?} old"));
+        }
+        let Some(Reply::Array(hash)) = items.get(4) else { return None };
+        let hash: BTreeMap<Vec<u8>, Vec<u8>> =
+            hash.chunks_exact(2).filter_map(|pair| Some((bytes(pair.first()?)?, bytes(pair.get(1)?)?))).collect();
+        let names = executed.argv.get(4).and_then(|takes| fence_of(text(takes)?));
+        let told = self.told(owner);
+        let last = told.sessions.tenancy.order.last().cloned();
+        let wrong = begins_wrongly(told, &hash).or_else(|| {
+            let other = last.filter(|other| !other.lapsed && other.ended.is_none() && names.as_ref() != Some(&other.fence))?;
+            Some(format!("S2: a session takes the place of {}, which it did not name", shown(&other.fence)))
+        });
+        if let Some(wrong) = wrong {
+            self.fail(owner, &wrong);
+        }
+        let sessions = &mut self.told(owner).sessions;
+        sessions.doom(Some(&fence), |_| true);
+        sessions.doomed.insert(fence.clone(), false);
+        sessions.goes_on(&fence, scene.epoch());
+        let takes = names.map(|names| format!(" in the place of {}", shown(&names))).unwrap_or_default();
+        Some((owner.to_owned(), format!("session {} opened in epoch {}{takes}", shown(&fence), scene.epoch())))
+    }
+
+    fn claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) -> Option<(String, String)> {
+        let sessions = &mut self.told(owner).sessions;
+        let later = sessions.after(fence, scene.epoch()).into_iter().find(|other| other.ended.is_none());
+        if !sessions.tenancy.order.iter().any(|tenure| tenure.fence == *fence) {
+            sessions.doom(Some(fence), |other| other < fence);
+            sessions.goes_on(fence, 0);
+        }
+        if let Some(later) = later {
+            self.fail(owner, &format!("S8: session {} claims what {} holds, which is later", shown(fence), shown(&later.fence)));
+        }
+        Some((owner.to_owned(), format!("session {} claimed in epoch {}", shown(fence), scene.epoch())))
+    }
+
+    fn lapsed(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, now: Duration) {
+        let Some(holder) = executed.argv.first() else { return };
+        let lease = self.leases.lease;
+        let beaten = self.leases.beats.get(&(scene.partition.clone(), holder.clone())).copied();
+        for owner in executed.argv.get(4..).unwrap_or_default().iter().filter_map(|owner| text(owner)) {
+            let gone = scene.session(owner, ":lapsed");
+            let sessions = &mut self.told(owner).sessions;
+            let Some(tenure) = sessions.tenancy.order.last_mut().filter(|last| Some(&last.fence) == gone.as_ref()) else { continue };
+            let is_new = !std::mem::replace(&mut tenure.lapsed, true);
+            if is_new && let Some(age) = beaten.map(|beaten| now.saturating_sub(beaten)).filter(|age| *age < lease) {
+                self.fail(owner, &format!("S5: a session lapses {age:?} after its holder's last beat"));
+            }
+        }
+    }
+
+    /// A mutation was applied: whether whoever sent it was allowed to.
+    pub(super) fn judge_writer(&mut self, applied: &Applied, executed: &Executed<'_>, now: Duration) {
+        let Some(scene) = Scene::of(executed) else { return };
+        let Applied { owner, version, fence, closes, .. } = applied;
+        let (held, epoch) = (scene.session(owner, ""), scene.epoch());
+        self.leases.see(&scene, now);
+        let young = self.leases.too_young(&scene, now);
+        let sessions = &mut self.told(owner).sessions;
+        sessions.writes.insert(*version, fence.clone());
+        let Some(fence) = fence else {
+            sessions.tenancy.last = Some((*version, None));
+            sessions.doom(None, |other| other.0 < *version);
+            if let Some(held) = held {
+                self.fail(owner, &format!("S1: a plain write at version {version} of what session {} holds", shown(&held)));
+            }
+            return;
+        };
+        let after = sessions.after(fence, epoch);
+        // One that ended without a save before this epoch leaves nothing behind, not even that it was there.
+        let later = after.into_iter().find(|other| other.ended.is_none_or(|ended| other.wrote || ended == epoch));
+        let over = sessions.tenancy.last.replace((*version, Some(fence.clone())));
+        let over = over.filter(|(written, by)| *written > fence.0 && by.as_ref() != Some(fence));
+        sessions.doom(Some(fence), |_| true);
+        if let Some(tenure) = sessions.goes_on(fence, epoch) {
+            tenure.wrote = true;
+            tenure.ended = closes.then_some(epoch);
+        }
+        let who = shown(fence);
+        if held.as_ref().is_some_and(|held| held != fence) || held.is_none() && !closes {
+            self.fail(owner, &format!("S1: session {who} saves at version {version} what {held:?} holds"));
+        } else if let Some(later) = later {
+            let later = shown(&later.fence);
+            self.fail(owner, &format!("S1: session {who} saves at version {version}, after session {later} had begun"));
+        } else if let Some((written, by)) = over {
+            self.fail(owner, &format!("S7: session {who} saves at version {version} over what {by:?} wrote at {written}"));
+        } else if let Some(age) = young {
+            self.fail(owner, &format!("S8: session {who} saves at version {version} when the epoch is {age:?} old"));
+        }
+    }
+}
+
+/// What is wrong with what a session begins with.
+fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<String> {
+    for (field, line) in &told.fields {
+        let live = hash.get(field.as_bytes()).map(Vec::as_slice);
+        let now = line.now();
+        if !now.iter().any(|slot| slot.live() == live) {
+            let live = live.map(String::from_utf8_lossy);
+            return Some(format!("S2: a session begins with {live:?} in {field}, which is {now:?}"));
+        }
+    }
+    let version: u64 = hash.get(b":v".as_slice()).and_then(|version| text(version)?.split(' ').next()?.parse().ok())?;
+    (!told.rewound && version != told.version)
+        .then(|| format!("S2: a session begins with version {version}, though {} was given last", told.version))
+}
+
+impl History {
+    /// For how long a holder of sessions must be silent until they lapse.
+    pub fn lease(&self, lease: Duration) {
+        self.state().leases.lease = lease;
+    }
+
+    /// A save of a session was acknowledged, which holds these values.
+    pub fn saved(&self, begun: &Begun, fence: &Fence, version: Version, changed: u32, values: &Values) {
+        let (owner, version) = (begun.owner(), version.get());
+        self.note(owner, || format!("session {} saved at version {version}, {changed} changed", shown(fence)));
+        let mut state = self.state();
+        state.counts.acknowledged += 1;
+        // What was saved before is not saved again: it may be of an earlier history.
+        if changed == 0 || !begun.is_of(&state) {
+            return;
+        }
+        let told = state.told(owner);
+        let by = told.sessions.writes.get(&version).cloned();
+        let mut wrong = (by != Some(Some(fence.clone())))
+            .then(|| format!("V9: session {} is told of version {version}, which {by:?} made", shown(fence)));
+        if version <= begun.seen() {
+            wrong = Some(format!("V1: saved at version {version}, though {} was seen before", begun.seen()));
+        }
+        for (field, value) in values {
+            let line = told.fields.entry(field.clone()).or_default();
+            if !line.reads(version, value.as_deref()) {
+                wrong = Some(format!("S4: {field} of version {version} is not as the session saved it: {value:?}"));
+            }
+        }
+        told.seen = told.seen.max(version);
+        if let Some(wrong) = wrong {
+            state.fail(owner, &wrong);
+        }
+    }
+
+    /// A session ended with these values, all of them saved.
+    pub fn ended(&self, begun: &Begun, fence: &Fence, values: &Values) {
+        let owner = begun.owner();
+        self.note(owner, || format!("session {} ended", shown(fence)));
+        let mut state = self.state();
+        if !begun.is_of(&state) {
+            return;
+        }
+        let told = state.told(owner);
+        let by_others = |(version, by): &(u64, Option<Fence>)| *version > fence.0 && by.as_ref() != Some(fence);
+        if told.sessions.tenancy.last.as_ref().is_some_and(by_others) {
+            return;
+        }
+        let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
+            told.fields.get(field).is_none_or(|line| line.now().iter().all(|slot| slot.live() == value.as_deref()))
+        };
+        let wrong = values.iter().find(|value| !is_so(value)).map(|(field, value)| {
+            let now = told.fields.get(field).map(|line| format!("{:?}", line.now()));
+            format!("S7: session {} ended with {value:?} in {field}, which is {now:?}", shown(fence))
+        });
+        if let Some(wrong) = wrong {
+            state.fail(owner, &wrong);
+        }
+    }
+
+    /// A server is told that its session is lost.
+    pub fn lost(&self, owner: &str, fence: &Fence, why: &LossReason) {
+        self.note(owner, || format!("session {} lost: {why}", shown(fence)));
+        let mut state = self.state();
+        if !state.told(owner).sessions.doomed.get(fence).copied().unwrap_or_default() {
+            state.fail(owner, &format!("S6: session {} is lost, though nobody took or wrote the owner: {why}", shown(fence)));
+        }
+    }
+}
