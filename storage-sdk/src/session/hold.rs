@@ -27,6 +27,8 @@ pub(crate) struct Hold {
     pub(super) autosave: Option<Duration>,
     /// The waiting saves. A plain mutex: held for no await.
     pub(super) queue: Mutex<Queue>,
+    /// Whether a save is under way that names no version.
+    pub(super) sending: AtomicBool,
     /// Whether it was warned that the owner has nearly outgrown its limit.
     pub(super) warned: AtomicBool,
     known: watch::Sender<Known>,
@@ -70,6 +72,7 @@ impl Hold {
             durability,
             autosave,
             queue: Mutex::default(),
+            sending: AtomicBool::new(false),
             warned: AtomicBool::new(false),
             known: watch::Sender::new(known),
         })

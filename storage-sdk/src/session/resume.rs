@@ -1,14 +1,16 @@
 //! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to S8).
 
+use std::sync::atomic::Ordering;
+
 use storage_dirty::{ClaimSession, Claimed};
 use storage_model::sabotage::broken;
-use storage_model::{Condition, Durability, Outcome};
+use storage_model::{Change, Condition, Durability, Field, Outcome};
 use tokio::time::Instant;
 
-use super::content::is_as;
+use super::content::{Copied, is_as};
 use super::hold::Hold;
 use super::state::{LossReason, Standing};
-use crate::{Kind, Record, Result};
+use crate::{Error, Kind, Record, Result};
 
 impl Hold {
     /// Claims the session and, once the grace has ended, saves all that it holds and goes on. While that is not possible it stays suspect.
@@ -32,12 +34,20 @@ impl Hold {
         let epoch = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
             Claimed::Yes { epoch, graced: true } => epoch,
             Claimed::Yes { graced: false, .. } => return Ok(()),
+            Claimed::No(None) if self.has_ended(&known).await? => {
+                self.ended();
+                return Ok(());
+            }
             Claimed::No(other) => {
                 let error = self.lose_to(other.as_ref());
                 tracing::warn!(%error, "a session is lost");
                 return Ok(());
             }
         };
+        // ORDER: a save under way first, which could go over a later one. It ends by its deadline.
+        if self.sending.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         let stored = core.read_whole(&self.owner).await?;
         if !self.knows_of(&stored) && !broken("S7-blind") {
             let error = self.lose(LossReason::Changed);
@@ -55,7 +65,11 @@ impl Hold {
 
     /// Saves all that the session holds, if the owner still is as it was read.
     async fn confirm(&self, stored: &Record, epoch: storage_model::Epoch, until: Instant) -> Result<()> {
-        let copy = self.content.whole(stored)?;
+        let mut copy = self.content.whole(stored)?;
+        if copy.changes.is_empty() {
+            // An owner without fields is confirmed by what changes nothing.
+            copy = Copied::new(copy.edit, vec![(Field::new("none").map_err(Error::from)?, Change::Remove)]);
+        }
         let left = until.saturating_duration_since(Instant::now());
         let answer = self.write(&copy, Condition::Version(stored.version()), false, Durability::Cached, left).await;
         match answer {

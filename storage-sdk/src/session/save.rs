@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::content::Copied;
+use super::content::{Copied, is_as};
 use super::hold::Hold;
 use super::state::{Known, Standing};
 use crate::durability::at_once;
@@ -54,6 +54,15 @@ impl Drop for Carrier<'_> {
         if !self.ended {
             *self.hold.queue() = Queue::default();
         }
+    }
+}
+
+/// A save is under way that names no version, until this is dropped.
+struct Sending<'a>(&'a Hold);
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        self.0.sending.store(false, Ordering::SeqCst);
     }
 }
 
@@ -113,15 +122,30 @@ impl Hold {
         if wanted.ends && broken("S3-early") {
             let _ = self.core.tiers.hot().close_session(&self.owner, self.fence).await;
         }
+        let mut closed = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let known = self.once_it_stands(left).await?;
+            let known = match self.once_it_stands(left).await {
+                Ok(known) => known,
+                // It was found out that the call below ended it.
+                Err(_) if closed && self.known().standing == Standing::Ended => return Ok(self.saved_before()),
+                Err(error) => return Err(error),
+            };
             let Some(copy) = self.copy(&known, wanted)? else {
-                return self.with_nothing_to_save(&known, wanted, until).await;
+                if !wanted.ends || self.close(&known, until).await? {
+                    return Ok(self.saved_before());
+                }
+                closed = true;
+                continue;
             };
             self.warn_if_large(&copy);
             let ends = wanted.ends && copy.only_sets();
-            match self.write(&copy, Condition::None, ends, wanted.durability, left).await {
+            let answer = {
+                self.sending.store(true, Ordering::SeqCst);
+                let _sending = Sending(self);
+                self.write(&copy, Condition::None, ends, wanted.durability, left).await
+            };
+            match answer {
                 Ok(_) if wanted.ends && !ends => self.change(|known| known.saved = known.saved.max(copy.edit)),
                 Ok(ack) => {
                     if ends {
@@ -129,7 +153,12 @@ impl Hold {
                     }
                     return Ok(ack);
                 }
-                Err(error) => self.heed(error, &known, &copy)?,
+                Err(error) if matches!(error.refusal(), Some(Refusal::Fenced(None))) && self.has_ended(&known).await? => {
+                    self.change(|known| known.saved = known.saved.max(copy.edit));
+                    self.ended();
+                    return Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied));
+                }
+                Err(error) => self.heed(error, &known)?,
             }
         }
     }
@@ -172,14 +201,34 @@ impl Hold {
         Ok(copy.filter(|copy| !copy.changes.is_empty()))
     }
 
-    async fn with_nothing_to_save(&self, known: &Known, wanted: Wanted, until: Instant) -> Result<Ack> {
-        if wanted.ends {
-            let hot = self.core.tiers.hot();
-            self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
+    /// What a save is answered that has nothing to save.
+    fn saved_before(&self) -> Ack {
+        let applied = Applied { version: self.known().acked, changed: 0, counters: Vec::new() };
+        Ack { applied, safety: Safety::Cached }
+    }
+
+    /// Ends the session, all of which is saved; answers whether it has ended. If that is not certain it is suspect.
+    async fn close(&self, known: &Known, until: Instant) -> Result<bool> {
+        self.change(|known| known.ending = true);
+        let hot = self.core.tiers.hot();
+        let was_there = self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
+        // S7: a hot tier that was replaced may have forgotten the session, or only its saves. Nobody opens the owner before the grace ends.
+        let ended = was_there && self.core.tiers.epoch(self.partition) == known.epoch;
+        if ended {
             self.ended();
+        } else {
+            self.suspect();
         }
-        let applied = Applied { version: known.acked, changed: 0, counters: Vec::new() };
-        Ok(Ack { applied, safety: Safety::Cached })
+        Ok(ended)
+    }
+
+    /// Whether a session that the hot tier does not know was ended by a call whose answer was lost.
+    pub(super) async fn has_ended(&self, known: &Known) -> Result<bool> {
+        if !known.ending || !self.is_dirty() {
+            return Ok(known.ending);
+        }
+        let stored = self.core.read_whole(&self.owner).await?;
+        Ok(known.doubtful.last().is_some_and(|changes| is_as(&stored, changes)))
     }
 
     /// Sends a save. What became of it is noted, unless it was refused.
@@ -196,6 +245,11 @@ impl Hold {
         save.changes = Arc::clone(&copy.changes);
         save.closes = ends;
         let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
+        // ORDER: before it is sent. Whoever finds it applied, while its answer is on its way, must know whose it is.
+        self.change(|known| {
+            known.ending |= ends;
+            known.doubt(Arc::clone(&copy.changes));
+        });
         let answer = self.core.write(save, left).await;
         let landed = matches!(at_once(durability), None);
         self.change(|known| match &answer {
@@ -207,23 +261,16 @@ impl Hold {
             }
             Err(error) if error.outcome() == Outcome::Applied => {
                 known.saved = known.saved.max(copy.edit);
-                known.doubt(Arc::clone(&copy.changes));
             }
-            Err(error) if error.outcome() == Outcome::Unknown => known.doubt(Arc::clone(&copy.changes)),
-            Err(_) => {}
+            Err(error) if error.outcome() == Outcome::Unknown => {}
+            Err(_) => known.refused(&copy.changes),
         });
         answer
     }
 
     /// What a save that failed says of the session. An error if it is not to be sent again.
-    fn heed(&self, error: Error, known: &Known, copy: &Copied) -> Result<()> {
+    fn heed(&self, error: Error, known: &Known) -> Result<()> {
         match error.refusal() {
-            // Its last save was applied, and its answer was lost.
-            Some(Refusal::Fenced(None)) if known.closing && !known.doubtful.is_empty() => {
-                self.change(|known| known.saved = known.saved.max(copy.edit));
-                self.ended();
-                Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied))
-            }
             // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
             Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == known.epoch => {
                 Err(self.lose_to(other.as_deref()).with_outcome(error.outcome()))

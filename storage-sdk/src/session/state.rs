@@ -70,6 +70,8 @@ pub(super) struct Known {
     pub(super) standing: Standing,
     /// Whether its last save was asked for.
     pub(super) closing: bool,
+    /// Whether a call was sent that ends it.
+    pub(super) ending: bool,
     /// Who asks for the owner.
     pub(super) asked: Option<String>,
     /// The epoch in which it was opened or confirmed last, or an earlier one.
@@ -80,7 +82,7 @@ pub(super) struct Known {
     pub(super) landed: Version,
     /// The last edit that is saved.
     pub(super) saved: u64,
-    /// What saves held that may have been applied, and that nobody has acknowledged since.
+    /// What saves held that may have been applied, also those that are under way, and that nobody has acknowledged since.
     pub(super) doubtful: Vec<Arc<[(Field, Change)]>>,
 }
 
@@ -127,5 +129,10 @@ impl Known {
             self.doubtful.remove(0);
         }
         self.doubtful.push(changes);
+    }
+
+    /// A save was not applied.
+    pub(super) fn refused(&mut self, changes: &Arc<[(Field, Change)]>) {
+        self.doubtful.retain(|other| !Arc::ptr_eq(other, changes));
     }
 }

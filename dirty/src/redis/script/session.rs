@@ -42,7 +42,7 @@ pub(crate) fn close_session(space: &Space, owner: &Owner, of: Fence, clean_ttl: 
     let partition = space.partition(owner);
     let all = &space.keys;
     let own = [all.data(partition, owner), all.evict(partition)];
-    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition)];
+    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition), all.part(partition)];
     let mut cmd = SCRIPTS.close_session.call(&[&own[..], &all.maps(partition), &sessions].concat());
     fence(cmd.arg(key::owner_part(owner)), of).arg(millis(clean_ttl));
     SCRIPTS.close_session.write(space.slot(partition), cmd)
