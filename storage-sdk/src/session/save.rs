@@ -156,7 +156,9 @@ impl Hold {
                 Err(error) if matches!(error.refusal(), Some(Refusal::Fenced(None))) && self.has_ended(&known).await? => {
                     self.change(|known| known.saved = known.saved.max(copy.edit));
                     self.ended();
-                    return Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied));
+                    return Err(
+                        Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied)
+                    );
                 }
                 Err(error) => self.heed(error, &known)?,
             }
@@ -251,7 +253,7 @@ impl Hold {
             known.doubt(Arc::clone(&copy.changes));
         });
         let answer = self.core.write(save, left).await;
-        let landed = matches!(at_once(durability), None);
+        let landed = at_once(durability).is_none();
         self.change(|known| match &answer {
             Ok(ack) => {
                 known.acknowledge(ack.version(), copy.edit);

@@ -183,7 +183,7 @@ impl Stay {
         self.edits += 1;
         let value = format!("{}.{}", self.prefix, self.edits);
         let chance = &self.world.chance;
-        let fields: &[&str] = *chance.one::<&[&str]>(&[&["a"], &["b"], &PAIR]);
+        let fields: &[&str] = chance.one::<&[&str]>(&[&["a"], &["b"], &PAIR]);
         let removes = chance.below(6) == 0;
         for field in fields {
             let edited = if removes { self.session.remove(field) } else { self.session.set(field, value.clone()) };

@@ -91,7 +91,9 @@ impl History {
     pub fn kept(&self) -> Kept {
         let state = self.state();
         let field = |(field, line): (&String, &Line)| (field.clone(), line.now().into_iter().cloned().collect());
-        let owner = |(owner, told): (&String, &Told)| (owner.clone(), (told.version, told.fields.iter().map(field).collect(), told.sessions.tenancy.clone()));
+        let owner = |(owner, told): (&String, &Told)| {
+            (owner.clone(), (told.version, told.fields.iter().map(field).collect(), told.sessions.tenancy.clone()))
+        };
         Kept { owners: state.owners.iter().map(owner).collect(), ids: state.ids.clone() }
     }
 
@@ -206,7 +208,8 @@ impl Watch for History {
         if let Some((owner, what)) = watched {
             self.note(&owner, || what);
         }
-        let changes_marks = matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict");
+        let changes_marks =
+            matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict");
         if changes_marks || matches!(executed.name, "open_session" | "claim_session" | "close_session" | "lapse") {
             self.look(executed.data);
         }

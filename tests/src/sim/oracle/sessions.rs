@@ -19,6 +19,8 @@ use super::Begun;
 use super::applied::Applied;
 use super::book::{Book, Told};
 use super::history::History;
+use super::line::Line;
+use super::slot::Slot;
 use crate::sim::redis::Executed;
 use crate::sim::redis::data::Data;
 use crate::sim::redis::keyspace::Hash;
@@ -104,8 +106,8 @@ pub(super) struct Leases {
     pub(super) lease: Duration,
     /// The epoch of each partition, and since when.
     epochs: BTreeMap<String, (u64, Duration)>,
-    /// When each holder's beat was raised last, in each partition.
-    beats: BTreeMap<(String, Vec<u8>), Duration>,
+    /// Each holder's beat in each partition, and since when it is that one.
+    beats: BTreeMap<(String, Vec<u8>), (Vec<u8>, Duration)>,
 }
 
 impl Leases {
@@ -191,7 +193,12 @@ impl Book {
                 None
             }
             ("beat", Reply::Array(_)) if argv(0) != Some("") => {
-                self.leases.beats.insert((scene.partition, executed.argv.first()?.clone()), now);
+                // A copy raises nothing.
+                let (holder, beat) = (executed.argv.first()?, executed.argv.get(1)?);
+                let known = self.leases.beats.entry((scene.partition, holder.clone())).or_default();
+                if known.0 != *beat {
+                    *known = (beat.clone(), now);
+                }
                 None
             }
             ("end_grace", Reply::Int(1)) => {
@@ -251,11 +258,13 @@ impl Book {
     fn lapsed(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, now: Duration) {
         let Some(holder) = executed.argv.first() else { return };
         let lease = self.leases.lease;
-        let beaten = self.leases.beats.get(&(scene.partition.clone(), holder.clone())).copied();
+        let beaten = self.leases.beats.get(&(scene.partition.clone(), holder.clone())).map(|(_, since)| *since);
         for owner in executed.argv.get(4..).unwrap_or_default().iter().filter_map(|owner| text(owner)) {
             let gone = scene.session(owner, ":lapsed");
             let sessions = &mut self.told(owner).sessions;
-            let Some(tenure) = sessions.tenancy.order.last_mut().filter(|last| Some(&last.fence) == gone.as_ref()) else { continue };
+            let Some(tenure) = sessions.tenancy.order.last_mut().filter(|last| Some(&last.fence) == gone.as_ref()) else {
+                continue;
+            };
             let is_new = !std::mem::replace(&mut tenure.lapsed, true);
             if is_new && let Some(age) = beaten.map(|beaten| now.saturating_sub(beaten)).filter(|age| *age < lease) {
                 self.fail(owner, &format!("S5: a session lapses {age:?} after its holder's last beat"));
@@ -368,7 +377,10 @@ impl History {
             return;
         }
         let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
-            told.fields.get(field).is_none_or(|line| line.now().iter().all(|slot| slot.live() == value.as_deref()))
+            let fits = |slot: &&Slot| slot.live() == value.as_deref();
+            // What was uncertain when the session went on, and was found not to be there, it does not write.
+            let all = |line: &Line| if value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
+            told.fields.get(field).is_none_or(all)
         };
         let wrong = values.iter().find(|value| !is_so(value)).map(|(field, value)| {
             let now = told.fields.get(field).map(|line| format!("{:?}", line.now()));
