@@ -159,7 +159,7 @@ impl<T: SaveObject> Object<T> {
             let message = format!("the object's owner id became {id:?}; a session's object keeps its id");
             return Err(Error::new(crate::Kind::Invalid, message));
         }
-        Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?.into())
+        Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Edited<T>> {

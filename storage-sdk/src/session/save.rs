@@ -197,7 +197,7 @@ impl Hold {
         save.closes = ends;
         let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
         let answer = self.core.write(save, left).await;
-        let landed = matches!(at_once(durability), None);
+        let landed = at_once(durability).is_none();
         self.change(|known| match &answer {
             Ok(ack) => {
                 known.acknowledge(ack.version(), copy.edit);

@@ -88,7 +88,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     };
     let hot = Arc::new(RedisStore::open(hot).await?);
     let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
-    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(&settings) };
+    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(settings) };
     let worker = LandingWorker::new(Tiers::new(hot, cold, 1_000), options, &RandomIds);
     once.arm(true);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
