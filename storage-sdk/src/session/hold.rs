@@ -134,14 +134,17 @@ impl Hold {
 
     /// The session is lost, if it is not over.
     pub(super) fn lose(&self, why: LossReason) -> Error {
-        let error = self.change(|known| {
-            if !known.is_over() {
+        let (error, is_new) = self.change(|known| {
+            let is_new = !known.is_over();
+            if is_new {
                 known.standing = Standing::Lost(why);
             }
-            known.refusal()
+            (known.refusal(), is_new)
         });
         self.core.holder.forget(self.fence.token);
-        self.core.holder.lost();
+        if is_new {
+            self.core.holder.lost();
+        }
         error.unwrap_or_else(Error::forgotten).of(&self.owner)
     }
 

@@ -5,7 +5,6 @@ use storage_model::sabotage::broken;
 use storage_model::{Condition, Durability, Outcome};
 use tokio::time::Instant;
 
-use super::content::is_as;
 use super::hold::Hold;
 use super::state::{LossReason, Standing};
 use crate::{Kind, Record, Result};
@@ -50,7 +49,7 @@ impl Hold {
     /// Whether the owner is as the session left it, or older: then nobody else has written it.
     fn knows_of(&self, stored: &Record) -> bool {
         let known = self.known();
-        stored.version() <= known.acked || known.doubtful.iter().any(|changes| is_as(stored, changes))
+        stored.version() <= known.acked || known.doubtful.iter().any(|left| left.is_in(stored))
     }
 
     /// Saves all that the session holds, if the owner still is as it was read.

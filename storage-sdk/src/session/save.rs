@@ -196,6 +196,8 @@ impl Hold {
         save.changes = Arc::clone(&copy.changes);
         save.closes = ends;
         let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
+        // ORDER: before it is sent, since a look at the owner may find it before its answer comes.
+        self.change(|known| known.send(&copy.left));
         let answer = self.core.write(save, left).await;
         let landed = at_once(durability).is_none();
         self.change(|known| match &answer {
@@ -207,10 +209,9 @@ impl Hold {
             }
             Err(error) if error.outcome() == Outcome::Applied => {
                 known.saved = known.saved.max(copy.edit);
-                known.doubt(Arc::clone(&copy.changes));
             }
-            Err(error) if error.outcome() == Outcome::Unknown => known.doubt(Arc::clone(&copy.changes)),
-            Err(_) => {}
+            Err(error) if error.outcome() == Outcome::Unknown => known.ends_in_doubt |= ends,
+            Err(_) => known.refuse(&copy.left),
         });
         answer
     }
@@ -219,14 +220,15 @@ impl Hold {
     fn heed(&self, error: Error, known: &Known, copy: &Copied) -> Result<()> {
         match error.refusal() {
             // Its last save was applied, and its answer was lost.
-            Some(Refusal::Fenced(None)) if known.closing && !known.doubtful.is_empty() => {
+            Some(Refusal::Fenced(None)) if known.ends_in_doubt => {
                 self.change(|known| known.saved = known.saved.max(copy.edit));
                 self.ended();
                 Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied))
             }
             // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
             Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == known.epoch => {
-                Err(self.lose_to(other.as_deref()).with_outcome(error.outcome()))
+                let outcome = if known.ends_in_doubt { Outcome::Unknown } else { error.outcome() };
+                Err(self.lose_to(other.as_deref()).with_outcome(outcome))
             }
             Some(Refusal::Fenced(_) | Refusal::Grace(_) | Refusal::Unconfirmed(_)) => {
                 self.suspect();

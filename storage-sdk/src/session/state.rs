@@ -3,8 +3,9 @@
 use std::fmt;
 
 use std::sync::Arc;
-use storage_model::{Change, Epoch, Field, Version};
+use storage_model::{Epoch, Version};
 
+use super::content::Left;
 use crate::{Error, Kind};
 
 /// How a session stands, as its server knows it.
@@ -80,8 +81,10 @@ pub(super) struct Known {
     pub(super) landed: Version,
     /// The last edit that is saved.
     pub(super) saved: u64,
-    /// What saves held that may have been applied, and that nobody has acknowledged since.
-    pub(super) doubtful: Vec<Arc<[(Field, Change)]>>,
+    /// What saves leave that are under way, or whose outcome stayed unknown.
+    pub(super) doubtful: Vec<Arc<Left>>,
+    /// Whether one of them ends the session.
+    pub(super) ends_in_doubt: bool,
 }
 
 /// Saves of unknown outcome that are remembered.
@@ -121,11 +124,16 @@ impl Known {
         self.doubtful.clear();
     }
 
-    /// A save may have been applied.
-    pub(super) fn doubt(&mut self, changes: Arc<[(Field, Change)]>) {
+    /// A save is about to be sent: from now on it may have been applied.
+    pub(super) fn send(&mut self, left: &Arc<Left>) {
         if self.doubtful.len() == DOUBTFUL_MAX {
             self.doubtful.remove(0);
         }
-        self.doubtful.push(changes);
+        self.doubtful.push(Arc::clone(left));
+    }
+
+    /// A save was not applied, and will not be.
+    pub(super) fn refuse(&mut self, left: &Arc<Left>) {
+        self.doubtful.retain(|other| !Arc::ptr_eq(other, left));
     }
 }
