@@ -127,11 +127,15 @@ pub struct Asked {
     pub by: String,
 }
 
-/// A name for people as a session keeps it: one word.
+/// A name for people as a session keeps it: one word, which does not begin as "-", the mark of nobody.
 pub(crate) fn one_word(name: &str) -> String {
     let letter = |letter: char| if letter.is_whitespace() || letter.is_control() { '_' } else { letter };
     let word: String = name.chars().map(letter).collect();
-    if word.is_empty() { "_".to_owned() } else { word }
+    match word.strip_prefix('-') {
+        Some(rest) => format!("_{rest}"),
+        None if word.is_empty() => "_".to_owned(),
+        None => word,
+    }
 }
 
 /// Sessions: one server at a time writes an owner. Each call is one atomic step of the owner's partition.

@@ -140,11 +140,19 @@ pub const SWITCHES: &[&str] = &[
     "S2-any",
     "S2-part",
     "S2-unpinned",
+    "S2-settled",
+    "S2-parked",
+    "S2-acquitted",
+    "S2-filled",
+    "S2-claimed",
+    "S2-confirmed",
+    "S2-evicted",
     "S5-hasty",
     "S6-unmarked",
     "S7-unconditional",
     "S8-greatest",
     "S8-grace",
+    "S8-unverified",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

@@ -10,13 +10,16 @@
 -- KEYS[8] sessions
 -- KEYS[9] sessions whose holder is gone
 -- KEYS[10] owners that are asked for
+-- KEYS[11] partition record
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
 -- ARGV[4] time to live of landed data, milliseconds
 -- Reply: 1 if it was there, 0 if the owner has another session or none.
--- Invariant: an owner that a map names keeps its hash (R2).
-expect(#KEYS == 10 and #ARGV == 4)
+-- Invariant: an owner that a map names keeps its hash (R2); refused under another incarnation than the recorded one, whose sessions may be
+--   older.
+expect(#KEYS == 11 and #ARGV == 4)
+present(KEYS[11])
 local ttl, found = number(ARGV[4], 'the time to live'), 0
 for map = 8, 9 do
   local session = session_of(call('HGET', KEYS[map], ARGV[1]))

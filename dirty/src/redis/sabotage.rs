@@ -156,6 +156,24 @@ const BREAKS: &[Break] = &[
     ),
     ("S2-part", "open_session", "if not whole then return", "if false then return"),
     ("S2-unpinned", "open_session", "call('PERSIST', KEYS[1])\nreturn opened(fence)", "return opened(fence)"),
+    // The hash of a held owner gets a time to live when a mark is settled, an error mark cleared, an entry parked or a probation ended, or
+    // when a fill makes it; it keeps the one that it has when its session is claimed; it is dropped on request.
+    ("S2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors", "{ DIRTY, ERRORS, LANDED, LEAVING, errors"),
+    (
+        "S2-parked",
+        "park",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }",
+    ),
+    ("S2-acquitted", "acquit", "{ DIRTY, SNAPSHOT, ERRORS, LANDED, SESSIONS }", "{ DIRTY, SNAPSHOT, ERRORS, LANDED }"),
+    ("S2-filled", "fill", "and not is_marked and not is_held then", "and not is_marked then"),
+    ("S2-claimed", "claim_session", "  call('PERSIST', KEYS[1])\n", ""),
+    ("S2-confirmed", "mutate", "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end", ""),
+    ("S2-evicted", "evict", "(is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1]))", "is_named(3, ARGV[1])"),
+    // Sessions are changed under another incarnation than the recorded one.
+    ("S8-unverified", "close_session", "present(KEYS[11])\n", ""),
+    ("S8-unverified", "ask_session", "present(KEYS[3])\n", ""),
+    ("S8-unverified", "lapse", "present(KEYS[11])\n", ""),
     // A holder is called gone that has beaten since; the sessions of one that is gone stay.
     ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),

@@ -500,7 +500,7 @@ impl Sessions {
             let mut next = world.clone();
             next.lapses -= 1;
             let present = next.present();
-            if session::lapse(next.part(), &present, holder(at), None) > 0 {
+            if session::lapse(next.part(), &present, PARTITION, holder(at), None).is_ok_and(|lapsed| lapsed > 0) {
                 take(step("worker", at, "says that the holder is gone"), Ok(next));
             }
         }
