@@ -96,6 +96,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-untold",
     "R14-unasked",
     "R14-on-its-way",
+    "R14-sessions",
     "R14-absent",
     "R14-marker",
     "R14-shared",
@@ -152,7 +153,6 @@ pub const SWITCHES: &[&str] = &[
     "S7-unconditional",
     "S8-greatest",
     "S8-grace",
-    "S8-unverified",
 ];
 
 /// Whether this switch is on: never, in a build without debug assertions.

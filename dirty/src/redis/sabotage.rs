@@ -119,6 +119,10 @@ const BREAKS: &[Break] = &[
     // What is on its way while the server's data are replaced is applied to what they became.
     ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
+    // Sessions are changed under another incarnation than the recorded one.
+    ("R14-sessions", "close_session", "present(KEYS[11])\n", ""),
+    ("R14-sessions", "ask_session", "present(KEYS[3])\n", ""),
+    ("R14-sessions", "lapse", "present(KEYS[11])\n", ""),
     // A negative answer counts whatever happened since.
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
@@ -170,10 +174,6 @@ const BREAKS: &[Break] = &[
     ("S2-claimed", "claim_session", "  call('PERSIST', KEYS[1])\n", ""),
     ("S2-confirmed", "mutate", "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end", ""),
     ("S2-evicted", "evict", "(is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1]))", "is_named(3, ARGV[1])"),
-    // Sessions are changed under another incarnation than the recorded one.
-    ("S8-unverified", "close_session", "present(KEYS[11])\n", ""),
-    ("S8-unverified", "ask_session", "present(KEYS[3])\n", ""),
-    ("S8-unverified", "lapse", "present(KEYS[11])\n", ""),
     // A holder is called gone that has beaten since; the sessions of one that is gone stay.
     ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
