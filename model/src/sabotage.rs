@@ -148,6 +148,7 @@ pub const SWITCHES: &[&str] = &[
     "S2-claimed",
     "S2-confirmed",
     "S2-evicted",
+    "S3-kept",
     "S5-hasty",
     "S6-unmarked",
     "S7-unconditional",

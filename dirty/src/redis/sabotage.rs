@@ -174,6 +174,8 @@ const BREAKS: &[Break] = &[
     ("S2-claimed", "claim_session", "  call('PERSIST', KEYS[1])\n", ""),
     ("S2-confirmed", "mutate", "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end", ""),
     ("S2-evicted", "evict", "(is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1]))", "is_named(3, ARGV[1])"),
+    // The last save leaves its session open.
+    ("S3-kept", "mutate", "if ARGV[8] == '1' then", "if false then"),
     // A holder is called gone that has beaten since; the sessions of one that is gone stay.
     ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
