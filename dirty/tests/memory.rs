@@ -77,14 +77,15 @@ storage_dirty::hot_conformance!(conformance, memory());
 /// Of whatever partition the landed data are.
 #[tokio::test]
 async fn a_session_takes_room_that_landed_data_make() {
-    let store = MemoryStore::new(MemorySettings { partitions: 4, ..MemorySettings::default() }, Arc::new(ManualClock::new(Timestamp(9))));
+    let store =
+        MemoryStore::new(MemorySettings { partitions: 4, ..MemorySettings::default() }, Arc::new(ManualClock::new(Timestamp(9))));
     for partition in (0..4).map(Partition) {
         let seen = store.partition_states(&[partition]).await.remove(0).unwrap();
         let (epoch, last_version) = (Epoch(1), Version::ZERO);
         let adopt = Adopt { partition, seen, epoch, last_version, landed_here: false, compare_all: false, database: None };
         assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     }
-    let owner = |id: u32| Owner::new("game", "eu", "player", id.to_string()).unwrap();
+    let owner = |id: u32| Owner::new("game", "eu", "player", &id.to_string()).unwrap();
     let landed = owner(0);
     let others = (1..).map(owner).filter(|other| other.partition(4) != landed.partition(4)).take(3);
     let observed = store.observe(std::slice::from_ref(&landed)).await.remove(0).unwrap();
