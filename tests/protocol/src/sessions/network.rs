@@ -84,12 +84,17 @@ impl World {
     /// Carries out a copy, whose answer nobody hears.
     fn carry_out(&mut self, call: Call) -> Result<(), String> {
         match call {
-            Call::Open { server, token, takes, load } => drop(self.open(server, token, takes, load)?),
+            Call::Open { server, token, takes, load } => {
+                self.open(server, token, takes, load)?;
+            }
             Call::Claim { server, fence, epoch } => {
                 let claim = ClaimSession { owner: owner(), fence, holder: holder(server), name: String::new(), epoch };
-                drop(session::claim(self.part(), PARTITION, &claim));
+                // Refused by an incarnation that nobody has adopted; then nothing came of it.
+                let _ = session::claim(self.part(), PARTITION, &claim);
             }
-            Call::Close { fence } => _ = self.end(fence),
+            Call::Close { fence } => {
+                self.end(fence);
+            }
         }
         Ok(())
     }
