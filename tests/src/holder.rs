@@ -30,13 +30,13 @@ const LONG: Duration = Duration::from_secs(30);
 /// # Errors
 /// The storage does not open, the session does not begin, or the fields that it begins with differ.
 pub async fn hold(args: HolderArgs) -> Result<()> {
+    let mut stops = signal(SignalKind::terminate())?;
     let storage = Storage::open(storage_config::Settings::load(&args.config)?).await?;
     let owner = storage.scope("game", "eu")?.bytes().owner("count", args.owner.as_str())?;
     let on_conflict = if args.steal { OnConflict::Steal } else { OnConflict::Wait { at_most: LONG } };
     let session = owner.session(SessionOptions { on_conflict, autosave: Autosave::Off, within: LONG }).await?;
     let begins = number_of(&session)?;
     println!("begins {begins}");
-    let mut stops = signal(SignalKind::terminate())?;
     tokio::select! {
         stopped = stops.recv() => ensure!(stopped.is_some(), "no signals arrive"),
         lost = count(&session, begins, args.fields) => println!("lost {}", lost?),
