@@ -83,6 +83,11 @@ impl Hold {
         self.known.borrow().clone()
     }
 
+    /// Looks at what is known, without a copy of it.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
+        look(&self.known.borrow())
+    }
+
     pub(crate) fn state(&self) -> SessionState {
         self.known.borrow().state()
     }

@@ -1,7 +1,7 @@
 //! This process as a holder of sessions: which ones it has, and whether it is heard of.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(crate) struct Holder {
     /// Whether each partition has its beat.
     pub(super) beats: watch::Sender<bool>,
     claims: Notify,
+    /// Openings whose owners are being loaded.
+    loads: AtomicUsize,
     lost: AtomicU64,
     dropped: AtomicU64,
 }
@@ -56,6 +58,25 @@ impl Drop for Place<'_> {
     }
 }
 
+/// An opening whose owner is being loaded.
+pub(super) struct Loading<'a> {
+    loads: &'a AtomicUsize,
+    others: usize,
+}
+
+impl Loading<'_> {
+    /// How many others were being loaded when it began.
+    pub(super) fn others(&self) -> usize {
+        self.others
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.loads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Holder {
     pub(crate) fn new(settings: &SessionSettings, id: OpId) -> Self {
         Self {
@@ -68,6 +89,7 @@ impl Holder {
             closed: AtomicBool::new(false),
             beats: watch::Sender::new(false),
             claims: Notify::new(),
+            loads: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
@@ -101,6 +123,10 @@ impl Holder {
 
     pub(super) fn forget(&self, token: OpId) {
         self.sessions().remove(&token);
+    }
+
+    pub(super) fn loading(&self) -> Loading<'_> {
+        Loading { loads: &self.loads, others: self.loads.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Whether this process knows of a session: it is open, or being opened.

@@ -69,6 +69,7 @@ async fn beat(core: Weak<Core>) {
             pulse.beat(&core).await;
             pulse.doubt(&core);
         }
+        pulse.look_again(&core).await;
         // A node that hangs must not hold up the beats to the others.
         let _ = timeout(lease / BEATS, hear(&core)).await;
         drop(core);
@@ -110,6 +111,25 @@ impl Pulse {
         if self.heard.len() == partitions.len() {
             core.holder.beats.send_replace(true);
         }
+    }
+
+    /// Looks again at partitions in which another holder's time is up, without waiting for the next beat.
+    async fn look_again(&mut self, core: &Core) {
+        let (hot, own) = (core.tiers.hot().as_ref(), core.holder.id);
+        let overdue = self.leases.overdue(own, Instant::now());
+        if overdue.is_empty() {
+            return;
+        }
+        let looks = async {
+            for (partition, beats) in overdue.iter().zip(hot.beat(&overdue, None).await) {
+                if let Ok(beats) = beats
+                    && let Err(error) = self.leases.tell(hot, *partition, &beats, Some(own)).await
+                {
+                    tracing::debug!(%error, "the holders of sessions could not be judged");
+                }
+            }
+        };
+        let _ = timeout(core.holder.lease / BEATS, looks).await;
     }
 
     /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may have lapsed before it.

@@ -100,6 +100,9 @@ impl Hold {
             queue.is_carried = false;
             return None;
         };
+        if queue.waiting.len() == 1 {
+            return queue.waiting.pop_front().map(|waiter| (first, vec![waiter]));
+        }
         let joins = |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
         let (group, left) = std::mem::take(&mut queue.waiting).into_iter().partition(|waiter: &Waiter| joins(&waiter.wanted));
         queue.waiting = left;
@@ -115,9 +118,9 @@ impl Hold {
         }
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let known = self.once_it_stands(left).await?;
-            let Some(copy) = self.copy(&known, wanted)? else {
-                return self.with_nothing_to_save(&known, wanted, until).await;
+            let saved = self.once_it_stands(left).await?;
+            let Some(copy) = self.copy(saved, wanted)? else {
+                return self.with_nothing_to_save(wanted, until).await;
             };
             self.warn_if_large(&copy);
             let ends = wanted.ends && copy.only_sets();
@@ -129,39 +132,34 @@ impl Hold {
                     }
                     return Ok(ack);
                 }
-                Err(error) => self.heed(error, &known, &copy)?,
+                Err(error) => self.heed(error, &copy)?,
             }
         }
     }
 
-    /// What is known of the session once it is not suspect. An error if it is over, or suspect for longer than this.
-    async fn once_it_stands(&self, left: Duration) -> Result<Known> {
-        let mut known = self.known();
-        if known.standing == Standing::Suspect {
-            let hold = self.core.holder.open_one(self.fence.token);
-            let waits = async move {
-                match hold {
-                    Some(hold) => Some(hold.until(|known| known.standing != Standing::Suspect).await),
-                    None => None,
-                }
-            };
-            known = match self.core.within(left, waits).await {
-                Ok(known) => known.unwrap_or_else(|| self.known()),
-                Err(late) => {
-                    let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
-                    return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
-                }
-            };
+    /// The last edit that is saved, once the session is not suspect. An error if it is over, or suspect for longer than this.
+    async fn once_it_stands(&self, left: Duration) -> Result<u64> {
+        let stands = |known: &Known| match known.standing {
+            Standing::Held => Some(Ok(known.saved)),
+            Standing::Suspect => None,
+            Standing::Lost(_) | Standing::Ended => Some(Err(known.refusal().unwrap_or_else(Error::forgotten))),
+        };
+        if let Some(stands) = self.look(stands) {
+            return stands;
         }
-        if known.is_over() {
-            return Err(known.refusal().unwrap_or_else(Error::forgotten));
+        if let Some(hold) = self.core.holder.open_one(self.fence.token) {
+            let waits = async move { hold.until(|known| known.standing != Standing::Suspect).await };
+            if let Err(late) = self.core.within(left, waits).await {
+                let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
+                return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
+            }
         }
-        Ok(known)
+        self.look(|known| stands(known).unwrap_or(Ok(known.saved)))
     }
 
     /// What is to be saved; none if nothing is.
-    fn copy(&self, known: &Known, wanted: Wanted) -> Result<Option<Copied>> {
-        let encode = || match self.content.changed(known.saved)? {
+    fn copy(&self, saved: u64, wanted: Wanted) -> Result<Option<Copied>> {
+        let encode = || match self.content.changed(saved)? {
             // What was not edited since may have been saved less safely.
             None if !wanted.ends && wanted.durability != Durability::Cached => self.content.whole(&Record::default()).map(Some),
             changed => Ok(changed),
@@ -172,13 +170,13 @@ impl Hold {
         Ok(copy.filter(|copy| !copy.changes.is_empty()))
     }
 
-    async fn with_nothing_to_save(&self, known: &Known, wanted: Wanted, until: Instant) -> Result<Ack> {
+    async fn with_nothing_to_save(&self, wanted: Wanted, until: Instant) -> Result<Ack> {
         if wanted.ends {
             let hot = self.core.tiers.hot();
             self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
             self.ended();
         }
-        let applied = Applied { version: known.acked, changed: 0, counters: Vec::new() };
+        let applied = Applied { version: self.look(|known| known.acked), changed: 0, counters: Vec::new() };
         Ok(Ack { applied, safety: Safety::Cached })
     }
 
@@ -217,17 +215,18 @@ impl Hold {
     }
 
     /// What a save that failed says of the session. An error if it is not to be sent again.
-    fn heed(&self, error: Error, known: &Known, copy: &Copied) -> Result<()> {
+    fn heed(&self, error: Error, copy: &Copied) -> Result<()> {
+        let (epoch, ends_in_doubt) = self.look(|known| (known.epoch, known.ends_in_doubt));
         match error.refusal() {
             // Its last save was applied, and its answer was lost.
-            Some(Refusal::Fenced(None)) if known.ends_in_doubt => {
+            Some(Refusal::Fenced(None)) if ends_in_doubt => {
                 self.change(|known| known.saved = known.saved.max(copy.edit));
                 self.ended();
                 Err(Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied))
             }
             // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
-            Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == known.epoch => {
-                let outcome = if known.ends_in_doubt { Outcome::Unknown } else { error.outcome() };
+            Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == epoch => {
+                let outcome = if ends_in_doubt { Outcome::Unknown } else { error.outcome() };
                 Err(self.lose_to(other.as_deref()).with_outcome(outcome))
             }
             Some(Refusal::Fenced(_) | Refusal::Grace(_) | Refusal::Unconfirmed(_)) => {
