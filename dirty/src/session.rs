@@ -127,11 +127,15 @@ pub struct Asked {
     pub by: String,
 }
 
-/// A name for people as a session keeps it: one word.
+/// A name for people as a session keeps it: one word, which does not begin as "-", the mark of nobody.
 pub(crate) fn one_word(name: &str) -> String {
     let letter = |letter: char| if letter.is_whitespace() || letter.is_control() { '_' } else { letter };
     let word: String = name.chars().map(letter).collect();
-    if word.is_empty() { "_".to_owned() } else { word }
+    match word.strip_prefix('-') {
+        Some(rest) => format!("_{rest}"),
+        None if word.is_empty() => "_".to_owned(),
+        None => word,
+    }
 }
 
 /// Sessions: one server at a time writes an owner. Each call is one atomic step of the owner's partition.
@@ -147,7 +151,7 @@ pub trait SessionStore {
     /// Claims a session after a change of the epoch (S8).
     async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError>;
 
-    /// Ends a session without a save; answers whether it was the owner's.
+    /// Ends a session without a save; answers whether it was the owner's. Before the grace of the epoch has ended it ends none (S8).
     async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError>;
 
     /// Asks the holder of a session for its owner, with a name for people; answers whether the session still is that one.

@@ -13,8 +13,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_dirty::conformance::{Capabilities, Life, Rig};
 use storage_dirty::memory::MemoryState;
-use storage_dirty::{HotStore, MemorySettings, MemoryStore};
-use storage_model::{Clock, ManualClock, Owner, Partition, Timestamp};
+use storage_dirty::{
+    Adopt, Fields, Filled, HotKind, HotStore, Load, MemorySettings, MemoryStore, OpenSession, Opened, Read, SessionStore,
+};
+use storage_model::{Bytes, Cell, Clock, Epoch, Field, ManualClock, OpId, Owner, Partition, Timestamp, Version};
 
 #[derive(Debug)]
 struct Memory {
@@ -71,6 +73,45 @@ impl Rig for Memory {
 }
 
 storage_dirty::hot_conformance!(conformance, memory());
+
+/// Of whatever partition the landed data are.
+#[tokio::test]
+async fn a_session_takes_room_that_landed_data_make() {
+    let store =
+        MemoryStore::new(MemorySettings { partitions: 4, ..MemorySettings::default() }, Arc::new(ManualClock::new(Timestamp(9))));
+    for partition in (0..4).map(Partition) {
+        let seen = store.partition_states(&[partition]).await.remove(0).unwrap();
+        let (epoch, last_version) = (Epoch(1), Version::ZERO);
+        let adopt = Adopt { partition, seen, epoch, last_version, landed_here: false, compare_all: false, database: None };
+        assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
+    }
+    let owner = |id: u32| Owner::new("game", "eu", "player", &id.to_string()).unwrap();
+    let landed = owner(0);
+    let others = (1..).map(owner).filter(|other| other.partition(4) != landed.partition(4)).take(3);
+    let observed = store.observe(std::slice::from_ref(&landed)).await.remove(0).unwrap();
+    let rows = vec![(Field::new("bag").unwrap(), Cell::Live(Bytes::from(vec![0; 1_000])), Version::ZERO)];
+    let load = Load { owner: landed.clone(), observed, rows, complete: true };
+    assert!(matches!(store.fill(&[load]).await.remove(0), Ok(Filled::Accepted(_))));
+    let is_there = async || {
+        let read = Read { owner: landed.clone(), fields: Fields::Names };
+        store.read(&[read]).await.remove(0).unwrap().header.is_some()
+    };
+    for (number, owner) in others.enumerate() {
+        let observed = store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+        let load = Some(Load { owner: owner.clone(), observed, rows: vec![], complete: true });
+        let (token, name) = (OpId::new([u8::try_from(number).unwrap(); 16]), "game".to_owned());
+        let open = OpenSession { owner, token, holder: token, name, takes: None, deadline: Timestamp(99), load };
+        let before = store.bytes();
+        let opened = store.open_session(&open).await;
+        match number {
+            0 => assert!(matches!(opened, Ok(Opened::Open { .. })) && store.bytes() >= before + 2 * 128 && is_there().await),
+            1 => assert!(matches!(opened, Ok(Opened::Open { .. })) && !is_there().await),
+            _ => assert!(opened.is_err_and(|error| error.kind == HotKind::OutOfMemory) && store.bytes() == before),
+        }
+        // As full as can be; what has landed may go.
+        store.limit(store.bytes());
+    }
+}
 
 /// Random histories against a cold tier of two lines: whatever is acknowledged is read back, and lands.
 mod random {

@@ -63,6 +63,19 @@ impl Leases {
         verdict
     }
 
+    /// The partitions in which a holder, other than this one, has been silent for as long as it may be: they are to be looked at again.
+    #[must_use]
+    pub fn overdue(&self, own: OpId, now: Instant) -> Vec<Partition> {
+        let mut overdue = Vec::new();
+        for (partition, seen) in &self.partitions {
+            let is_silent = |since: Instant| now.saturating_duration_since(since) >= self.patience;
+            if seen.beats.iter().any(|(holder, (_, since))| *holder != own && is_silent(*since)) {
+                overdue.push(*partition);
+            }
+        }
+        overdue
+    }
+
     /// Says what follows from the beats of a partition.
     ///
     /// # Errors
@@ -135,5 +148,15 @@ mod tests {
         leases.see(PARTITION, &beats(&[(1, 5)], 1, true), start);
         let after = start + LEASE * 2;
         assert_eq!(leases.see(PARTITION, &beats(&[(1, 5)], 2, false), after), Verdict::default());
+    }
+
+    #[test]
+    fn a_partition_is_overdue_once_a_holder_has_been_silent_for_as_long_as_it_may_be() {
+        let (mut leases, start) = (Leases::new(LEASE), Instant::now());
+        leases.see(PARTITION, &beats(&[(1, 5), (2, 9)], 1, true), start);
+        let overdue = |own: u8, seconds: u64| leases.overdue(holder(own), start + Duration::from_secs(seconds));
+        assert_eq!((overdue(2, 10), overdue(2, 11)), (vec![], vec![PARTITION]));
+        leases.see(PARTITION, &beats(&[(2, 9)], 1, true), start);
+        assert_eq!(leases.overdue(holder(2), start + LEASE * 2), [], "nobody judges itself");
     }
 }

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod crash;
 pub mod footprint;
 pub mod game;
+pub mod holder;
 pub mod no_room;
 pub mod proxy;
 pub mod reference;

@@ -10,12 +10,15 @@ pub mod counters;
 pub mod errors;
 pub mod eviction;
 mod harness;
+pub mod holders;
 pub mod landing;
 pub mod loads;
 pub mod locks;
 pub mod names;
 pub mod once;
+pub mod openings;
 pub mod partitions;
+pub mod pins;
 pub mod probation;
 pub mod removal;
 pub mod sessions;
@@ -288,7 +291,6 @@ macro_rules! hot_conformance {
                     a_session_takes_the_place_of_the_one_that_it_names_alone,
                     a_fence_is_told_by_its_token_too,
                     the_last_save_ends_the_session_in_the_same_step,
-                    the_hash_of_a_held_owner_stays,
                     a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes,
                     a_holder_that_beats_is_not_gone,
                     a_lapsed_session_goes_on_if_nobody_came,
@@ -297,6 +299,35 @@ macro_rules! hot_conformance {
                     of_two_claims_the_later_session_wins,
                     a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was,
                     what_was_ended_is_not_claimed,
+                ];
+                openings: [
+                    an_owner_that_is_known_to_be_absent_is_opened_as_it_is,
+                    a_negative_answer_from_before_a_rewind_opens_nothing,
+                    an_owner_without_rows_is_whole_from_the_first_save_on,
+                    an_owner_with_a_marker_and_no_row_is_opened_with_an_empty_hash,
+                    a_suspect_hash_is_whole_only_with_all_of_its_rows,
+                    a_fence_is_above_the_rows_that_its_session_begins_with,
+                    at_the_memory_limit_nothing_is_opened_and_sessions_end,
+                ];
+                pins: [
+                    the_hash_of_a_held_owner_stays,
+                    a_landing_from_before_the_opening_leaves_the_hash_of_a_held_owner,
+                    a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner,
+                    an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_owner,
+                    the_end_of_a_probation_leaves_the_hash_of_a_held_owner,
+                    a_fill_leaves_the_hash_of_a_held_owner_lasting,
+                    a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live,
+                ];
+                holders: [
+                    a_holder_is_told_of_its_sessions_and_of_no_others,
+                    more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotten,
+                    a_lapsed_session_that_is_forgotten_is_lost_for_good,
+                    a_session_that_went_on_or_was_taken_is_not_forgotten,
+                    who_looks_at_beats_changes_none,
+                    nobody_is_asked_for_a_session_that_lapsed,
+                    who_asks_has_a_name,
+                    who_asked_for_a_session_is_forgotten_with_it,
+                    another_incarnation_changes_no_session,
                 ];
                 names: [
                     any_name_is_a_name_of_its_own,

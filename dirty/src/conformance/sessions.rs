@@ -4,29 +4,28 @@ use std::time::Duration;
 
 use storage_model::{Change, Condition, Epoch, Fence, Ids, Mutation, OpId, Owner, RandomIds, Timestamp, Version};
 
-use super::Life;
 use super::harness::{Harness, applied, live, owner, set};
 use crate::{Asked, ClaimSession, Claimed, HotRead, Mutated, OpenSession, Opened, Refusal, Session};
 
-const HOLDER: OpId = OpId::new([7; 16]);
-const OTHER: OpId = OpId::new([8; 16]);
+pub(super) const HOLDER: OpId = OpId::new([7; 16]);
+pub(super) const OTHER: OpId = OpId::new([8; 16]);
 
 /// A session, as whoever opened it knows it.
-struct Held {
-    owner: Owner,
-    fence: Fence,
-    epoch: Epoch,
-    read: HotRead,
+pub(super) struct Held {
+    pub(super) owner: Owner,
+    pub(super) fence: Fence,
+    pub(super) epoch: Epoch,
+    pub(super) read: HotRead,
 }
 
-async fn opening(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> OpenSession {
+pub(super) async fn opening(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> OpenSession {
     let deadline = h.store().time().await.unwrap().plus(Duration::from_secs(30));
     let (owner, token, name) = (owner.clone(), RandomIds.next(), "game 1".to_owned());
     OpenSession { owner, token, holder, name, takes, deadline, load: None }
 }
 
 /// Opens a session, with the rows of an owner that has none.
-async fn try_open(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> Opened {
+pub(super) async fn try_open(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> Opened {
     let mut open = opening(h, owner, holder, takes).await;
     match h.store().open_session(&open).await.unwrap() {
         Opened::Load(observed) => {
@@ -37,11 +36,11 @@ async fn try_open(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>
     }
 }
 
-async fn open(h: &Harness, owner: &Owner) -> Held {
+pub(super) async fn open(h: &Harness, owner: &Owner) -> Held {
     take(h, owner, HOLDER, None).await
 }
 
-async fn take(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> Held {
+pub(super) async fn take(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) -> Held {
     match try_open(h, owner, holder, takes).await {
         Opened::Open { fence, epoch, read } => Held { owner: owner.clone(), fence, epoch, read },
         other => panic!("{other:?}"),
@@ -49,11 +48,11 @@ async fn take(h: &Harness, owner: &Owner, holder: OpId, takes: Option<Fence>) ->
 }
 
 impl Held {
-    async fn save(&self, h: &Harness, value: &str) -> Mutation {
+    pub(super) async fn save(&self, h: &Harness, value: &str) -> Mutation {
         h.mutation(&self.owner, vec![("gold", set(value))]).await.by(self.fence)
     }
 
-    async fn claim(&self, h: &Harness) -> Claimed {
+    pub(super) async fn claim(&self, h: &Harness) -> Claimed {
         let claim = ClaimSession {
             owner: self.owner.clone(),
             fence: self.fence,
@@ -65,15 +64,15 @@ impl Held {
     }
 }
 
-async fn session_of(h: &Harness, owner: &Owner) -> Option<Session> {
+pub(super) async fn session_of(h: &Harness, owner: &Owner) -> Option<Session> {
     h.store().sessions_of(std::slice::from_ref(owner)).await.remove(0).unwrap()
 }
 
-fn is_held(answer: &Mutated, by: Fence) -> bool {
+pub(super) fn is_held(answer: &Mutated, by: Fence) -> bool {
     matches!(answer, Mutated::Refused(Refusal::Held(session)) if session.fence == by)
 }
 
-fn is_fenced(answer: &Mutated) -> bool {
+pub(super) fn is_fenced(answer: &Mutated) -> bool {
     matches!(answer, Mutated::Refused(Refusal::Fenced(_)))
 }
 
@@ -174,31 +173,6 @@ pub async fn the_last_save_ends_the_session_in_the_same_step(h: &Harness) {
     assert_eq!(next.read.cells, [(super::field("gold"), live("9"))]);
 }
 
-/// Its saves are plain sets, which would make half a hash.
-pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
-    let ann = owner("ann");
-    let held = open(h, &ann).await;
-    h.send(&held.save(h, "1").await, None).await;
-    h.land(&ann).await;
-    assert_eq!(h.rig().life(&ann).await, Life::Lasting);
-    h.store().touch(std::slice::from_ref(&ann)).await.unwrap();
-    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
-    assert_eq!(h.rig().life(&ann).await, Life::Lasting);
-    h.store().close_session(&ann, held.fence).await.unwrap();
-    assert_eq!(h.rig().life(&ann).await, Life::Gone, "the eviction that was asked for comes with the end");
-    let bob = owner("bob");
-    h.set(&bob, "gold", "1").await;
-    h.land(&bob).await;
-    assert!(matches!(h.rig().life(&bob).await, Life::Ends(_)));
-    let held = open(h, &bob).await;
-    assert_eq!(h.rig().life(&bob).await, Life::Lasting);
-    h.store().close_session(&bob, held.fence).await.unwrap();
-    assert!(matches!(h.rig().life(&bob).await, Life::Ends(_)));
-}
-
 /// It crashed, or is cut off.
 pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(h: &Harness) {
     let ann = owner("ann");
@@ -279,6 +253,7 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
     assert_eq!(try_open(h, &bob, OTHER, None).await, Opened::Grace(Epoch(2)));
     assert_eq!(try_open(h, &ann, OTHER, Some(held.fence)).await, Opened::Grace(Epoch(2)));
     assert_eq!(held.claim(h).await, Claimed::Yes { epoch: Epoch(2), graced: false });
+    assert!(!h.store().close_session(&ann, held.fence).await.unwrap(), "nor is a session ended");
     assert!(!h.store().end_grace(partition, Epoch(1)).await.unwrap());
     assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
     assert_eq!(held.claim(h).await, Claimed::Yes { epoch: Epoch(2), graced: true });

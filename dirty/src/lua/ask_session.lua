@@ -2,13 +2,15 @@
 -- Asks the holder of a session for the owner.
 -- KEYS[1] sessions
 -- KEYS[2] owners that are asked for
+-- KEYS[3] partition record
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
 -- ARGV[4] who asks
 -- Reply: 1 if the session is still that one, else 0.
--- Invariant: who holds the owner does not change.
-expect(#KEYS == 2 and #ARGV == 4)
+-- Invariant: who holds the owner does not change; refused under another incarnation than the recorded one, whose sessions may be older.
+expect(#KEYS == 3 and #ARGV == 4)
+present(KEYS[3])
 local session = session_of(call('HGET', KEYS[1], ARGV[1]))
 if not session or not is_of(session, ARGV[2], ARGV[3]) then return 0 end
 expect_hashes(2, 2)

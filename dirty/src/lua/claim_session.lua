@@ -4,6 +4,7 @@
 -- KEYS[2] partition record
 -- KEYS[3] sessions
 -- KEYS[4] sessions whose holder is gone
+-- KEYS[5] owners that are asked for
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
@@ -12,7 +13,7 @@
 -- ARGV[6] what people call the holder
 -- Reply: {"yes", epoch, 1 if its grace has ended, else 0}; {"no", session}, or {"no"} if there is none.
 -- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again.
-expect(#KEYS == 4 and #ARGV == 6)
+expect(#KEYS == 5 and #ARGV == 6)
 local r = present(KEYS[2])
 local current, lapsed = session_of(call('HGET', KEYS[3], ARGV[1])), session_of(call('HGET', KEYS[4], ARGV[1]))
 local session = current or lapsed
@@ -22,8 +23,10 @@ elseif not session and ARGV[4] == r.epoch then
   return { 'no' }
 end
 if not (session and is_of(session, ARGV[2], ARGV[3])) then
+  expect_hashes(3, 5)
   call('HSET', KEYS[3], ARGV[1], session_text(ARGV[2], ARGV[3], ARGV[4], ARGV[5], '-', ARGV[6]))
   call('HDEL', KEYS[4], ARGV[1])
+  call('HDEL', KEYS[5], ARGV[1])
   call('PERSIST', KEYS[1])
 end
 return { 'yes', r.epoch, is_graced(KEYS[2], r) and '1' or '0' }

@@ -15,11 +15,13 @@
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
 -- ARGV[4] time to live of landed data, milliseconds
--- Reply: 1 if it was there, 0 if the owner has another session or none.
--- Invariant: refused under another incarnation than the recorded one, whose session may lack saves (S7); an owner that a map names keeps
---   its hash (R2).
+-- Reply: 1 if it was there, 0 if the owner has another session or none, or if the grace of the epoch has not ended.
+-- Invariant: an owner that a map names keeps its hash (R2); refused under another incarnation than the recorded one, whose sessions may be
+--   older.
 expect(#KEYS == 11 and #ARGV == 4)
-present(KEYS[11])
+local r = present(KEYS[11])
+-- It may be all that tells of a steal which the hot tier has forgotten (S8).
+if not is_graced(KEYS[11], r) then return 0 end
 local ttl, found = number(ARGV[4], 'the time to live'), 0
 for map = 8, 9 do
   local session = session_of(call('HGET', KEYS[map], ARGV[1]))

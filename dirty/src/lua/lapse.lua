@@ -10,7 +10,8 @@
 -- KEYS[8] sessions
 -- KEYS[9] sessions whose holder is gone
 -- KEYS[10] owners that are asked for
--- KEYS[11..] hash of each owner
+-- KEYS[11] partition record
+-- KEYS[12..] hash of each owner
 -- ARGV[1] holder
 -- ARGV[2] its beat when it was seen last; empty if it had none
 -- ARGV[3] time to live of landed data, milliseconds
@@ -18,8 +19,10 @@
 -- ARGV[5..] name in the maps of each owner
 -- Reply: number of sessions that lapsed; -1 if the holder is not gone.
 -- Invariant: a holder that has beaten since keeps its sessions (S5); one that lapsed keeps its fence, and goes on if nobody took or
---   changed the owner meanwhile (S6); an owner that a map names keeps its hash (R2).
-expect(#KEYS >= 10 and #ARGV >= 4 and #KEYS - 10 == #ARGV - 4)
+--   changed the owner meanwhile (S6); an owner that a map names keeps its hash (R2). Refused under another incarnation than the recorded
+--   one, whose beats and sessions may be older.
+expect(#KEYS >= 11 and #ARGV >= 4 and #KEYS - 11 == #ARGV - 4)
+present(KEYS[11])
 local ttl = number(ARGV[3], 'the time to live')
 if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end
 expect_hashes(1, 10)
@@ -35,9 +38,9 @@ for i = 5, #ARGV do
     call('HDEL', KEYS[10], ARGV[i])
     if keeps then
     elseif call('HDEL', KEYS[2], ARGV[i]) == 1 then
-      call('UNLINK', KEYS[6 + i])
+      call('UNLINK', KEYS[7 + i])
     else
-      call('PEXPIRE', KEYS[6 + i], digits(ttl))
+      call('PEXPIRE', KEYS[7 + i], digits(ttl))
     end
   end
 end

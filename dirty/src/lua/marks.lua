@@ -1,6 +1,6 @@
--- Shared by the scripts that move and clear marks. All of them name these keys of their partition first, and those that clear marks then the
--- hash of each mark's owner; or the key of the owners to be evicted where no hash is to be released: of a mark that can't be read, or was
--- put aside.
+-- Shared by the scripts that move and clear marks. All of them name these keys of their partition first, up to the last that they
+-- need; and those that clear marks then the hash of each mark's owner, or the key of the owners to be evicted where no hash is to be
+-- released: of a mark that can't be read, or was put aside.
 local DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, PART, LOCK, EVICT, SESSIONS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 9
 
 -- Whether this server reads hexadecimal numbers of 64 bits.
@@ -68,8 +68,8 @@ local function error_version(line)
   return value and value <= VERSION_MAX and value or 0
 end
 
--- Owners of whom an entry was removed. One that no map names any more, and no session holds, may expire, or goes at once if that was asked for (R2). Entries that
--- were put aside are of a hash that is gone, and keep none.
+-- Owners of whom an entry was removed. One that no map names any more, and no session holds, may expire, or goes at once if that was
+-- asked for (R2). Entries that were put aside are of a hash that is gone, and keep none.
 local function releaser()
   local self, names, keys, known = {}, {}, {}, {}
   -- Before anything is written: a key of another type refuses the call.

@@ -17,14 +17,15 @@
 -- ARGV[4] what people call the holder
 -- ARGV[5] version and token of the session whose place it takes; empty if only a free owner is taken
 -- ARGV[6] deadline, microseconds since 1970
--- ARGV[7..] with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name,
+-- ARGV[7] time to live of a negative answer, milliseconds
+-- ARGV[8..] with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name,
 --   stored value, version a row
 -- Reply: {"open", version, epoch, generation of the partition, all fields and values of the hash}; {"load", marker, whether there is a
 --   hash (0 or 1), epoch}; {"held", session}; {"grace", epoch}; {"expired"}.
 -- Invariant: a session is opened with the whole owner, or not at all (S2); its fence is above every version that was given (S1); the
 --   hash has no time to live while it is held.
-expect(#KEYS == 11 and #ARGV >= 6)
-local deadline = number(ARGV[6], 'the deadline')
+expect(#KEYS == 11 and #ARGV >= 7)
+local deadline, absent_ttl = number(ARGV[6], 'the deadline'), number(ARGV[7], 'the time to live')
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
 local mark, version = marker(KEYS[2], r)
@@ -40,7 +41,7 @@ end
 if time() >= deadline then return { 'expired' } end
 if not is_graced(KEYS[3], r) then return { 'grace', r.epoch } end
 
-local load = #ARGV >= 7 and load_of(7) or nil
+local load = #ARGV >= 8 and load_of(8) or nil
 if load and not proved(load, hash, mark, r) then load = nil end
 local whole
 if load then
@@ -57,7 +58,12 @@ local above = math.max(r.source, hash and hash.version or 0, load and load.newes
 if above + 4 > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local source = r.source
 local makes = load and (hash or #load.rows > 0 or mark ~= '?' and mark ~= '-')
-if makes then source = join_rows(load, hash, version, r, 4, ARGV[1]) end
+if makes then
+  source = join_rows(load, hash, version, r, 4, ARGV[1])
+elseif load and mark == '?' then
+  -- As in fill.lua: the first save then makes a hash that is known to be whole.
+  call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl))
+end
 local fence = digits(math.max(source, above) + 2)
 call('HSET', KEYS[3], 'src', fence)
 call('HSET', KEYS[9], ARGV[1], session_text(fence, ARGV[2], r.epoch, ARGV[3], '-', ARGV[4]))

@@ -7,13 +7,11 @@
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7] lock
--- KEYS[8] owners to be evicted
--- KEYS[9] sessions
 -- ARGV[1] token and holder
 -- ARGV[2..] name of each mark
 -- Reply: number of marks that became live.
 -- Invariant: a mark is in one of the maps, never in none; where the dirty map has one of its name, the two become one.
-expect(#KEYS == 9 and #ARGV >= 1)
+expect(#KEYS == 7 and #ARGV >= 1)
 local r = present(KEYS[PART])
 held(KEYS[LOCK], ARGV[1])
 if not call('HGET', KEYS[PART], 'relive') then return 0 end

@@ -1,6 +1,6 @@
--- Shared by the scripts that look at sessions. A session is kept under its owner's name as "version token epoch holder asked name": its
--- fence, the epoch in which it was opened or confirmed (0 once its holder was gone), the process that renews it, who asked for the owner ("-" if nobody did) and what
--- people call the process.
+-- Shared by the scripts that look at sessions. A session is kept under its owner's name as "version token epoch holder asked
+-- name": its fence, the epoch in which it was opened or confirmed (0 once its holder was gone), the process that renews it, who asked
+-- for the owner ("-" if nobody did) and what people call the process.
 local function session_of(text)
   if not text then return nil end
   local version, token, epoch, holder, asked, name = string.match(text, '^(%d+) (%x+) (%d+) (%x+) (%S+) (.*)$')
@@ -14,7 +14,8 @@ end
 
 local function is_of(session, version, token) return session.version == version and session.token == token end
 
--- Whether a session has a greater fence than this one. Texts are compared byte by byte, since Lua orders them by the server's locale.
+-- Whether a session has a greater fence than this one. Texts are compared byte by byte, since Lua orders them by the server's
+-- locale.
 local function is_later(session, version, token)
   local a, b = number(session.version, 'a fence'), number(version, 'a fence')
   if a ~= b then return a > b end

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
+use super::state::{PartState, Present};
 use super::store::{MemoryStore, lock};
 use super::{fill, landing, lock as lease, mutate, park, probation, read, record, room, session};
 use crate::{
@@ -176,7 +177,8 @@ impl HotStore for MemoryStore {
 #[async_trait]
 impl SessionStore for MemoryStore {
     async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
-        self.run_for(&open.owner, "open_session", |state, present, partition| session::open(state, present, partition, open))?
+        let wanted = room::of_opening(open.load.as_ref());
+        self.with_room(wanted, &open.owner, "open_session", |state, present, at| session::open(state, present, at, open))
     }
 
     async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
@@ -184,11 +186,11 @@ impl SessionStore for MemoryStore {
     }
 
     async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
-        self.run_for(owner, "close_session", |state, present, _| session::close(state, present, owner, fence))
+        self.run_for(owner, "close_session", |state, present, at| session::close(state, present, at, owner, fence))?
     }
 
     async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
-        self.run_for(owner, "ask_session", |state, _, _| session::ask(state, owner, fence, by))
+        self.run_for(owner, "ask_session", |state, _, at| session::ask(state, at, owner, fence, by))?
     }
 
     async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
@@ -211,7 +213,7 @@ impl SessionStore for MemoryStore {
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
-        self.run(partition, "lapse", |state, present| session::lapse(state, present, holder, beat))
+        self.run(partition, "lapse", |state, present| session::lapse(state, present, partition, holder, beat))?
     }
 
     async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError> {
@@ -229,16 +231,25 @@ impl SessionStore for MemoryStore {
 
 impl MemoryStore {
     fn mutate_one(&self, mutation: &Mutation, load: Option<&Load>) -> Result<Mutated, HotError> {
-        let once = || {
-            self.run_for(&mutation.owner, "mutate", |state, present, partition| {
-                mutate::mutate(state, present, partition, mutation, load)
-            })?
-        };
+        let wanted = room::of_mutation(mutation, load);
+        self.with_room(wanted, &mutation.owner, "mutate", |state, present, partition| {
+            mutate::mutate(state, present, partition, mutation, load)
+        })
+    }
+
+    /// Runs a transition on the partition of an owner. If landed data of that partition is not enough to make room for it, the other
+    /// partitions' goes next.
+    fn with_room<T>(
+        &self,
+        wanted: usize,
+        owner: &Owner,
+        operation: &'static str,
+        transition: impl Fn(&mut PartState, &Present, Partition) -> Result<T, HotError>,
+    ) -> Result<T, HotError> {
+        let once = || self.run_for(owner, operation, &transition)?;
         match once() {
             Err(error) if error.kind == HotKind::OutOfMemory => {
-                // Landed data of the own partition was not enough; the other partitions' goes next.
-                let load = load.map(room::of_load).unwrap_or_default();
-                self.make_room(room::of_mutation(mutation).saturating_add(load));
+                self.make_room(wanted);
                 once()
             }
             reply => reply,

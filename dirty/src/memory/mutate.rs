@@ -18,8 +18,9 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out.
-/// Nothing changed.
+/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does not have, `Settings` if the
+/// deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if
+/// versions ran out. Nothing changed.
 pub fn mutate(
     state: &mut PartState,
     present: &Present,
@@ -31,22 +32,7 @@ pub fn mutate(
     if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| mutation.attempt.is_named() && !broken("R11-ids")) {
         return Ok(Mutated::Applied(reply.clone()));
     }
-    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
-        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
-        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
-    }
-    if present.now >= mutation.deadline {
-        return Ok(Mutated::Refused(Refusal::Expired));
-    }
-    if mutation.deadline > present.now.plus(WINDOW) {
-        let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
-        return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
-    }
-    let (epoch, generation) = (record.epoch, record.generation);
-    if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
-        return Ok(Mutated::Refused(Refusal::Moved { epoch, generation }));
-    }
-    if let Some(refusal) = session::refusal(state, &record, mutation) {
+    if let Some(refusal) = refusal(state, present, &record, mutation)? {
         return Ok(Mutated::Refused(refusal));
     }
     let proved = |load: &&Load| load.owner == mutation.owner && is_proved(state, &record, load);
@@ -57,25 +43,13 @@ pub fn mutate(
     let plan = match plan(&met, mutation) {
         Ok(plan) => plan,
         Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
-        Err(Unmet::Load) => {
-            return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch)));
-        }
+        Err(Unmet::Load) => return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch))),
     };
     if plan.cells.is_empty() {
-        let reply = Applied { version, changed: 0, counters: plan.counters };
-        session::saved(state, present, mutation, epoch);
-        // A copy that was held up may come after what others write now.
-        if mutation.attempt.is_named() && !broken("R11-void") {
-            state.ops.remember(mutation.id, reply.clone());
-        }
-        return Ok(Mutated::Applied(reply));
+        return Ok(Mutated::Applied(change_nothing(state, present, &record, mutation, plan, version)));
     }
     let next = next_version(record.source.max(version), present, OPERATION)?;
-    let wanted = room::of_mutation(mutation).saturating_add(load.map(room::of_load).unwrap_or_default());
-    if !room::make(state, present, wanted, Some(&mutation.owner)) {
-        let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
-        return Err(HotError::not_applied(HotKind::OutOfMemory, OPERATION, message));
-    }
+    room::make_or_refuse(state, present, room::of_mutation(mutation, load), &mutation.owner, OPERATION)?;
     // Nothing is refused from here on.
     if let Some(merged) = merged {
         keep(state, present, &mutation.owner, merged, Some(next));
@@ -84,8 +58,54 @@ pub fn mutate(
     let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
     make(state, &record, &mutation.owner, next, complete);
     let applied = write(state, present, mutation, plan, next);
-    session::saved(state, present, mutation, epoch);
+    session::saved(state, present, mutation, record.epoch);
     Ok(Mutated::Applied(applied))
+}
+
+/// Why the mutation must not happen now, whatever the owner holds.
+///
+/// # Errors
+/// `Durability`, `Settings`: it never can.
+fn refusal(
+    state: &PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    mutation: &Mutation,
+) -> Result<Option<Refusal>, HotError> {
+    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
+        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
+        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
+    }
+    if present.now >= mutation.deadline {
+        return Ok(Some(Refusal::Expired));
+    }
+    if mutation.deadline > present.now.plus(WINDOW) {
+        let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
+        return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
+    }
+    let (epoch, generation) = (record.epoch, record.generation);
+    if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
+        return Ok(Some(Refusal::Moved { epoch, generation }));
+    }
+    Ok(session::refusal(state, record, mutation))
+}
+
+/// The mutation has nothing to do. Its session is confirmed or ended all the same, and its id remembered: a copy that was held up may
+/// come after what others write now.
+fn change_nothing(
+    state: &mut PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    mutation: &Mutation,
+    plan: Plan,
+    version: Version,
+) -> Applied {
+    let reply = Applied { version, changed: 0, counters: plan.counters };
+    session::saved(state, present, mutation, record.epoch);
+    if mutation.attempt.is_named() && !broken("R11-void") {
+        state.ops.remember(mutation.id, reply.clone());
+    }
+    reply
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.

@@ -3,10 +3,11 @@
 use storage_model::{Change, Mutation, Owner};
 
 use super::hash::{HASH_OVERHEAD_BYTES, cell_bytes};
-use super::state::{PartState, Present};
-use crate::Load;
+use super::state::{PartState, Present, SMALL_BYTES};
+use crate::{HotError, HotKind, Load};
 
-/// Drops landed hashes, the least recently used first, until `wanted` bytes more fit. Never one of `but`; answers whether they fit.
+/// Drops landed hashes, the least recently used first, until `wanted` bytes more fit. Never the one of `but`; answers whether they
+/// fit.
 pub(super) fn make(state: &mut PartState, present: &Present, wanted: usize, but: Option<&Owner>) -> bool {
     while state.bytes().saturating_add(wanted) > present.bytes_max {
         let Some(owner) = state.hashes.coldest(but) else { return false };
@@ -15,14 +16,38 @@ pub(super) fn make(state: &mut PartState, present: &Present, wanted: usize, but:
     true
 }
 
-/// The most bytes that a mutation may add.
-pub(super) fn of_mutation(mutation: &Mutation) -> usize {
+/// Makes room for what a transition adds to an owner.
+///
+/// # Errors
+/// `OutOfMemory` if it does not fit and nothing is left to evict.
+pub(super) fn make_or_refuse(
+    state: &mut PartState,
+    present: &Present,
+    wanted: usize,
+    owner: &Owner,
+    operation: &'static str,
+) -> Result<(), HotError> {
+    if make(state, present, wanted, Some(owner)) {
+        return Ok(());
+    }
+    let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
+    Err(HotError::not_applied(HotKind::OutOfMemory, operation, message))
+}
+
+/// The most bytes that the opening of a session may add: the session, the owner's marker, and its load.
+pub(super) fn of_opening(load: Option<&Load>) -> usize {
+    load.map(of_load).unwrap_or_default().saturating_add(2 * SMALL_BYTES)
+}
+
+/// The most bytes that a mutation may add, with the load that it builds on.
+pub(super) fn of_mutation(mutation: &Mutation, load: Option<&Load>) -> usize {
     const MARK_AND_REPLY_BYTES: usize = 512;
     let changes = mutation.changes.iter().map(|(field, change)| match change {
         Change::Set(value) => 128 + field.as_str().len() + value.len(),
         Change::Incr(_) | Change::Remove | Change::Restore | Change::Purge => 160 + field.as_str().len(),
     });
-    changes.fold(HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES, usize::saturating_add)
+    let own = changes.fold(HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES, usize::saturating_add);
+    own.saturating_add(load.map(of_load).unwrap_or_default())
 }
 
 /// The most bytes that a load may add.

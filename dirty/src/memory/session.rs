@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use storage_model::sabotage::broken;
 use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition};
 
-use super::fill::{is_proved, keep, merge};
-use super::mutate::next_version;
-use super::read::select;
 use super::record::current;
 use super::state::{PartState, Present};
 use crate::session::one_word;
-use crate::{
-    Asked, Beats, ClaimSession, Claimed, Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Refusal,
-    Session,
-};
+use crate::{Asked, Beats, ClaimSession, Claimed, HotError, PartitionRecord, Refusal, Session};
+
+mod open;
+
+pub use open::open;
 
 /// The sessions of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -28,6 +26,11 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn get(&self, owner: &Owner) -> Option<&Session> {
         self.held.get(owner)
+    }
+
+    /// How many sessions and beats it keeps.
+    pub(super) fn len(&self) -> usize {
+        self.held.len().saturating_add(self.beats.len())
     }
 
     fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
@@ -52,29 +55,42 @@ impl Sessions {
 /// A save was applied: it confirms its session, or ends it.
 pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutation, epoch: Epoch) {
     let Some(fence) = mutation.fence else { return };
-    if mutation.closes {
-        close(state, present, &mutation.owner, fence);
+    if mutation.closes && !broken("S3-kept") {
+        end(state, present, &mutation.owner, fence);
     } else if let Some(session) = state.sessions.held.get_mut(&mutation.owner) {
         session.epoch = epoch;
         pin(state, &mutation.owner);
     }
 }
 
-/// Why a write must not happen, by who holds the owner (S1).
+/// Why a write must not happen, by who holds the owner.
 pub(super) fn refusal(state: &PartState, record: &PartitionRecord, mutation: &Mutation) -> Option<Refusal> {
     let session = state.sessions.get(&mutation.owner);
-    let Some(fence) = mutation.fence else {
-        let held = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"));
-        return held.map(|session| Refusal::Held(Box::new(session.clone())));
-    };
-    let is_same = |session: &&Session| match broken("S1-token") {
+    match mutation.fence {
+        Some(fence) => fenced(session, fence).or_else(|| unconfirmed(state, record, session?, mutation)),
+        None => held(session),
+    }
+}
+
+/// A plain write of an owner that a session holds (S1).
+fn held(session: Option<&Session>) -> Option<Refusal> {
+    let session = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"))?;
+    Some(Refusal::Held(Box::new(session.clone())))
+}
+
+/// A write of a session that has not, or no more, the owner (S1).
+fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
+    let is_same = |session: &Session| match broken("S1-token") {
         true => session.fence.version == fence.version,
         false => session.fence == fence,
     };
-    let Some(session) = session.filter(is_same) else {
-        let by = session.cloned().map(Box::new);
-        return Some(Refusal::Fenced(by)).filter(|_| !broken("S1-unfenced"));
-    };
+    let is_fenced = !session.is_some_and(is_same) && !broken("S1-unfenced");
+    is_fenced.then(|| Refusal::Fenced(session.cloned().map(Box::new)))
+}
+
+/// A write of a session that was neither opened nor confirmed in this epoch, or that lapsed: after the grace, and on condition of the
+/// version that it knows, it confirms its session (S7).
+fn unconfirmed(state: &PartState, record: &PartitionRecord, session: &Session, mutation: &Mutation) -> Option<Refusal> {
     if session.epoch == record.epoch {
         return None;
     }
@@ -89,67 +105,6 @@ pub(super) fn refusal(state: &PartState, record: &PartitionRecord, mutation: &Mu
 #[must_use]
 pub fn session_of(state: &PartState, owner: &Owner) -> Option<Session> {
     state.sessions.get(owner).cloned()
-}
-
-/// Opens a session of an owner that is free, or takes the place of the session named.
-///
-/// # Errors
-/// `Unprepared`, `Corrupt` if versions ran out. Nothing changed.
-pub fn open(state: &mut PartState, present: &Present, partition: Partition, open: &OpenSession) -> Result<Opened, HotError> {
-    let record = current(state, partition, "open_session")?.clone();
-    let owner = &open.owner;
-    if let Some(session) = state.sessions.get(owner).cloned() {
-        // Its answer was lost.
-        if session.fence.token == open.token && session.epoch == record.epoch {
-            let read = whole_of(state, &record, owner);
-            return Ok(Opened::Open { fence: session.fence, epoch: record.epoch, read });
-        }
-        let takes = session.is_lapsed() || open.takes.is_some_and(|fence| fence == session.fence || broken("S2-any"));
-        if !takes {
-            return Ok(Opened::Held(session));
-        }
-    }
-    if present.now >= open.deadline {
-        return Ok(Opened::Expired);
-    }
-    if state.sessions.graced != record.epoch {
-        return Ok(Opened::Grace(record.epoch));
-    }
-    let load = open.load.as_ref().filter(|load| load.owner == *owner && is_proved(state, &record, load));
-    let merged = load.map(|load| merge(state, &record, load));
-    let is_whole = match &merged {
-        Some(merged) => merged.absent || merged.hash.as_ref().is_some_and(|hash| hash.complete),
-        None => match state.hashes.get(owner) {
-            Some(hash) => hash.complete && hash.generation >= record.generation,
-            None => state.markers.get(owner) == Marker::Absent,
-        },
-    };
-    if !is_whole && !broken("S2-part") {
-        return Ok(Opened::Load(state.observed(owner, record.epoch)));
-    }
-    let known = state.hashes.get(owner).map(|hash| hash.version).unwrap_or_default();
-    let version = next_version(record.source.max(known), present, "open_session")?;
-    if let Some(merged) = merged {
-        keep(state, present, owner, merged, None);
-    }
-    let fence = Fence { version, token: open.token };
-    if let Some(record) = &mut state.record {
-        record.source = record.source.max(version);
-    }
-    let session = Session { fence, holder: open.holder, name: one_word(&open.name), epoch: record.epoch, asked: None };
-    state.sessions.held.insert(owner.clone(), session);
-    if !broken("S2-unpinned") {
-        state.hashes.edit(owner, |hash| hash.expires = None);
-    }
-    let read = whole_of(state, &record, owner);
-    Ok(Opened::Open { fence, epoch: record.epoch, read })
-}
-
-fn whole_of(state: &PartState, record: &PartitionRecord, owner: &Owner) -> HotRead {
-    match state.hashes.get(owner) {
-        Some(hash) => HotRead { header: Some(hash.header(record.generation)), cells: select(hash, &Fields::All) },
-        None => HotRead::default(),
-    }
 }
 
 /// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since.
@@ -201,7 +156,26 @@ pub fn end_grace(state: &mut PartState, partition: Partition, epoch: Epoch) -> R
 }
 
 /// Ends a session without a save; answers whether it was there.
-pub fn close(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
+///
+/// # Errors
+/// `Unprepared`. Nothing changed.
+pub fn close(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    owner: &Owner,
+    fence: Fence,
+) -> Result<bool, HotError> {
+    let epoch = current(state, partition, "close_session")?.epoch;
+    // It may be all that tells of a steal which the hot tier has forgotten (S8).
+    if state.sessions.graced != epoch && !broken("S8-ended") {
+        return Ok(false);
+    }
+    Ok(end(state, present, owner, fence))
+}
+
+/// Ends a session, if it is the owner's; answers whether it was.
+fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
     if state.sessions.get(owner).is_none_or(|session| session.fence != fence) {
         return false;
     }
@@ -210,10 +184,16 @@ pub fn close(state: &mut PartState, present: &Present, owner: &Owner, fence: Fen
     true
 }
 
-/// Asks the holder of a session for the owner; answers whether the session is still that one.
-pub fn ask(state: &mut PartState, owner: &Owner, fence: Fence, by: &str) -> bool {
-    let session = state.sessions.held.get_mut(owner).filter(|session| session.fence == fence);
-    session.map(|session| session.asked = Some(one_word(by))).is_some()
+/// Asks the holder of a session for the owner; answers whether the session is still that one. Nobody is left to be asked for one that
+/// lapsed: its owner is free.
+///
+/// # Errors
+/// `Unprepared`. Nothing changed.
+pub fn ask(state: &mut PartState, partition: Partition, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+    current(state, partition, "ask_session")?;
+    let session = state.sessions.held.get_mut(owner);
+    let session = session.filter(|session| session.fence == fence && !session.is_lapsed());
+    Ok(session.map(|session| session.asked = Some(one_word(by))).is_some())
 }
 
 /// Raises a holder's beat, if one is given, and answers those of all.
@@ -271,9 +251,19 @@ pub fn forget_lapsed(state: &mut PartState, partition: Partition, sessions: &[(O
 }
 
 /// Says that a holder is gone, if its beat is still this one: its sessions lapse. Answers how many.
-pub fn lapse(state: &mut PartState, present: &Present, holder: OpId, beat: Option<u64>) -> u32 {
+///
+/// # Errors
+/// `Unprepared`. Nothing changed.
+pub fn lapse(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    holder: OpId,
+    beat: Option<u64>,
+) -> Result<u32, HotError> {
+    current(state, partition, "lapse")?;
     if state.sessions.beats.get(&holder).copied() != beat && !broken("S5-hasty") {
-        return 0;
+        return Ok(0);
     }
     state.sessions.beats.remove(&holder);
     let sessions = held_by(state, holder);
@@ -283,5 +273,5 @@ pub fn lapse(state: &mut PartState, present: &Present, holder: OpId, beat: Optio
         }
         state.release(present, owner);
     }
-    u32::try_from(sessions.len()).unwrap_or(u32::MAX)
+    Ok(u32::try_from(sessions.len()).unwrap_or(u32::MAX))
 }

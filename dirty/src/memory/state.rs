@@ -27,7 +27,10 @@ pub struct Present {
     pub bytes_max: usize,
 }
 
-/// One partition: hashes, markers, marks, lock and record.
+/// What a marker, a mark, an operation or a session counts for.
+pub(super) const SMALL_BYTES: usize = 128;
+
+/// One partition: hashes, markers, marks, sessions, lock and record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartState {
     pub(super) incarnation: Arc<str>,
@@ -66,11 +69,10 @@ impl PartState {
         self.incarnation = incarnation;
     }
 
-    /// Roughly the bytes held. Markers, marks and operations count by number, hashes by content.
+    /// Roughly the bytes held. Markers, marks, operations and sessions count by number, hashes by content.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        const SMALL_BYTES: usize = 128;
-        let small = self.markers.len() + self.marks.len() + self.ops.len();
+        let small = self.markers.len() + self.marks.len() + self.ops.len() + self.sessions.len();
         self.hashes.bytes().saturating_add(small.saturating_mul(SMALL_BYTES))
     }
 
@@ -101,8 +103,8 @@ impl PartState {
         Some(record.source)
     }
 
-    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was lost: then the new one remembers when it
-    /// was born, and marks of the old one are put aside (R6).
+    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was lost: then the new one remembers
+    /// when it was born, and marks of the old one are put aside (R6).
     pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
         if self.marks.names(owner) && !broken("R6-birth") {
             self.marks.put_aside(owner);
@@ -116,7 +118,8 @@ impl PartState {
         self.marks.names(owner) || self.sessions.pins(owner)
     }
 
-    /// Gives the hash of an owner that no map names any more, and no session holds, the time to live of landed data, or drops it if that was asked for.
+    /// Gives the hash of an owner that no map names any more, and no session holds, the time to live of landed data, or drops it if
+    /// that was asked for.
     pub(super) fn release(&mut self, present: &Present, owner: &Owner) {
         if self.keeps(owner) {
             return;

@@ -119,6 +119,10 @@ const BREAKS: &[Break] = &[
     // What is on its way while the server's data are replaced is applied to what they became.
     ("R14-on-its-way", "update", "if not string.find(call('INFO', 'replication'), history, 1, true) then", "if false then"),
     ("R14-on-its-way", "mutate", "string.match(r.incarnation, '/(%x+)$') ~= history() then", "false then"),
+    // Sessions are changed under another incarnation than the recorded one.
+    ("R14-sessions", "close_session", "present(KEYS[11])\n", ""),
+    ("R14-sessions", "ask_session", "present(KEYS[3])\n", ""),
+    ("R14-sessions", "lapse", "present(KEYS[11])\n", ""),
     // A negative answer counts whatever happened since.
     ("R14-absent", "fill", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
     ("R14-absent", "prove", "return table.concat({ '-', digits(r.generation) })", "return '-'"),
@@ -156,11 +160,28 @@ const BREAKS: &[Break] = &[
     ),
     ("S2-part", "open_session", "if not whole then return", "if false then return"),
     ("S2-unpinned", "open_session", "call('PERSIST', KEYS[1])\nreturn opened(fence)", "return opened(fence)"),
+    // The hash of a held owner gets a time to live when a mark is settled, an error mark cleared, an entry parked or a probation ended, or
+    // when a fill makes it; it keeps the one that it has when its session is claimed; it is dropped on request.
+    ("S2-settled", "settle", "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors", "{ DIRTY, ERRORS, LANDED, LEAVING, errors"),
+    (
+        "S2-parked",
+        "park",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }",
+    ),
+    ("S2-acquitted", "acquit", "{ DIRTY, SNAPSHOT, ERRORS, LANDED, SESSIONS }", "{ DIRTY, SNAPSHOT, ERRORS, LANDED }"),
+    ("S2-filled", "fill", "and not is_marked and not is_held then", "and not is_marked then"),
+    ("S2-claimed", "claim_session", "  call('PERSIST', KEYS[1])\n", ""),
+    ("S2-confirmed", "mutate", "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end", ""),
+    ("S2-evicted", "evict", "(is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1]))", "is_named(3, ARGV[1])"),
+    // The last save leaves its session open.
+    ("S3-kept", "mutate", "if ARGV[8] == '1' then", "if false then"),
     // A holder is called gone that has beaten since; the sessions of one that is gone stay.
     ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
     // A session that lapsed saves over whatever was written since; an earlier session keeps the owner; nobody waits for claims.
     ("S7-unconditional", "mutate", "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end", ""),
+    ("S8-ended", "close_session", "if not is_graced(KEYS[11], r) then return 0 end", ""),
     (
         "S8-greatest",
         "claim_session",

@@ -19,7 +19,7 @@ impl RedisStore {
         let partition = self.space.partition(&open.owner);
         // Another owner's load proves nothing about this one.
         let load = open.load.clone().filter(|load| load.owner == open.owner);
-        let command = script::open_session(&self.space, &OpenSession { load, ..open.clone() });
+        let command = script::open_session(&self.space, &OpenSession { load, ..open.clone() }, self.absent_ttl);
         let answer = self.send_one_verified(command, partition).await;
         answer
             .and_then(|value| opened_of(value, open.token))

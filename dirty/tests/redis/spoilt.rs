@@ -12,6 +12,16 @@ use crate::support::*;
 const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
 const FENCE: Fence = Fence { version: Version::ZERO, token: OpId::new([7; 16]) };
+const NOBODYS: Fences = Fences { bobs: FENCE, eves: FENCE };
+/// A holder that was gone.
+const GONE: OpId = OpId::new([8; 16]);
+
+/// The sessions that a partition has: bob's is held, eve's has lapsed.
+#[derive(Debug, Clone, Copy)]
+struct Fences {
+    bobs: Fence,
+    eves: Fence,
+}
 
 /// The keys that scripts take, those that are hashes first.
 const KEYS: [&str; 18] = [
@@ -37,7 +47,7 @@ const KEYS: [&str; 18] = [
 const HASHES: usize = 15;
 
 /// Each script's call, by its name.
-const CALLS: [&str; 31] = [
+const CALLS: [&str; 32] = [
     "update",
     "mutate",
     "mutate and load",
@@ -68,11 +78,12 @@ const CALLS: [&str; 31] = [
     "ask session",
     "beat",
     "lapse",
+    "forget lapsed",
     "end grace",
 ];
 
 /// Makes one call; answers its failure.
-async fn call(store: &RedisStore, name: &str, bobs: Fence) -> Result<(), HotError> {
+async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> Result<(), HotError> {
     let ann = owner("ann");
     let (version, held) = (Version::new(5).unwrap(), lock("w"));
     let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
@@ -186,14 +197,14 @@ async fn call(store: &RedisStore, name: &str, bobs: Fence) -> Result<(), HotErro
         "ask session" => store.ask_session(&owner("bob"), bobs, "game 2").await.map(drop),
         "beat" => store.beat(&[PARTITION], Some((FENCE.token, 1))).await.remove(0).map(drop),
         "lapse" => store.lapse(PARTITION, FENCE.token, Some(1)).await.map(drop),
-        "forget lapsed" => store.forget_lapsed(PARTITION, &[(owner("bob"), bobs)]).await.map(drop),
+        "forget lapsed" => store.forget_lapsed(PARTITION, &[(owner("eve"), eves)]).await.map(drop),
         "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
         other => panic!("no call {other}"),
     }
 }
 
 /// A partition with something in each of its keys.
-async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fence {
+async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     server.call(&["FLUSHALL"]).await.unwrap();
     adopt_all(store, 1).await;
     let (ann, held) = (owner("ann"), lock("w"));
@@ -201,18 +212,25 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fence {
     store.lock(&[PARTITION], &held, TTL).await.pop().unwrap().unwrap();
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
-    call(store, "park", FENCE).await.unwrap();
-    for name in ["announce", "pair", "beat"] {
-        call(store, name, FENCE).await.unwrap();
+    for name in ["park", "announce", "pair", "beat"] {
+        call(store, name, NOBODYS).await.unwrap();
     }
-    let bob = owner("bob");
-    let observed = store.observe(std::slice::from_ref(&bob)).await.remove(0).unwrap();
-    let load = Load { owner: bob.clone(), observed, rows: Vec::new(), complete: true };
+    let bobs = open(store, "bob", FENCE.token).await;
+    assert!(store.ask_session(&owner("bob"), bobs, "game 2").await.unwrap());
+    let eves = open(store, "eve", GONE).await;
+    assert_eq!(store.lapse(PARTITION, GONE, None).await, Ok(1));
+    Fences { bobs, eves }
+}
+
+/// Opens a session of an owner that has no row.
+async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
+    let owner = owner(id);
+    let observed = store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+    let load = Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true };
     let deadline = store.time().await.unwrap().plus(TTL);
-    let (token, holder, name) = (OpId::new([1; 16]), FENCE.token, "game".to_owned());
-    let open = OpenSession { owner: bob.clone(), token, holder, name, takes: None, deadline, load: Some(load) };
+    let (token, name) = (OpId::new([1; 16]), "game".to_owned());
+    let open = OpenSession { owner, token, holder, name, takes: None, deadline, load: Some(load) };
     let Opened::Open { fence, .. } = store.open_session(&open).await.unwrap() else { panic!() };
-    assert!(store.ask_session(&bob, fence, "game 2").await.unwrap());
     fence
 }
 
@@ -225,14 +243,14 @@ async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
         // Another type; and of hashes, text in place of everything they hold, and a number that is too large.
         let values = if number < HASHES { &["list", "text", "9007199254740993"][..] } else { &["list"] };
         for value in values {
-            let (mut fresh, mut fence) = (false, FENCE);
+            let (mut fresh, mut fences) = (false, NOBODYS);
             for name in CALLS {
                 if !fresh {
-                    fence = fill_all(&server, &store).await;
+                    fences = fill_all(&server, &store).await;
                     spoil(&server, key, value).await;
                 }
                 let before = dump(&server).await;
-                let result = call(&store, name, fence).await;
+                let result = call(&store, name, fences).await;
                 fresh = result.is_err();
                 if let Err(error) = result {
                     assert_eq!(dump(&server).await, before, "{name} with {key} as {value}: {error}");

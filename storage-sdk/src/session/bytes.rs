@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use storage_model::{Bytes, Change, Field, Version};
 
-use super::content::{Content, Copied};
+use super::content::{Content, Copied, Left};
 use super::handle::Handle;
 use super::state::{LossReason, SessionState};
 use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
@@ -21,6 +21,18 @@ struct Edited {
     fields: BTreeMap<Field, Edit>,
     /// The number of the last edit.
     edit: u64,
+}
+
+impl Edited {
+    /// The live fields, by name.
+    fn live(&self) -> Vec<(Field, Bytes)> {
+        let live = self.fields.iter().filter_map(|(field, edit)| Some((field.clone(), edit.value.clone()?)));
+        live.collect()
+    }
+
+    fn left(&self) -> Left {
+        Left::All(self.live())
+    }
 }
 
 /// A field's value, and the number of its last edit.
@@ -57,7 +69,7 @@ impl Content for Fields {
         }
         let newer = edited.fields.iter().filter(|(_, edit)| edit.edit > since);
         let changes = newer.map(|(field, edit)| (field.clone(), change(edit.value.as_ref()))).collect();
-        Ok(Some(Copied::new(edited.edit, changes)))
+        Ok(Some(Copied::new(edited.edit, changes, edited.left())))
     }
 
     fn whole(&self, stored: &Record) -> Result<Copied> {
@@ -69,7 +81,7 @@ impl Content for Fields {
         for (field, _) in stored.iter().filter(|(field, _)| !edited.fields.contains_key(*field)) {
             changes.push((field.clone(), Change::Remove));
         }
-        Ok(Copied::new(edited.edit, changes))
+        Ok(Copied::new(edited.edit, changes, edited.left()))
     }
 }
 
@@ -116,9 +128,7 @@ impl ByteSession {
     /// All fields, with all edits, by name.
     #[must_use]
     pub fn fields(&self) -> Vec<(Field, Bytes)> {
-        let edited = self.fields.lock();
-        let live = edited.fields.iter().filter_map(|(field, edit)| Some((field.clone(), edit.value.clone()?)));
-        live.collect()
+        self.fields.lock().live()
     }
 
     /// Sets a field in memory; the next save has it.

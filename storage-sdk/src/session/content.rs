@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use storage_model::{Change, Field};
+use storage_model::{Bytes, Change, Field};
 
 use crate::{Record, Result};
 
@@ -14,12 +14,33 @@ pub(crate) struct Copied {
     pub(crate) edit: u64,
     /// By field, in the order of their names.
     pub(crate) changes: Arc<[(Field, Change)]>,
+    /// What the owner is like after a save of it.
+    pub(crate) left: Arc<Left>,
+}
+
+/// The fields that a session holds, as a save leaves them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// This field; the session has nothing to do with others.
+    Field(Field, Bytes),
+    /// These fields, and no other.
+    All(Vec<(Field, Bytes)>),
+}
+
+impl Left {
+    /// Whether an owner is like this.
+    pub(crate) fn is_in(&self, stored: &Record) -> bool {
+        match self {
+            Self::Field(field, value) => stored.get(field.as_str()) == Some(value),
+            Self::All(fields) => stored.iter().eq(fields.iter().map(|(field, value)| (field, value))),
+        }
+    }
 }
 
 impl Copied {
-    pub(crate) fn new(edit: u64, mut changes: Vec<(Field, Change)>) -> Self {
+    pub(crate) fn new(edit: u64, mut changes: Vec<(Field, Change)>, left: Left) -> Self {
         changes.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Self { edit, changes: changes.into() }
+        Self { edit, changes: changes.into(), left: Arc::new(left) }
     }
 
     /// Whether a save of it only sets fields: then it can end its session in the same step.
@@ -44,13 +65,4 @@ pub(crate) trait Content: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Invalid`: it can't be encoded.
     fn whole(&self, stored: &Record) -> Result<Copied>;
-}
-
-/// Whether an owner is as these changes leave it.
-pub(crate) fn is_as(stored: &Record, changes: &[(Field, Change)]) -> bool {
-    changes.iter().all(|(field, change)| match change {
-        Change::Set(value) => stored.get(field.as_str()) == Some(value),
-        Change::Remove => stored.get(field.as_str()).is_none(),
-        Change::Incr(_) | Change::Restore | Change::Purge => false,
-    })
 }

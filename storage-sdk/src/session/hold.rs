@@ -86,6 +86,11 @@ impl Hold {
         self.known.borrow().clone()
     }
 
+    /// Looks at what is known, without a copy of it.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
+        look(&self.known.borrow())
+    }
+
     pub(crate) fn state(&self) -> SessionState {
         self.known.borrow().state()
     }
@@ -137,14 +142,17 @@ impl Hold {
 
     /// The session is lost, if it is not over.
     pub(super) fn lose(&self, why: LossReason) -> Error {
-        let error = self.change(|known| {
-            if !known.is_over() {
+        let (error, is_new) = self.change(|known| {
+            let is_new = !known.is_over();
+            if is_new {
                 known.standing = Standing::Lost(why);
             }
-            known.refusal()
+            (known.refusal(), is_new)
         });
         self.core.holder.forget(self.fence.token);
-        self.core.holder.lost();
+        if is_new {
+            self.core.holder.lost();
+        }
         error.unwrap_or_else(Error::forgotten).of(&self.owner)
     }
 

@@ -1,7 +1,7 @@
 //! This process as a holder of sessions: which ones it has, and whether it is heard of.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub(crate) struct Holder {
     // No watch channel, which wakes who waits in an order of its own.
     heard: Notify,
     claims: Notify,
+    /// Openings whose owners are being loaded.
+    loads: AtomicUsize,
     lost: AtomicU64,
     dropped: AtomicU64,
 }
@@ -58,6 +60,25 @@ impl Drop for Place<'_> {
     }
 }
 
+/// An opening whose owner is being loaded.
+pub(super) struct Loading<'a> {
+    loads: &'a AtomicUsize,
+    others: usize,
+}
+
+impl Loading<'_> {
+    /// How many others were being loaded when it began.
+    pub(super) fn others(&self) -> usize {
+        self.others
+    }
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        self.loads.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Holder {
     pub(crate) fn new(settings: &SessionSettings, id: OpId) -> Self {
         Self {
@@ -71,6 +92,7 @@ impl Holder {
             beats: AtomicBool::new(false),
             heard: Notify::new(),
             claims: Notify::new(),
+            loads: AtomicUsize::new(0),
             lost: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         }
@@ -124,6 +146,10 @@ impl Holder {
 
     pub(super) fn forget(&self, token: OpId) {
         self.sessions().remove(&token);
+    }
+
+    pub(super) fn loading(&self) -> Loading<'_> {
+        Loading { loads: &self.loads, others: self.loads.fetch_add(1, Ordering::Relaxed) }
     }
 
     /// Whether this process knows of a session: it is open, or being opened.

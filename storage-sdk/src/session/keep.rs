@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::join_all;
 use futures::stream;
 use storage_dirty::Beats;
 use storage_landing::Leases;
@@ -61,13 +62,12 @@ async fn beat(core: Weak<Core>) {
         let Some(core) = core.upgrade() else { return };
         if Instant::now() >= next_beat {
             next_beat = Instant::now() + lease / BEATS;
-            // A hot tier that hangs must not keep the holder from noticing that nobody hears of it.
-            if timeout(lease / 2, pulse.beat(&core)).await.is_err() {
-                tracing::debug!("the beats of this server were not answered in time");
-            }
+            pulse.beat(&core).await;
             pulse.doubt(&core);
         }
-        hear(&core).await;
+        pulse.look_again(&core).await;
+        // A node that hangs must not hold up the beats to the others.
+        let _ = timeout(lease / BEATS, hear(&core)).await;
         drop(core);
         sleep(lease / LOOKS).await;
     }
@@ -80,24 +80,52 @@ impl Pulse {
         let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
         // ORDER: the lease is counted from before the beat is sent.
         let sent = Instant::now();
-        for (partition, answer) in partitions.iter().zip(hot.beat(&partitions, Some((own, self.number))).await) {
-            match answer {
-                Ok(beats) => {
-                    self.heard(core, *partition, &beats, sent);
-                    if let Err(error) = self.leases.tell(hot, *partition, &beats, Some(own)).await {
-                        tracing::debug!(%error, "the holders of sessions could not be judged");
+        let raise = Some((own, self.number));
+        // One by one, so that a node that hangs keeps no other partition from being heard, and none for longer than half of a lease.
+        let beats = partitions.iter().map(|partition| async move {
+            let beat = async {
+                match hot.beat(std::slice::from_ref(partition), raise).await.pop() {
+                    Some(Ok(beats)) => Some(beats),
+                    Some(Err(error)) => {
+                        let prepared = core.tiers.prepare_after(error).await;
+                        tracing::debug!(?prepared, partition = partition.0, "this server was not heard of");
+                        None
                     }
+                    None => None,
                 }
-                Err(error) => {
-                    if let Err(error) = core.tiers.prepare_after(error).await {
-                        tracing::debug!(%error, partition = partition.0, "this server could not be heard of");
-                    }
-                }
+            };
+            (*partition, timeout(core.holder.lease / 2, beat).await.ok().flatten())
+        });
+        for (partition, beats) in join_all(beats).await {
+            let Some(beats) = beats else { continue };
+            self.heard(core, partition, &beats, sent);
+            let told = timeout(core.holder.lease / 2, self.leases.tell(hot, partition, &beats, Some(own))).await;
+            if let Ok(Err(error)) = told {
+                tracing::debug!(%error, "the holders of sessions could not be judged");
             }
         }
         if self.heard.len() == partitions.len() {
             core.holder.heard();
         }
+    }
+
+    /// Looks again at partitions in which another holder's time is up, without waiting for the next beat.
+    async fn look_again(&mut self, core: &Core) {
+        let (hot, own) = (core.tiers.hot().as_ref(), core.holder.id);
+        let overdue = self.leases.overdue(own, Instant::now());
+        if overdue.is_empty() {
+            return;
+        }
+        let looks = async {
+            for (partition, beats) in overdue.iter().zip(hot.beat(&overdue, None).await) {
+                if let Ok(beats) = beats
+                    && let Err(error) = self.leases.tell(hot, *partition, &beats, Some(own)).await
+                {
+                    tracing::debug!(%error, "the holders of sessions could not be judged");
+                }
+            }
+        };
+        let _ = timeout(core.holder.lease / BEATS, looks).await;
     }
 
     /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may have lapsed before it.
@@ -209,7 +237,8 @@ impl Due {
             let token = hold.fence.token;
             let at = self.next.get(&token).copied().unwrap_or_else(|| now + random_part_of(period, ids));
             let is_due = at <= now;
-            if is_due && hold.is_dirty() && !hold.is_over() {
+            // What is suspect saves everything once it is claimed.
+            if is_due && hold.is_dirty() && !hold.is_over() && !hold.is_suspect() {
                 due.push(Arc::clone(hold));
             }
             next.insert(token, if is_due { now + period } else { at });

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use storage_model::{Bytes, Change, Field, Version};
 
-use super::content::{Content, Copied};
+use super::content::{Content, Copied, Left};
 use super::handle::Handle;
 use super::hold::Hold;
 use super::options::SessionOptions;
@@ -179,7 +179,8 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
     fn whole(&self, _: &Record) -> Result<Copied> {
         let edited = self.read();
         let bytes = self.encoded(&edited)?;
-        Ok(Copied::new(edited.edit, vec![(self.field.clone(), Change::Set(bytes))]))
+        let left = Left::Field(self.field.clone(), bytes.clone());
+        Ok(Copied::new(edited.edit, vec![(self.field.clone(), Change::Set(bytes))], left))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::{HotRead, Load, OpenSession, Opened, Session as Stored};
+use storage_dirty::{HotRead, Load, Observed, OpenSession, Opened, Session as Stored};
 use storage_landing::is_suspect;
 use storage_model::{Durability, Epoch, Fence, Owner};
 use tokio::time::{Instant, sleep};
@@ -19,6 +19,9 @@ use crate::{Error, Kind, Record, Result};
 /// The first wait for an owner that is held, or for a grace to end; it doubles up to [`POLL_MAX`].
 const POLL_MIN: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(100);
+
+/// Openings that load by themselves at once; further ones share statements.
+const ALONE_MAX: usize = 4;
 
 /// An opening on its way.
 struct Opening<'a> {
@@ -90,7 +93,7 @@ impl Opening<'_> {
             let answer = self.send(place, load.take()).await?;
             match answer {
                 Opened::Open { fence, epoch, read } => return self.taken(fence, epoch, read),
-                Opened::Load(_) => load = Some(self.load().await?),
+                Opened::Load(observed) => load = Some(self.load(observed).await?),
                 Opened::Held(session) => self.held_by(&session).await?,
                 Opened::Grace(_) => {
                     let why = "the hot tier was replaced, and sessions that it may have forgotten are claimed first";
@@ -106,7 +109,8 @@ impl Opening<'_> {
 
     async fn send(&self, place: &Place<'_>, load: Option<Load>) -> Result<Opened> {
         let (core, hot) = (self.core, self.core.tiers.hot());
-        let left = self.until.saturating_duration_since(Instant::now()).min(core.deadline);
+        // Given up within a lease: none that is sent in one epoch is carried out after the grace of the next.
+        let left = self.until.saturating_duration_since(Instant::now()).min(core.deadline).min(core.holder.lease);
         let open = OpenSession {
             owner: self.owner.clone(),
             token: place.token,
@@ -126,9 +130,18 @@ impl Opening<'_> {
         Ok(Taken { fence, epoch, record: Record::of(read) })
     }
 
-    async fn load(&self) -> Result<Load> {
-        match self.core.tiers.load(self.owner).await? {
-            Some(full) => Ok(full.load.clone()),
+    /// What the opening builds on. A few openings load by themselves, and the opening that follows fills the hash. Many go together, in
+    /// one statement.
+    async fn load(&self, observed: Observed) -> Result<Load> {
+        let (tiers, holder) = (&self.core.tiers, &self.core.holder);
+        let loading = holder.loading();
+        let load = if loading.others() < ALONE_MAX {
+            tiers.load_observed(self.owner, observed).await?
+        } else {
+            tiers.load(self.owner).await?.map(|full| full.load.clone())
+        };
+        match load {
+            Some(load) => Ok(load),
             None => Err(Error::new(Kind::Invalid, "the owner has more rows than hot.load_rows_max, so no session can hold it")),
         }
     }

@@ -1,5 +1,6 @@
 //! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to S8).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use storage_dirty::{ClaimSession, Claimed};
@@ -7,7 +8,6 @@ use storage_model::sabotage::broken;
 use storage_model::{Change, Condition, Durability, Field, Outcome};
 use tokio::time::Instant;
 
-use super::content::{Copied, is_as};
 use super::hold::Hold;
 use super::state::{LossReason, Standing};
 use crate::{Error, Kind, Record, Result};
@@ -34,7 +34,7 @@ impl Hold {
         let epoch = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
             Claimed::Yes { epoch, graced: true } => epoch,
             Claimed::Yes { graced: false, .. } => return Ok(()),
-            Claimed::No(None) if self.has_ended(&known).await? => {
+            Claimed::No(None) if self.has_ended().await? => {
                 self.ended();
                 return Ok(());
             }
@@ -60,7 +60,7 @@ impl Hold {
     /// Whether the owner is as the session left it, or older: then nobody else has written it.
     fn knows_of(&self, stored: &Record) -> bool {
         let known = self.known();
-        stored.version() <= known.acked || known.doubtful.iter().any(|changes| is_as(stored, changes))
+        stored.version() <= known.acked || known.doubtful.iter().any(|left| left.is_in(stored))
     }
 
     /// Saves all that the session holds, if the owner still is as it was read.
@@ -68,7 +68,7 @@ impl Hold {
         let mut copy = self.content.whole(stored)?;
         if copy.changes.is_empty() {
             // An owner without fields is confirmed by what changes nothing.
-            copy = Copied::new(copy.edit, vec![(Field::new("none").map_err(Error::from)?, Change::Remove)]);
+            copy.changes = Arc::from([(Field::new("none").map_err(Error::from)?, Change::Remove)]);
         }
         let left = until.saturating_duration_since(Instant::now());
         let answer = self.write(&copy, Condition::Version(stored.version()), false, Durability::Cached, left).await;

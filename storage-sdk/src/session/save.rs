@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::content::{Copied, is_as};
+use super::content::Copied;
 use super::hold::Hold;
 use super::state::{Known, Standing};
 use crate::durability::at_once;
@@ -109,6 +109,9 @@ impl Hold {
             queue.is_carried = false;
             return None;
         };
+        if queue.waiting.len() == 1 {
+            return queue.waiting.pop_front().map(|waiter| (first, vec![waiter]));
+        }
         let joins = |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
         let (group, left) = std::mem::take(&mut queue.waiting).into_iter().partition(|waiter: &Waiter| joins(&waiter.wanted));
         queue.waiting = left;
@@ -125,14 +128,14 @@ impl Hold {
         let mut closed = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let known = match self.once_it_stands(left).await {
-                Ok(known) => known,
+            let saved = match self.once_it_stands(left).await {
+                Ok(saved) => saved,
                 // It was found out that the call below ended it.
-                Err(_) if closed && self.known().standing == Standing::Ended => return Ok(self.saved_before()),
+                Err(_) if closed && self.look(|known| known.standing == Standing::Ended) => return Ok(self.saved_before()),
                 Err(error) => return Err(error),
             };
-            let Some(copy) = self.copy(&known, wanted)? else {
-                if !wanted.ends || self.close(&known, until).await? {
+            let Some(copy) = self.copy(saved, wanted)? else {
+                if !wanted.ends || self.close(until).await? {
                     return Ok(self.saved_before());
                 }
                 closed = true;
@@ -140,6 +143,7 @@ impl Hold {
             };
             self.warn_if_large(&copy);
             let ends = wanted.ends && copy.only_sets();
+            let may_have_ended = self.look(|known| known.ends_in_doubt);
             let answer = {
                 self.sending.store(true, Ordering::SeqCst);
                 let _sending = Sending(self);
@@ -153,46 +157,43 @@ impl Hold {
                     }
                     return Ok(ack);
                 }
-                Err(error) if matches!(error.refusal(), Some(Refusal::Fenced(None))) && self.has_ended(&known).await? => {
+                Err(error)
+                    if may_have_ended && matches!(error.refusal(), Some(Refusal::Fenced(None))) && self.has_ended().await? =>
+                {
                     self.change(|known| known.saved = known.saved.max(copy.edit));
                     self.ended();
                     return Err(
                         Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied)
                     );
                 }
-                Err(error) => self.heed(error, &known)?,
+                Err(error) => self.heed(error, may_have_ended)?,
             }
         }
     }
 
-    /// What is known of the session once it is not suspect. An error if it is over, or suspect for longer than this.
-    async fn once_it_stands(&self, left: Duration) -> Result<Known> {
-        let mut known = self.known();
-        if known.standing == Standing::Suspect {
-            let hold = self.core.holder.open_one(self.fence.token);
-            let waits = async move {
-                match hold {
-                    Some(hold) => Some(hold.until(|known| known.standing != Standing::Suspect).await),
-                    None => None,
-                }
-            };
-            known = match self.core.within(left, waits).await {
-                Ok(known) => known.unwrap_or_else(|| self.known()),
-                Err(late) => {
-                    let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
-                    return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
-                }
-            };
+    /// The last edit that is saved, once the session is not suspect. An error if it is over, or suspect for longer than this.
+    async fn once_it_stands(&self, left: Duration) -> Result<u64> {
+        let stands = |known: &Known| match known.standing {
+            Standing::Held => Some(Ok(known.saved)),
+            Standing::Suspect => None,
+            Standing::Lost(_) | Standing::Ended => Some(Err(known.refusal().unwrap_or_else(Error::forgotten))),
+        };
+        if let Some(stands) = self.look(stands) {
+            return stands;
         }
-        if known.is_over() {
-            return Err(known.refusal().unwrap_or_else(Error::forgotten));
+        if let Some(hold) = self.core.holder.open_one(self.fence.token) {
+            let waits = async move { hold.until(|known| known.standing != Standing::Suspect).await };
+            if let Err(late) = self.core.within(left, waits).await {
+                let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
+                return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
+            }
         }
-        Ok(known)
+        self.look(|known| stands(known).unwrap_or(Ok(known.saved)))
     }
 
     /// What is to be saved; none if nothing is.
-    fn copy(&self, known: &Known, wanted: Wanted) -> Result<Option<Copied>> {
-        let encode = || match self.content.changed(known.saved)? {
+    fn copy(&self, saved: u64, wanted: Wanted) -> Result<Option<Copied>> {
+        let encode = || match self.content.changed(saved)? {
             // What was not edited since may have been saved less safely.
             None if !wanted.ends && wanted.durability != Durability::Cached => self.content.whole(&Record::default()).map(Some),
             changed => Ok(changed),
@@ -205,32 +206,35 @@ impl Hold {
 
     /// What a save is answered that has nothing to save.
     fn saved_before(&self) -> Ack {
-        let applied = Applied { version: self.known().acked, changed: 0, counters: Vec::new() };
+        let applied = Applied { version: self.look(|known| known.acked), changed: 0, counters: Vec::new() };
         Ack { applied, safety: Safety::Cached }
     }
 
     /// Ends the session, all of which is saved; answers whether it has ended. If that is not certain it is suspect.
-    async fn close(&self, known: &Known, until: Instant) -> Result<bool> {
-        self.change(|known| known.ending = true);
-        let hot = self.core.tiers.hot();
-        let was_there = self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
-        // S7: a hot tier that was replaced may have forgotten the session, or only its saves. Nobody opens the owner before the grace ends.
-        let ended = was_there && self.core.tiers.epoch(self.partition) == known.epoch;
-        if ended {
-            self.ended();
-        } else {
-            self.suspect();
+    async fn close(&self, until: Instant) -> Result<bool> {
+        let epoch = self.look(|known| known.epoch);
+        let is_confirmed = || self.core.tiers.epoch(self.partition) == epoch;
+        // S7: a hot tier that was replaced may have forgotten the session, or only its saves, which are saved again then.
+        if is_confirmed() {
+            self.change(|known| known.ends_in_doubt = true);
+            let hot = self.core.tiers.hot();
+            let was_there = self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
+            if was_there && is_confirmed() {
+                self.ended();
+                return Ok(true);
+            }
         }
-        Ok(ended)
+        self.suspect();
+        Ok(false)
     }
 
     /// Whether a session that the hot tier does not know was ended by a call whose answer was lost.
-    pub(super) async fn has_ended(&self, known: &Known) -> Result<bool> {
-        if !known.ending || !self.is_dirty() {
-            return Ok(known.ending);
+    pub(super) async fn has_ended(&self) -> Result<bool> {
+        if !self.look(|known| known.ends_in_doubt) || !self.is_dirty() {
+            return Ok(self.look(|known| known.ends_in_doubt));
         }
         let stored = self.core.read_whole(&self.owner).await?;
-        Ok(known.doubtful.last().is_some_and(|changes| is_as(&stored, changes)))
+        Ok(self.look(|known| known.doubtful.last().is_some_and(|left| left.is_in(&stored))))
     }
 
     /// Sends a save. What became of it is noted, unless it was refused.
@@ -247,10 +251,10 @@ impl Hold {
         save.changes = Arc::clone(&copy.changes);
         save.closes = ends;
         let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
-        // ORDER: before it is sent. Whoever finds it applied, while its answer is on its way, must know whose it is.
+        // ORDER: before it is sent, since a look at the owner may find it before its answer comes.
         self.change(|known| {
-            known.ending |= ends;
-            known.doubt(Arc::clone(&copy.changes));
+            known.ends_in_doubt |= ends;
+            known.send(&copy.left);
         });
         let answer = self.core.write(save, left).await;
         let landed = at_once(durability).is_none();
@@ -265,17 +269,19 @@ impl Hold {
                 known.saved = known.saved.max(copy.edit);
             }
             Err(error) if error.outcome() == Outcome::Unknown => {}
-            Err(_) => known.refused(&copy.changes),
+            Err(_) => known.refuse(&copy.left),
         });
         answer
     }
 
     /// What a save that failed says of the session. An error if it is not to be sent again.
-    fn heed(&self, error: Error, known: &Known) -> Result<()> {
+    fn heed(&self, error: Error, may_have_ended: bool) -> Result<()> {
+        let epoch = self.look(|known| known.epoch);
         match error.refusal() {
             // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
-            Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == known.epoch => {
-                Err(self.lose_to(other.as_deref()).with_outcome(error.outcome()))
+            Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == epoch => {
+                let outcome = if may_have_ended { Outcome::Unknown } else { error.outcome() };
+                Err(self.lose_to(other.as_deref()).with_outcome(outcome))
             }
             Some(Refusal::Fenced(_) | Refusal::Grace(_) | Refusal::Unconfirmed(_)) => {
                 self.suspect();

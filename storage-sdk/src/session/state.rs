@@ -3,8 +3,9 @@
 use std::fmt;
 
 use std::sync::Arc;
-use storage_model::{Change, Epoch, Field, Version};
+use storage_model::{Epoch, Version};
 
+use super::content::Left;
 use crate::{Error, Kind};
 
 /// How a session stands, as its server knows it.
@@ -70,8 +71,6 @@ pub(super) struct Known {
     pub(super) standing: Standing,
     /// Whether its last save was asked for.
     pub(super) closing: bool,
-    /// Whether a call was sent that ends it.
-    pub(super) ending: bool,
     /// Who asks for the owner.
     pub(super) asked: Option<String>,
     /// The epoch in which it was opened or confirmed last, or an earlier one.
@@ -82,8 +81,10 @@ pub(super) struct Known {
     pub(super) landed: Version,
     /// The last edit that is saved.
     pub(super) saved: u64,
-    /// What saves held that may have been applied, also those that are under way, and that nobody has acknowledged since.
-    pub(super) doubtful: Vec<Arc<[(Field, Change)]>>,
+    /// What saves leave that are under way, or whose outcome stayed unknown.
+    pub(super) doubtful: Vec<Arc<Left>>,
+    /// Whether a call that ends the session was sent, and may have been carried out.
+    pub(super) ends_in_doubt: bool,
 }
 
 /// Saves of unknown outcome that are remembered.
@@ -123,16 +124,16 @@ impl Known {
         self.doubtful.clear();
     }
 
-    /// A save may have been applied.
-    pub(super) fn doubt(&mut self, changes: Arc<[(Field, Change)]>) {
+    /// A save is about to be sent: from now on it may have been applied.
+    pub(super) fn send(&mut self, left: &Arc<Left>) {
         if self.doubtful.len() == DOUBTFUL_MAX {
             self.doubtful.remove(0);
         }
-        self.doubtful.push(changes);
+        self.doubtful.push(Arc::clone(left));
     }
 
-    /// A save was not applied.
-    pub(super) fn refused(&mut self, changes: &Arc<[(Field, Change)]>) {
-        self.doubtful.retain(|other| !Arc::ptr_eq(other, changes));
+    /// A save was not applied, and will not be.
+    pub(super) fn refuse(&mut self, left: &Arc<Left>) {
+        self.doubtful.retain(|other| !Arc::ptr_eq(other, left));
     }
 }

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use storage_tests::bench::reader::{ReaderArgs, read};
 use storage_tests::bench::server::{ServerArgs, serve};
 use storage_tests::bench::{Args, run};
+use storage_tests::holder::{HolderArgs, hold};
 
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -28,6 +29,8 @@ enum Role {
     Reader(ReaderArgs),
     #[command(hide = true)]
     Server(ServerArgs),
+    #[command(hide = true)]
+    Holder(HolderArgs),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
         Cli { role: Some(Role::Reader(args)), .. } => outcome(block_on(read(args))),
         Cli { role: Some(Role::Server(args)), .. } => outcome(block_on(serve(args))),
+        Cli { role: Some(Role::Holder(args)), .. } => outcome(block_on(hold(args))),
         Cli { args, .. } => outcome(block_on(measure(args))),
     }
 }

@@ -1,74 +1,16 @@
-//! A game server that holds one owner in a session: it counts in all of its fields, saves, and prints what became of it.
+//! A game server that holds one owner in a session; see `storage_tests::holder`.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
 use clap::Parser;
-use storage_sdk::{Autosave, ByteSession, OnConflict, SessionOptions, Storage};
-use tokio::signal::unix::{SignalKind, signal};
+use storage_tests::holder::{HolderArgs, hold};
 
 /// A game server that holds one owner.
 #[derive(Debug, Parser)]
-struct Args {
-    /// The settings file
-    #[arg(long)]
-    config: std::path::PathBuf,
-    /// The owner's id
-    #[arg(long)]
-    owner: String,
-    /// How many fields it counts in
-    #[arg(long, default_value_t = 20)]
-    fields: u32,
-    /// Takes the owner at once from whoever has it
-    #[arg(long)]
-    steal: bool,
+struct Cli {
+    #[command(flatten)]
+    args: HolderArgs,
 }
-
-const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let args = Args::parse();
-    let storage = Storage::open(storage_config::Settings::load(&args.config)?).await?;
-    let owner = storage.scope("game", "eu")?.bytes().owner("count", args.owner.as_str())?;
-    let on_conflict = if args.steal { OnConflict::Steal } else { OnConflict::Wait { at_most: LONG } };
-    let session = owner.session(SessionOptions { on_conflict, autosave: Autosave::Off, within: LONG }).await?;
-    let begins = number_of(&session)?;
-    println!("begins {begins}");
-    let mut stops = signal(SignalKind::terminate())?;
-    tokio::select! {
-        stopped = stops.recv() => ensure!(stopped.is_some(), "no signals arrive"),
-        lost = count(&session, begins, args.fields) => println!("lost {}", lost?),
-    }
-    let report = storage.close(LONG).await.sessions;
-    println!("closed {} {} {}", report.ended, report.left, report.unsaved.len());
-    Ok(())
-}
-
-/// The number that all fields hold. An error if they differ: a save changes all of them, or none.
-fn number_of(session: &ByteSession) -> Result<u64> {
-    let mut numbers = Vec::new();
-    for (_, value) in session.fields() {
-        numbers.push(std::str::from_utf8(&value)?.parse()?);
-    }
-    numbers.dedup();
-    ensure!(numbers.len() <= 1, "the fields hold different numbers: {numbers:?}");
-    Ok(numbers.first().copied().unwrap_or_default())
-}
-
-/// Counts until the session is lost; answers why it was.
-async fn count(session: &ByteSession, begins: u64, fields: u32) -> Result<String> {
-    for number in begins + 1.. {
-        for field in 0..fields {
-            if session.set(&format!("f{field:03}"), number.to_string()).is_err() {
-                return Ok(session.lost().await.to_string());
-            }
-        }
-        match session.save().deadline(LONG).await {
-            Ok(_) => println!("saved {number}"),
-            Err(error) if error.kind() == storage_sdk::Kind::Fenced => return Ok(session.lost().await.to_string()),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok("counted to the end".to_owned())
+async fn main() -> anyhow::Result<()> {
+    hold(Cli::parse().args).await
 }

@@ -29,7 +29,9 @@ pub(crate) fn acquit(space: &Space, head: Head<'_>, window: Window, marks: &[Mar
 
 /// `relive.lua`. The epoch of the head is not looked at.
 pub(crate) fn relive(space: &Space, head: Head<'_>, marks: &[MarkRef<'_>]) -> Command {
-    let mut cmd = SCRIPTS.relive.call(&keys(space, head.partition, std::iter::empty()));
+    let all = &space.keys;
+    let record = [all.part(head.partition), all.lock(head.partition)];
+    let mut cmd = SCRIPTS.relive.call(&[&all.maps(head.partition)[..], &record].concat());
     cmd.arg(head.lock.map(lock_value).unwrap_or_default());
     for mark in marks {
         cmd.arg(mark.name);

@@ -12,7 +12,7 @@ use crate::session::one_word;
 use crate::{ClaimSession, OpenSession};
 
 /// `open_session.lua`.
-pub(crate) fn open_session(space: &Space, open: &OpenSession) -> Command {
+pub(crate) fn open_session(space: &Space, open: &OpenSession, absent_ttl: Duration) -> Command {
     let partition = space.partition(&open.owner);
     let all = &space.keys;
     let own = [all.data(partition, &open.owner), all.exist(partition, &open.owner), all.part(partition)];
@@ -20,6 +20,7 @@ pub(crate) fn open_session(space: &Space, open: &OpenSession) -> Command {
     let mut cmd = SCRIPTS.open_session.call(&[&own[..], &all.maps(partition), &sessions].concat());
     cmd.arg(key::owner_part(&open.owner)).arg(open.token.to_string()).arg(open.holder.to_string()).arg(one_word(&open.name));
     cmd.arg(open.takes.map(|fence| fence.to_string()).unwrap_or_default()).arg(deadline_of(open.deadline));
+    cmd.arg(millis(absent_ttl));
     if let Some(load) = &open.load {
         load_args(&mut cmd, load);
     }
@@ -30,8 +31,9 @@ pub(crate) fn open_session(space: &Space, open: &OpenSession) -> Command {
 pub(crate) fn claim_session(space: &Space, claim: &ClaimSession) -> Command {
     let partition = space.partition(&claim.owner);
     let all = &space.keys;
-    let data = all.data(partition, &claim.owner);
-    let mut cmd = SCRIPTS.claim_session.call(&[data, all.part(partition), all.sessions(partition), all.lapsed(partition)]);
+    let own = [all.data(partition, &claim.owner), all.part(partition)];
+    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition)];
+    let mut cmd = SCRIPTS.claim_session.call(&[&own[..], &sessions].concat());
     fence(cmd.arg(key::owner_part(&claim.owner)), claim.fence);
     cmd.arg(claim.epoch.0).arg(claim.holder.to_string()).arg(one_word(&claim.name));
     SCRIPTS.claim_session.write(space.slot(partition), cmd)
@@ -51,7 +53,8 @@ pub(crate) fn close_session(space: &Space, owner: &Owner, of: Fence, clean_ttl: 
 /// `ask_session.lua`.
 pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> Command {
     let partition = space.partition(owner);
-    let mut cmd = SCRIPTS.ask_session.call(&[space.keys.sessions(partition), space.keys.asked(partition)]);
+    let all = &space.keys;
+    let mut cmd = SCRIPTS.ask_session.call(&[all.sessions(partition), all.asked(partition), all.part(partition)]);
     fence(cmd.arg(key::owner_part(owner)), of).arg(one_word(by));
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
@@ -76,7 +79,7 @@ pub(crate) fn lapse(
     let all = &space.keys;
     let mut keys = vec![all.beats(partition), all.evict(partition)];
     keys.extend(all.maps(partition));
-    keys.extend([all.sessions(partition), all.lapsed(partition), all.asked(partition)]);
+    keys.extend([all.sessions(partition), all.lapsed(partition), all.asked(partition), all.part(partition)]);
     keys.extend(owners.iter().map(|owner| all.data(partition, owner)));
     let mut cmd = SCRIPTS.lapse.call(&keys);
     cmd.arg(holder.to_string()).arg(beat.map(|beat| beat.to_string()).unwrap_or_default());

@@ -101,7 +101,7 @@ fn calls() -> Vec<Command> {
         update(&space, partition, "w:1", 1, &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))]),
         end_call(&space, partition, "w:1", 1),
         forget_calls(&space, partition, &[("w:1".into(), "1".into())]),
-        open_session(&space, &opening),
+        open_session(&space, &opening, ttl),
         claim_session(&space, &claim),
         close_session(&space, &owner, fence, ttl),
         ask_session(&space, &owner, fence, "game 2"),

@@ -144,6 +144,21 @@ impl Tiers {
         Err(TierError::Contended { what: "observe".into(), tries: TRIES_MAX })
     }
 
+    /// All rows of an owner that was observed, for a call that brings them to the hot tier itself. None if it has too many.
+    ///
+    /// # Errors
+    /// The database is away, or a row can't be read.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn load_observed(&self, owner: &Owner, observed: Observed) -> Result<Option<Load>, TierError> {
+        let loaded = self.rows_of_each(std::slice::from_ref(owner), self.loader.rows_max).await?;
+        self.loader.count(1);
+        let Some(loaded) = loaded.into_iter().next() else { return Err(contended(owner)) };
+        let loaded = loaded?;
+        Ok(loaded.complete.then(|| load_of(owner, observed, loaded.rows, true)))
+    }
+
     /// How many loads this process made since it started.
     #[must_use]
     pub fn load_counts(&self) -> LoadCounts {

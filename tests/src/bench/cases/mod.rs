@@ -19,6 +19,7 @@ mod read;
 mod recovery;
 mod scale;
 mod servers;
+mod session;
 mod update;
 mod world;
 
@@ -32,7 +33,7 @@ use super::case::{Case, Goal, Judged};
 /// Every case.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Case>> {
-    let writes = [update::cases(), bulk::cases(), condition::cases()];
+    let writes = [update::cases(), bulk::cases(), condition::cases(), session::cases()];
     let reads = [read::cases(), object::cases()];
     let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
     let recovery = [recovery::cases()];

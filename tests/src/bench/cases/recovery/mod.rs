@@ -1,6 +1,7 @@
 //! How soon everything goes on after a death: of a landing worker, of the database, of a Redis master.
 
 mod database;
+mod holder;
 mod master;
 mod worker;
 
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const MARKS: usize = 1_000;
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
-    vec![Box::new(worker::Worker), Box::new(database::Database), Box::new(master::Master)]
+    vec![Box::new(worker::Worker), Box::new(holder::Holder), Box::new(database::Database), Box::new(master::Master)]
 }
 
 /// A case of the name `recovery-…`; the goal is by how many milliseconds ours may be above the baseline.

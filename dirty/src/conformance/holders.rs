@@ -1,0 +1,216 @@
+//! Holders: what they hold, who asks them, and what becomes of the sessions of those that are gone (S5, S6).
+
+use storage_model::{Condition, Epoch, Fence, OpId, Outcome, Owner, Version};
+
+use super::harness::{Harness, applied, owner, set};
+use super::sessions::{HOLDER, Held, OTHER, is_fenced, is_held, open, opening, session_of, take};
+use crate::{Asked, Claimed, HotError, HotKind};
+
+/// What the hot tier says that a holder holds in the partition of an owner.
+async fn held_by(h: &Harness, owner: &Owner, holder: OpId) -> Vec<(Owner, Fence)> {
+    let mut held = h.store().held_by(h.partition(owner), holder).await.unwrap();
+    held.sort();
+    held
+}
+
+async fn lapsed(h: &Harness, owner: &Owner) -> Vec<(Owner, Fence)> {
+    let mut lapsed = h.store().lapsed(h.partition(owner)).await.unwrap();
+    lapsed.sort();
+    lapsed
+}
+
+fn named(sessions: &[&Held]) -> Vec<(Owner, Fence)> {
+    let mut named: Vec<_> = sessions.iter().map(|held| (held.owner.clone(), held.fence)).collect();
+    named.sort();
+    named
+}
+
+/// By this a holder finds those that it does not know.
+pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
+    let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
+    assert_eq!(held_by(h, &ann, HOLDER).await, []);
+    let (anns, bobs, cats) = (open(h, &ann).await, open(h, &bob).await, take(h, &cat, OTHER, None).await);
+    assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns, &bobs]));
+    assert_eq!(held_by(h, &ann, OTHER).await, named(&[&cats]));
+    let stolen = take(h, &bob, OTHER, Some(bobs.fence)).await;
+    assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns]));
+    assert!(h.store().close_session(&cat, cats.fence).await.unwrap());
+    assert_eq!(held_by(h, &ann, OTHER).await, named(&[&stolen]));
+    assert_eq!(h.store().lapse(h.partition(&ann), HOLDER, None).await.unwrap(), 1);
+    assert_eq!((held_by(h, &ann, HOLDER).await, lapsed(h, &ann).await), (vec![], named(&[&anns])));
+    for elsewhere in h.partitions().into_iter().filter(|partition| *partition != h.partition(&ann)) {
+        assert_eq!(h.store().held_by(elsewhere, OTHER).await, Ok(vec![]));
+        assert_eq!(h.store().lapsed(elsewhere).await, Ok(vec![]));
+    }
+}
+
+/// They are looked at and changed in parts.
+pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotten(h: &Harness) {
+    let owners = h.owners_of_one_partition(450);
+    let (mut sessions, partition) = (Vec::new(), h.partition(&owners[0]));
+    for owner in &owners {
+        sessions.push(open(h, owner).await);
+    }
+    let all = named(&sessions.iter().collect::<Vec<_>>());
+    h.store().beat(&[partition], Some((HOLDER, 1))).await.remove(0).unwrap();
+    assert_eq!(held_by(h, &owners[0], HOLDER).await, all);
+    assert_eq!(h.store().lapse(partition, HOLDER, Some(1)).await, Ok(450));
+    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, [], "its beat goes with its last session");
+    assert_eq!((held_by(h, &owners[0], HOLDER).await, lapsed(h, &owners[0]).await), (vec![], all.clone()));
+    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(450));
+    assert_eq!(lapsed(h, &owners[0]).await, []);
+}
+
+/// Or they would be kept for ever.
+pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let held = open(h, &ann).await;
+    let version = applied(h.send(&held.save(h, "1").await, None).await).version;
+    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    let all = lapsed(h, &ann).await;
+    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(1));
+    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(0), "it is forgotten already");
+    assert_eq!((lapsed(h, &ann).await, session_of(h, &ann).await), (vec![], None));
+    for save in [held.save(h, "2").await, held.save(h, "2").await.when(Condition::Version(version))] {
+        assert!(is_fenced(&h.send(&save, None).await));
+    }
+    assert_eq!(held.claim(h).await, Claimed::No(None));
+    assert!(!h.store().close_session(&ann, held.fence).await.unwrap());
+    h.set(&ann, "gold", "3").await;
+}
+
+/// Whoever forgets looked before.
+pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
+    let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
+    let partition = h.partition(&ann);
+    let (anns, bobs, cats) = (open(h, &ann).await, open(h, &bob).await, open(h, &cat).await);
+    let version = applied(h.send(&anns.save(h, "1").await, None).await).version;
+    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    let seen = lapsed(h, &ann).await;
+    assert_eq!(seen, named(&[&anns, &bobs, &cats]));
+    applied(h.send(&anns.save(h, "2").await.when(Condition::Version(version)), None).await);
+    let taken = take(h, &bob, OTHER, None).await;
+    let another = take(h, &cat, OTHER, None).await;
+    h.store().lapse(partition, OTHER, None).await.unwrap();
+    let again = take(h, &bob, OTHER, None).await;
+    assert!(again.fence > taken.fence);
+    assert_eq!(h.store().forget_lapsed(partition, &seen).await, Ok(0));
+    assert_eq!(lapsed(h, &ann).await, named(&[&another]), "a later one of the same owner, which has lapsed as well");
+    for (owner, fence) in [(&ann, anns.fence), (&bob, again.fence)] {
+        let session = session_of(h, owner).await.unwrap();
+        assert_eq!((session.fence, session.is_lapsed()), (fence, false));
+    }
+    applied(h.send(&anns.save(h, "3").await, None).await);
+}
+
+/// A game server that holds nothing looks on, too.
+pub async fn who_looks_at_beats_changes_none(h: &Harness) {
+    let partition = h.partition(&owner("ann"));
+    let look = async || h.store().beat(&[partition], None).await.remove(0).unwrap();
+    assert_eq!(look().await.beats, []);
+    for beat in [3, 4] {
+        let raised = h.store().beat(&[partition], Some((HOLDER, beat))).await.remove(0).unwrap();
+        for _ in 0..2 {
+            assert_eq!(look().await, raised);
+        }
+        assert_eq!(raised.beats, [(HOLDER, beat)]);
+    }
+    assert_eq!((look().await.epoch, look().await.graced), (Epoch(1), true));
+    h.store().beat(&[partition], Some((OTHER, 1))).await.remove(0).unwrap();
+    let mut beats = look().await.beats;
+    beats.sort();
+    assert_eq!(beats, [(HOLDER, 4), (OTHER, 1)]);
+}
+
+/// There is nobody to hear it.
+pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let held = open(h, &ann).await;
+    let version = applied(h.send(&held.save(h, "1").await, None).await).version;
+    assert!(h.store().ask_session(&ann, held.fence, "game 2").await.unwrap());
+    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    let before = session_of(h, &ann).await;
+    assert!(!h.store().ask_session(&ann, held.fence, "game 3").await.unwrap());
+    assert_eq!(session_of(h, &ann).await, before);
+    assert_eq!(before.unwrap().asked, None, "what was asked before is forgotten");
+    applied(h.send(&held.save(h, "2").await.when(Condition::Version(version)), None).await);
+    assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
+    assert_eq!(h.store().asked(&[partition], HOLDER).await, [Ok(vec![])]);
+}
+
+/// The word that stands for nobody is nobody's name.
+pub async fn who_asks_has_a_name(h: &Harness) {
+    let ann = owner("ann");
+    let mut opening = opening(h, &ann, HOLDER, None).await;
+    opening.name = "-".to_owned();
+    h.make_absent(&ann).await;
+    let crate::Opened::Open { fence, .. } = h.store().open_session(&opening).await.unwrap() else { panic!() };
+    assert_eq!(session_of(h, &ann).await.unwrap().name, "_");
+    for (name, word) in [("-", "_"), ("", "_"), ("- -", "__-"), ("--x", "_-x"), ("x-", "x-"), ("\u{a0}-", "_-"), ("a\tb", "a_b")]
+    {
+        assert!(h.store().ask_session(&ann, fence, name).await.unwrap());
+        assert_eq!(session_of(h, &ann).await.unwrap().asked.as_deref(), Some(word), "{name:?}");
+        let heard = Asked { owner: ann.clone(), fence, by: word.to_owned() };
+        assert_eq!(h.store().asked(&[h.partition(&ann)], HOLDER).await, [Ok(vec![heard])]);
+    }
+}
+
+/// Or its holder would hear of it, and give away what another has.
+pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
+    if !h.can("rewind", |can| can.rewind) {
+        return;
+    }
+    let ann = owner("ann");
+    let first = open(h, &ann).await;
+    h.rig().save().await;
+    let second = take(h, &ann, OTHER, Some(first.fence)).await;
+    h.rig().rewind().await;
+    for partition in h.partitions() {
+        assert!(h.adopt(partition, 2, Version::ZERO).await);
+    }
+    assert!(h.store().ask_session(&ann, first.fence, "game 3").await.unwrap());
+    assert!(matches!(second.claim(h).await, Claimed::Yes { .. }));
+    assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
+    assert_eq!(h.store().asked(&[h.partition(&ann)], HOLDER).await, [Ok(vec![])]);
+}
+
+/// R14: its sessions may be older.
+pub async fn another_incarnation_changes_no_session(h: &Harness) {
+    if !h.can("reincarnate", |can| can.reincarnate) {
+        return;
+    }
+    let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
+    let partition = h.partition(&ann);
+    let held = open(h, &ann).await;
+    let open = opening(h, &bob, HOLDER, None).await;
+    let before = session_of(h, &ann).await;
+    let claim = crate::ClaimSession {
+        owner: ann.clone(),
+        fence: held.fence,
+        holder: HOLDER,
+        name: "game 1".to_owned(),
+        epoch: held.epoch,
+    };
+    let store = h.store();
+    h.rig().reincarnate().await;
+    let errors: [(&str, Option<HotError>); 8] = [
+        ("close", store.close_session(&ann, held.fence).await.err()),
+        ("ask", store.ask_session(&ann, held.fence, "game 2").await.err()),
+        ("lapse", store.lapse(partition, HOLDER, None).await.err()),
+        ("open", store.open_session(&open).await.err()),
+        ("claim", store.claim_session(&claim).await.err()),
+        ("beat", store.beat(&[partition], Some((HOLDER, 1))).await.remove(0).err()),
+        ("forget", store.forget_lapsed(partition, &[(ann.clone(), held.fence)]).await.err()),
+        ("end of the grace", store.end_grace(partition, Epoch(1)).await.err()),
+    ];
+    for (call, error) in errors {
+        let error = error.unwrap_or_else(|| panic!("{call} is carried out"));
+        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(partition), Outcome::NotApplied), "{call}");
+    }
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(session_of(h, &ann).await, before);
+    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, []);
+    assert!(is_held(&h.change(&ann, vec![("gold", set("1"))]).await, held.fence));
+}

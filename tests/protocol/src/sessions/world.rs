@@ -1,0 +1,195 @@
+//! The state: the hot tier and the database, the servers, and what may still happen.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use storage_dirty::memory::{PartState, Present, fill, mutate, read, record};
+use storage_dirty::{Fields, HotRead, Load, Mutated, Observed};
+use storage_model::{Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version};
+
+use super::Sessions;
+use super::network::Call;
+use crate::names::{PARTITION, PRESENT, fields, owner};
+
+/// A session, as its server knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Known {
+    pub(super) fence: Fence,
+    /// The epoch in which it was opened or last confirmed.
+    pub(super) epoch: Epoch,
+    /// The greatest version that it was told of.
+    pub(super) acked: Version,
+    pub(super) value: u8,
+    pub(super) claims: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum At {
+    Idle,
+    /// Its call is under way; or was carried out, and the answer is.
+    Opening {
+        token: OpId,
+        takes: Option<Fence>,
+        answer: Option<Known>,
+    },
+    Open(Known),
+    /// Somebody else has the owner, says the hot tier.
+    Lost,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Server {
+    pub(super) at: At,
+    /// The session that it saw last, when it wanted the owner.
+    pub(super) seen: Option<Fence>,
+    pub(super) paused: bool,
+    /// Whether it was paused when a grace ended.
+    pub(super) missed: bool,
+    /// The epoch that it sends in.
+    pub(super) epoch: Epoch,
+}
+
+/// What must come true of this history of the hot tier.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Truth {
+    /// The fence of the session that was opened last.
+    pub(super) last: Option<Fence>,
+    /// Whether it was ended, and never saved: then it is as if it had not been.
+    pub(super) undone: bool,
+    /// The value that was written last.
+    pub(super) value: u8,
+}
+
+/// The hot tier, and what must come true of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Hot {
+    pub(super) part: Arc<PartState>,
+    pub(super) truth: Truth,
+}
+
+/// The whole.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct World {
+    pub(super) hot: Hot,
+    pub(super) copy: Option<Hot>,
+    pub(super) row: Option<(Version, u8)>,
+    pub(super) last_version: Version,
+    pub(super) epoch: Epoch,
+    pub(super) servers: Vec<Server>,
+    /// Calls that the network may carry out later, or once more.
+    pub(super) calls: Vec<Call>,
+    /// The tokens of sessions that have saved, also what the hot tier forgot since.
+    pub(super) wrote: BTreeSet<OpId>,
+    pub(super) next_value: u8,
+    pub(super) next_token: u8,
+    pub(super) replaced: u8,
+    pub(super) adopted: bool,
+    /// What may still happen; the bounds that nothing uses up are not looked at.
+    pub(super) left: Sessions,
+}
+
+pub(super) const DEADLINE: Timestamp = Timestamp(1_000_000);
+
+pub(super) fn field() -> Field {
+    fields(1).remove(0)
+}
+
+fn change(value: u8) -> Vec<(Field, Change)> {
+    vec![(field(), Change::Set(Bytes::from(value.to_string())))]
+}
+
+pub(super) fn holder(server: usize) -> OpId {
+    OpId::new([u8::try_from(server).unwrap_or(u8::MAX); 16])
+}
+
+pub(super) fn number_of(cell: &Cell) -> Option<u8> {
+    std::str::from_utf8(cell.live()?).ok()?.parse().ok()
+}
+
+impl World {
+    pub(super) fn new(bounds: &Sessions) -> Self {
+        let server = Server { at: At::Idle, seen: None, paused: false, missed: false, epoch: Epoch(0) };
+        let row = bounds.stored.then(|| (Version::new(50).unwrap_or_default(), 50));
+        let truth = Truth { value: row.map(|(_, value)| value).unwrap_or_default(), ..Truth::default() };
+        let mut world = Self {
+            hot: Hot { part: Arc::new(PartState::new("0".into())), truth },
+            copy: None,
+            row,
+            last_version: row.map(|(version, _)| version).unwrap_or_default(),
+            epoch: Epoch(0),
+            servers: vec![server; usize::from(bounds.servers)],
+            calls: Vec::new(),
+            wrote: BTreeSet::new(),
+            next_value: 0,
+            next_token: 0,
+            replaced: 0,
+            adopted: false,
+            left: *bounds,
+        };
+        world.adopt();
+        world
+    }
+
+    pub(super) fn part(&mut self) -> &mut PartState {
+        Arc::make_mut(&mut self.hot.part)
+    }
+
+    pub(super) fn present(&self) -> Present {
+        Present { now: Timestamp(100 * u64::from(self.replaced)), ..PRESENT }
+    }
+
+    /// What a load brings: the owner's row, with a proof.
+    pub(super) fn load(&self) -> Option<Load> {
+        let observed: Observed = read::observe(&self.hot.part, PARTITION, &owner()).ok()?;
+        let rows = self.row.iter().map(|(version, value)| (field(), Cell::Live(Bytes::from(value.to_string())), *version));
+        Some(Load { owner: owner(), observed, rows: rows.collect(), complete: true })
+    }
+
+    /// The owner as the hot tier has it, or the row where that is newer or it has nothing.
+    pub(super) fn stored(&self) -> (Version, Option<u8>) {
+        let mut part = PartState::clone(&self.hot.part);
+        let read: HotRead = match self.load().map(|load| fill::fill(&mut part, &self.present(), PARTITION, &load)) {
+            Some(Ok(storage_dirty::Filled::Accepted(read))) => read,
+            _ => read::read(&self.hot.part, &owner(), &Fields::All),
+        };
+        let version = read.header.map(|header| header.version).unwrap_or_default();
+        (version, read.cells.iter().find_map(|(_, cell)| number_of(cell)))
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.adopted && read::observe(&self.hot.part, PARTITION, &owner()).is_ok()
+    }
+
+    pub(super) fn mutate(&mut self, mutation: &Mutation) -> Option<Mutated> {
+        let present = self.present();
+        let answer = mutate::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
+        match answer {
+            Mutated::Load(_) => {
+                let load = self.load()?;
+                mutate::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
+            }
+            other => Some(other),
+        }
+    }
+
+    pub(super) fn mutation(&self, value: u8, epoch: Epoch) -> Mutation {
+        let mutation = Mutation::new(owner(), change(value), OpId::new([value; 16]), DEADLINE);
+        mutation.as_attempt(Attempt::First).sent_in(epoch)
+    }
+
+    /// The epoch of the hot tier's record.
+    pub(super) fn hot_epoch(&self) -> Epoch {
+        record::partition_state(&self.hot.part).record.map(|record| record.epoch).unwrap_or_default()
+    }
+
+    /// The version that the hot tier has by itself.
+    pub(super) fn stored_hot(&self) -> Version {
+        read::read(&self.hot.part, &owner(), &Fields::All).header.map(|header| header.version).unwrap_or_default()
+    }
+
+    pub(super) fn set(&mut self, at: usize, to: At) {
+        if let Some(server) = self.servers.get_mut(at) {
+            server.at = to;
+        }
+    }
+}
