@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::{Beats, HotError, HotStore};
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, OpId, Partition};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use tokio::time::Instant;
 
 /// What an observer has seen of the holders in each partition. Pure: time is a parameter.
@@ -75,19 +75,15 @@ impl Leases {
         }
         overdue
     }
+}
 
-    /// Says what follows from the beats of a partition.
+impl Verdict {
+    /// Tells the hot tier, of all holders but this one.
     ///
     /// # Errors
-    /// The hot tier failed. It is said again at the next look.
-    pub async fn tell(
-        &mut self,
-        hot: &dyn HotStore,
-        partition: Partition,
-        beats: &Beats,
-        own: Option<OpId>,
-    ) -> Result<(), HotError> {
-        let Verdict { gone, graced } = self.see(partition, beats, Instant::now());
+    /// The hot tier failed. It is told again after the next look.
+    pub async fn say(self, hot: &dyn HotStore, partition: Partition, own: Option<OpId>) -> Result<(), HotError> {
+        let Self { gone, graced } = self;
         for (holder, beat) in gone.into_iter().filter(|(holder, _)| Some(*holder) != own) {
             let sessions = hot.lapse(partition, holder, Some(beat)).await?;
             if sessions > 0 {
@@ -97,6 +93,34 @@ impl Leases {
         if let Some(epoch) = graced {
             hot.end_grace(partition, epoch).await?;
         }
+        Ok(())
+    }
+}
+
+/// How long a lapsed session is kept, so that its holder can go on if nobody took the owner.
+const KEPT: Duration = Duration::from_hours(1);
+
+/// The lapsed sessions that an observer has seen in each partition, and when.
+#[derive(Debug, Default)]
+pub struct Lapsed(BTreeMap<Partition, (Instant, Vec<(Owner, Fence)>)>);
+
+impl Lapsed {
+    /// Forgets the sessions of a partition that lapsed an hour ago or more: their holders will not come back. Looks once in so long.
+    ///
+    /// # Errors
+    /// The hot tier failed. It is tried again at the next call.
+    pub async fn forget_old(&mut self, hot: &dyn HotStore, partition: Partition, now: Instant) -> Result<(), HotError> {
+        let before = self.0.get(&partition);
+        if before.is_some_and(|(at, _)| now.saturating_duration_since(*at) < KEPT) {
+            return Ok(());
+        }
+        let mut lapsed = hot.lapsed(partition).await?;
+        if let Some((_, before)) = before {
+            let old: Vec<_> = lapsed.iter().filter(|session| before.contains(session)).cloned().collect();
+            hot.forget_lapsed(partition, &old).await?;
+            lapsed.retain(|session| !old.contains(session));
+        }
+        self.0.insert(partition, (now, lapsed));
         Ok(())
     }
 }

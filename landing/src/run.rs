@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::backoff::Backoff;
 use crate::caught::caught;
 use crate::claim::Claims;
+use crate::leases::Lapsed;
 use crate::metrics::{Counts, Metrics};
 use crate::pace::{Limits, Pace};
 use crate::pass::Worker;
@@ -133,18 +134,31 @@ impl LandingWorker {
     /// Watches the holders of sessions in the worker's partitions, so that a silent one loses its owners though no game server runs.
     async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
         let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
-        let mut leases = Leases::new(options.lease);
+        let (mut leases, mut lapsed) = (Leases::new(options.lease), Lapsed::default());
         while !*ended.borrow_and_update() {
             let held = claims.held();
             let round = caught(&metrics.panics, async {
                 let hot = tiers.hot().as_ref();
+                // What fails in one partition, the others go on without.
                 for (partition, beats) in held.iter().zip(hot.beat(&held, None).await) {
-                    leases.tell(hot, *partition, &beats?, None).await?;
+                    let said = async {
+                        leases.see(*partition, &beats?, Instant::now()).say(hot, *partition, None).await?;
+                        lapsed.forget_old(hot, *partition, Instant::now()).await
+                    };
+                    if let Err(error) = said.await {
+                        tracing::debug!(%error, partition = partition.0, "the holders of sessions could not be watched");
+                    }
                 }
                 Ok(())
             });
-            if let Err(error) = round.await {
-                tracing::debug!(%error, "the holders of sessions could not be watched");
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                watched = round => {
+                    if let Err(error) = watched {
+                        tracing::warn!(%error, "the holders of sessions could not be watched");
+                    }
+                }
             }
             wait(options.lease / 4, &mut ended).await;
         }

@@ -91,7 +91,8 @@ impl Core {
         self.while_open(flush).await.map_err(|error| error.of(owner))
     }
 
-    async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {
+    /// Waits until a write of an owner, acknowledged in this epoch, is in the database.
+    pub(crate) async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {
         let (tiers, its) = (self.tiers.clone(), owner.clone());
         // Boxed, so that every other write's future is small.
         let flushed = self.within(within, async move { tiers.flush_write(&its, version, epoch).await }).boxed().await;

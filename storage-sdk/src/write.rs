@@ -182,9 +182,9 @@ impl<T> Write<T> {
 }
 
 /// The longest deadline: ids are remembered for twice as long.
-const DEADLINE_MAX: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE_MAX: Duration = Duration::from_secs(30);
 
-fn check_deadline(deadline: Duration) -> Result<()> {
+pub(crate) fn check_deadline(deadline: Duration) -> Result<()> {
     if deadline.is_zero() || deadline > DEADLINE_MAX {
         let message = format!("a deadline of {deadline:?} is not possible; it is more than 0 and at most {DEADLINE_MAX:?}");
         return Err(Error::new(Kind::Invalid, message));

@@ -1,12 +1,21 @@
 //! Calls of the hot tier about sessions. Each may be repeated.
 
 use std::future::Future;
+use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind};
 use tokio::time::{Instant, sleep};
 
 use crate::Result;
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
+
+/// Far beyond any wait, and within what the clock can tell.
+const FOREVER: Duration = Duration::from_hours(24 * 365);
+
+/// The moment that lies so far ahead.
+pub(super) fn after(wait: Duration) -> Instant {
+    Instant::now() + wait.min(FOREVER)
+}
 
 impl Core {
     /// Calls the hot tier; prepares the partition if need be, and repeats a call whose answer was lost, until the deadline.

@@ -1,18 +1,21 @@
 //! Ending sessions: one by one, and all of them when the storage is closed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::join_all;
 use futures::stream;
-use storage_model::Owner;
+use storage_model::{Outcome, Owner, Partition};
 use tokio::time::{Instant, timeout_at};
 
 use super::hold::Hold;
 use super::keep::AT_ONCE;
 use super::save::Wanted;
 use crate::core::Core;
-use crate::{Ack, Error, Result};
+use crate::write::DEADLINE_MAX;
+use crate::{Ack, Error, Kind, Result};
 
 /// What became of sessions that were ended together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,7 +37,14 @@ impl Hold {
         });
         match over {
             Some(error) => Err(error.of(&self.owner)),
-            None => self.save(Wanted { durability: self.durability, within, ends: true }).await,
+            None => {
+                let ended = self.save(Wanted { durability: self.durability, within, ends: true }).await;
+                if ended.as_ref().is_err_and(|error| error.kind() == Kind::Invalid && error.outcome() == Outcome::NotApplied) {
+                    // It can be edited again, so that it can be saved.
+                    self.change(|known| known.closing = false);
+                }
+                ended
+            }
         }
     }
 
@@ -54,15 +64,30 @@ impl Hold {
     }
 }
 
+/// How long an end is tried at least, though the deadline is near.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// Sessions by partition, so that a node that hangs holds up only its own.
+pub(super) fn by_partition(holds: &[Arc<Hold>]) -> Vec<Vec<Arc<Hold>>> {
+    let mut parts: BTreeMap<Partition, Vec<Arc<Hold>>> = BTreeMap::new();
+    for hold in holds {
+        parts.entry(hold.partition).or_default().push(Arc::clone(hold));
+    }
+    parts.into_values().collect()
+}
+
 /// Ends sessions until the deadline, those with unsaved edits first (S16).
 pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed {
     holds.sort_by_key(|hold| std::cmp::Reverse(hold.content.edit().saturating_sub(hold.known().saved)));
-    let ends = stream::iter(holds.clone()).for_each_concurrent(AT_ONCE, async |hold: Arc<Hold>| {
-        let left = until.saturating_duration_since(Instant::now());
-        // What does not end in time is counted below.
-        let _ = timeout_at(until, hold.end(left)).await;
+    let parts = by_partition(&holds).into_iter().map(|part| async move {
+        let ends = stream::iter(part).for_each_concurrent(AT_ONCE, async |hold: Arc<Hold>| {
+            let left = until.saturating_duration_since(Instant::now()).clamp(LEAST, DEADLINE_MAX);
+            // What does not end in time is counted below.
+            let _ = timeout_at(until, hold.end(left)).await;
+        });
+        ends.await;
     });
-    ends.await;
+    join_all(parts).await;
     let mut closed = Closed::default();
     for hold in holds {
         match (hold.is_dirty(), hold.is_over()) {

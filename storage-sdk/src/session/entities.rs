@@ -205,7 +205,8 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             return Err(Error::new(Kind::Closed, "the entities were closed"));
         }
         match entries.by_id.get_mut(id) {
-            Some(Entry::Starting(starting)) => return Ok(Found::Starting(starting.clone())),
+            // One without a sender has panicked.
+            Some(Entry::Starting(starting)) if starting.has_changed().is_ok() => return Ok(Found::Starting(starting.clone())),
             Some(Entry::Open(session, used)) if is_usable(session) => {
                 *used = Instant::now();
                 return Ok(Found::Open(Arc::clone(session)));
@@ -233,6 +234,10 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             && let Some(error) = session.end().await.err().filter(|error| error.kind() != Kind::Closing)
         {
             tracing::warn!(%error, "a session that nobody used could not be ended");
+            self.entries().by_id.remove(id);
+            self.keep(session);
+            start.send_replace(Some(Err(error)));
+            return;
         }
         let started = self.sessions.begin_with(id, make).await;
         let answer = started.as_ref().map(Option::is_some).map_err(Clone::clone);
@@ -248,6 +253,15 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         start.send_replace(Some(answer));
     }
 
+    /// Puts a session back whose end failed, if it is not over: it is tried again.
+    fn keep(&self, session: Arc<Session<T>>) {
+        let mut entries = self.entries();
+        if !session.hold().is_over() && !entries.closed {
+            let id = session.hold().owner().id().to_owned();
+            entries.by_id.entry(id).or_insert_with(|| Entry::Open(session, Instant::now()));
+        }
+    }
+
     fn close(&self) -> Vec<Arc<Session<T>>> {
         let mut entries = self.entries();
         entries.closed = true;
@@ -261,7 +275,7 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         let is_due = |entry: &Entry<T>| match entry {
             Entry::Starting(_) => false,
             Entry::Open(session, used) => {
-                let is_idle = Arc::strong_count(session) == 1 && used.elapsed() >= self.options.idle;
+                let is_idle = is_unused(session) && used.elapsed() >= self.options.idle;
                 is_idle || !is_usable(session)
             }
         };
@@ -280,7 +294,7 @@ impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
     /// Takes out the session that was used least lately and that nobody uses now.
     fn take_oldest(&mut self, max: usize) -> Result<Arc<Session<T>>> {
         let unused = self.by_id.iter().filter_map(|(id, entry)| match entry {
-            Entry::Open(session, used) if Arc::strong_count(session) == 1 => Some((*used, id.clone())),
+            Entry::Open(session, used) if is_unused(session) => Some((*used, id.clone())),
             _ => None,
         });
         let oldest = unused.min_by_key(|(used, _)| *used);
@@ -296,6 +310,11 @@ impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
     }
 }
 
+/// Whether nobody uses a session. One that is suspect stays: it alone may have what the hot tier forgot.
+fn is_unused<T: SaveObject + Send + Sync>(session: &Arc<Session<T>>) -> bool {
+    Arc::strong_count(session) == 1 && session.state() != SessionState::Suspect
+}
+
 /// Whether a session can be handed out: it is not over, and nobody asks for its owner.
 fn is_usable<T: SaveObject + Send + Sync>(session: &Session<T>) -> bool {
     matches!(session.state(), SessionState::Held | SessionState::Suspect)
@@ -308,10 +327,14 @@ async fn tend<T: SaveObject + Send + Sync + 'static>(shared: Weak<Shared<T>>, id
         let Some(strong) = shared.upgrade() else { return };
         let due = strong.take_due();
         drop(strong);
+        let kept = &shared;
         let ends = stream::iter(due).for_each_concurrent(AT_ONCE, async |session: Arc<Session<T>>| {
             let ended = session.end().await;
             if let Some(error) = ended.err().filter(|error| error.kind() != Kind::Closing) {
                 tracing::warn!(%error, "a session that nobody used, or that another server asked for, could not be ended");
+                if let Some(shared) = kept.upgrade() {
+                    shared.keep(session);
+                }
             }
         });
         ends.await;

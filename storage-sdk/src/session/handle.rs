@@ -87,8 +87,8 @@ impl Handle {
 
     pub(super) async fn wait_landed(&self, within: Duration) -> Result<Version> {
         let hold = &self.0;
-        let version = hold.known().acked;
-        hold.core.flush(&hold.owner, within).await?;
+        let (version, epoch) = hold.look(|known| (known.acked, known.acked_in));
+        hold.core.land(&hold.owner, version, epoch, within).await?;
         Ok(hold.change(|known| {
             known.landed = known.landed.max(version);
             known.landed
@@ -150,7 +150,8 @@ macro_rules! shared_by_sessions {
             /// Waits until what has been saved is in the database; answers that version. It lands by itself: this makes it sooner.
             ///
             /// # Errors
-            /// As [`ByteOwner::flush`](crate::ByteOwner::flush).
+            /// As [`ByteOwner::flush`](crate::ByteOwner::flush). With the outcome `Unknown` if the hot tier was replaced since the save: save
+            /// again, and wait again.
             ///
             /// # Cancel safety
             /// As [`ByteOwner::flush`](crate::ByteOwner::flush).

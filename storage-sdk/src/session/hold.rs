@@ -61,7 +61,7 @@ pub(super) struct Begun {
 impl Hold {
     pub(super) fn new(core: &Arc<Core>, begun: Begun, content: Arc<dyn Content>) -> Arc<Self> {
         let Begun { owner, fence, epoch, version, durability, autosave } = begun;
-        let known = Known { epoch, acked: version, ..Known::default() };
+        let known = Known { epoch, acked_in: epoch, acked: version, ..Known::default() };
         let partition = owner.partition(core.tiers.hot().partition_count());
         Arc::new(Self {
             core: Arc::clone(core),
@@ -170,12 +170,10 @@ impl Hold {
         self.core.holder.forget(self.fence.token);
     }
 
-    /// Another server asks for the owner.
-    pub(super) fn asked(&self, by: &str) -> bool {
-        self.change(|known| {
-            let is_new = known.asked.as_deref() != Some(by);
-            known.asked = Some(by.to_owned());
-            is_new
-        })
+    /// Another server asks for the owner; or none any more.
+    pub(super) fn asked(&self, by: Option<String>) {
+        if self.look(|known| known.asked != by) {
+            self.change(|known| known.asked = by);
+        }
     }
 }

@@ -12,6 +12,8 @@ use storage_landing::Leases;
 use storage_model::{Ids, OpId, Partition};
 use tokio::time::{Instant, sleep, timeout};
 
+use super::call::after;
+use super::end::by_partition;
 use super::hold::Hold;
 use super::save::Wanted;
 use crate::core::Core;
@@ -31,6 +33,10 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     if core.holder.begins() {
         let weak = Arc::downgrade(core);
         core.background.begin("beats of sessions", &core.tiers, &core.brake, move || beat(weak.clone()));
+        let weak = Arc::downgrade(core);
+        core.background.begin("claims of sessions", &core.tiers, &core.brake, move || claim_all(weak.clone()));
+        let weak = Arc::downgrade(core);
+        core.background.begin("asks for sessions", &core.tiers, &core.brake, move || listen(weak.clone()));
         let weak = Arc::downgrade(core);
         core.background.begin("upkeep of sessions", &core.tiers, &core.brake, move || upkeep(weak.clone()));
     }
@@ -64,76 +70,80 @@ async fn beat(core: Weak<Core>) {
             next_beat = Instant::now() + lease / BEATS;
             pulse.beat(&core).await;
             pulse.doubt(&core);
+        } else {
+            pulse.look_again(&core).await;
         }
-        pulse.look_again(&core).await;
-        // A node that hangs must not hold up the beats to the others.
-        let _ = timeout(lease / BEATS, hear(&core)).await;
         drop(core);
         sleep(lease / LOOKS).await;
     }
 }
 
+/// The beats of these partitions, one by one, so that a node that hangs keeps no other partition from being heard.
+async fn beats_of(core: &Core, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<(Partition, Beats)> {
+    let beats = partitions.iter().map(|partition| async move {
+        let beat = async {
+            match core.tiers.hot().beat(std::slice::from_ref(partition), raise).await.pop()? {
+                Ok(beats) => Some((*partition, beats)),
+                Err(error) => {
+                    let prepared = core.tiers.prepare_after(error).await;
+                    tracing::debug!(?prepared, partition = partition.0, "this server was not heard of");
+                    None
+                }
+            }
+        };
+        timeout(core.holder.lease / BEATS, beat).await.ok().flatten()
+    });
+    join_all(beats).await.into_iter().flatten().collect()
+}
+
 impl Pulse {
     async fn beat(&mut self, core: &Arc<Core>) {
         self.number += 1;
-        let (hot, own) = (core.tiers.hot().as_ref(), core.holder.id);
+        let hot = core.tiers.hot();
         let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
         // ORDER: the lease is counted from before the beat is sent.
         let sent = Instant::now();
-        let raise = Some((own, self.number));
-        // One by one, so that a node that hangs keeps no other partition from being heard, and none for longer than half of a lease.
-        let beats = partitions.iter().map(|partition| async move {
-            let beat = async {
-                match hot.beat(std::slice::from_ref(partition), raise).await.pop() {
-                    Some(Ok(beats)) => Some(beats),
-                    Some(Err(error)) => {
-                        let prepared = core.tiers.prepare_after(error).await;
-                        tracing::debug!(?prepared, partition = partition.0, "this server was not heard of");
-                        None
-                    }
-                    None => None,
-                }
-            };
-            (*partition, timeout(core.holder.lease / 2, beat).await.ok().flatten())
-        });
-        for (partition, beats) in join_all(beats).await {
-            let Some(beats) = beats else { continue };
-            self.heard(core, partition, &beats, sent);
-            let told = timeout(core.holder.lease / 2, self.leases.tell(hot, partition, &beats, Some(own))).await;
-            if let Ok(Err(error)) = told {
-                tracing::debug!(%error, "the holders of sessions could not be judged");
-            }
+        let beats = beats_of(core, &partitions, Some((core.holder.id, self.number))).await;
+        let holds = core.holder.open();
+        for (partition, beats) in &beats {
+            self.heard(core, &holds, *partition, beats, sent);
         }
         if self.heard.len() == partitions.len() {
             core.holder.heard();
         }
+        self.judge(core, &beats).await;
+    }
+
+    /// Says what follows from beats about other holders.
+    async fn judge(&mut self, core: &Core, beats: &[(Partition, Beats)]) {
+        let (hot, own, now) = (core.tiers.hot().as_ref(), core.holder.id, Instant::now());
+        let verdicts: Vec<_> =
+            beats.iter().map(|(partition, beats)| (*partition, self.leases.see(*partition, beats, now))).collect();
+        let said = verdicts.into_iter().map(|(partition, verdict)| async move {
+            if let Ok(Err(error)) = timeout(core.holder.lease / BEATS, verdict.say(hot, partition, Some(own))).await {
+                tracing::debug!(%error, "the holders of sessions could not be judged");
+            }
+        });
+        join_all(said).await;
     }
 
     /// Looks again at partitions in which another holder's time is up, without waiting for the next beat.
     async fn look_again(&mut self, core: &Core) {
-        let (hot, own) = (core.tiers.hot().as_ref(), core.holder.id);
-        let overdue = self.leases.overdue(own, Instant::now());
-        if overdue.is_empty() {
-            return;
+        let overdue = self.leases.overdue(core.holder.id, Instant::now());
+        let answering = |partition: &Partition| self.heard.get(partition).is_some_and(|at| at.elapsed() < core.holder.lease / 2);
+        let overdue: Vec<Partition> = overdue.into_iter().filter(answering).collect();
+        if !overdue.is_empty() {
+            let beats = beats_of(core, &overdue, None).await;
+            self.judge(core, &beats).await;
         }
-        let looks = async {
-            for (partition, beats) in overdue.iter().zip(hot.beat(&overdue, None).await) {
-                if let Ok(beats) = beats
-                    && let Err(error) = self.leases.tell(hot, *partition, &beats, Some(own)).await
-                {
-                    tracing::debug!(%error, "the holders of sessions could not be judged");
-                }
-            }
-        };
-        let _ = timeout(core.holder.lease / BEATS, looks).await;
     }
 
     /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may have lapsed before it.
-    fn heard(&mut self, core: &Core, partition: Partition, beats: &Beats, sent: Instant) {
+    fn heard(&mut self, core: &Core, holds: &[Arc<Hold>], partition: Partition, beats: &Beats, sent: Instant) {
         let before = self.heard.insert(partition, sent);
         let lapsed = before.is_some_and(|before| sent.saturating_duration_since(before) > core.holder.lease);
-        for hold in core.holder.open_in(partition) {
-            if lapsed || hold.known().epoch != beats.epoch {
+        for hold in holds.iter().filter(|hold| hold.partition == partition) {
+            if lapsed || hold.look(|known| known.epoch) != beats.epoch {
                 hold.suspect();
             }
         }
@@ -149,14 +159,31 @@ impl Pulse {
     }
 }
 
-/// Hears who asks for an owner, and saves at once what is asked for.
+async fn listen(core: Weak<Core>) {
+    loop {
+        let Some(strong) = core.upgrade() else { return };
+        let lease = strong.holder.lease;
+        hear(&strong).await;
+        drop(strong);
+        sleep(lease / LOOKS).await;
+    }
+}
+
+/// Hears who asks for owners, and saves what is asked for.
 async fn hear(core: &Arc<Core>) {
     let hot = core.tiers.hot();
     let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
-    for asked in hot.asked(&partitions, core.holder.id).await.into_iter().flatten().flatten() {
-        let Some(hold) = core.holder.open_one(asked.fence.token) else { continue };
-        if hold.asked(&asked.by) && hold.is_dirty() {
-            begin_save(core, hold);
+    let holds = core.holder.open();
+    for (partition, asked) in partitions.iter().zip(hot.asked(&partitions, core.holder.id).await) {
+        let Ok(asked) = asked else { continue };
+        let by: BTreeMap<OpId, String> = asked.into_iter().map(|asked| (asked.fence.token, asked.by)).collect();
+        for hold in holds.iter().filter(|hold| hold.partition == *partition) {
+            let by = by.get(&hold.fence.token).cloned();
+            let saves = by.is_some() && hold.is_dirty() && !hold.is_suspect();
+            hold.asked(by);
+            if saves {
+                begin_save(core, Arc::clone(hold));
+            }
         }
     }
 }
@@ -171,30 +198,39 @@ fn begin_save(core: &Arc<Core>, hold: Arc<Hold>) {
     });
 }
 
+/// Claims what is suspect, at once and then again and again.
+async fn claim_all(core: Weak<Core>) {
+    loop {
+        let Some(strong) = core.upgrade() else { return };
+        let mut suspect = strong.holder.open();
+        suspect.retain(|hold| hold.is_suspect());
+        let parts = by_partition(&suspect).into_iter().map(|part| timeout(strong.holder.lease, claim(part)));
+        join_all(parts).await;
+        tokio::select! {
+            biased;
+            () = strong.holder.suspects() => {}
+            () = sleep(CLAIM_EVERY) => {}
+        }
+    }
+}
+
 async fn upkeep(core: Weak<Core>) {
     let mut due = Due::default();
-    let mut next_claim = Instant::now();
     let mut swept = (Partition(0), Instant::now());
     loop {
         let Some(strong) = core.upgrade() else { return };
         let holds = strong.holder.open();
-        if Instant::now() >= next_claim {
-            claim(holds.iter().filter(|hold| hold.is_suspect()).cloned().collect()).await;
-            next_claim = Instant::now() + CLAIM_EVERY;
-        }
         for hold in due.now(&holds, strong.ids.as_ref()) {
             begin_save(&strong, hold);
         }
         if swept.1.elapsed() >= strong.holder.lease {
-            sweep(&strong, swept.0).await;
+            // A node that hangs must not hold up the saves.
+            let _ = timeout(strong.holder.lease / BEATS, sweep(&strong, swept.0)).await;
             swept = (Partition((swept.0.0 + 1) % strong.tiers.hot().partition_count().max(1)), Instant::now());
         }
-        let (holder, pause) = (&strong.holder, due.pause(holds.len()));
-        tokio::select! {
-            biased;
-            () = holder.suspects() => {}
-            () = sleep(pause) => {}
-        }
+        let pause = due.pause(holds.len());
+        drop((holds, strong));
+        sleep(pause).await;
     }
 }
 
@@ -235,13 +271,13 @@ impl Due {
         for hold in holds {
             let Some(period) = hold.autosave else { continue };
             let token = hold.fence.token;
-            let at = self.next.get(&token).copied().unwrap_or_else(|| now + random_part_of(period, ids));
+            let at = self.next.get(&token).copied().unwrap_or_else(|| after(random_part_of(period, ids)));
             let is_due = at <= now;
             // What is suspect saves everything once it is claimed.
             if is_due && hold.is_dirty() && !hold.is_over() && !hold.is_suspect() {
                 due.push(Arc::clone(hold));
             }
-            next.insert(token, if is_due { now + period } else { at });
+            next.insert(token, if is_due { after(period) } else { at });
         }
         self.next = next;
         due

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -133,6 +134,8 @@ struct Object<T> {
     field: Field,
     owner_id: String,
     edited: RwLock<Edited<T>>,
+    /// The number of the last edit, as it is under the lock: read without it, so that no task waits for a game that looks at its object.
+    last: AtomicU64,
 }
 
 struct Edited<T> {
@@ -150,7 +153,12 @@ impl<T> fmt::Debug for Object<T> {
 impl<T: SaveObject> Object<T> {
     fn new(owner: &ByteOwner, object: T, edit: u64) -> Result<Self> {
         let owner_id = owner.owner().id().to_owned();
-        Ok(Self { field: Field::new(T::FIELD)?, owner_id, edited: RwLock::new(Edited { object, edit }) })
+        Ok(Self {
+            field: Field::new(T::FIELD)?,
+            owner_id,
+            edited: RwLock::new(Edited { object, edit }),
+            last: AtomicU64::new(edit),
+        })
     }
 
     fn encoded(&self, edited: &Edited<T>) -> Result<Bytes> {
@@ -162,6 +170,11 @@ impl<T: SaveObject> Object<T> {
         Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?)
     }
 
+    fn count(&self, edited: &mut Edited<T>) {
+        edited.edit += 1;
+        self.last.store(edited.edit, Ordering::SeqCst);
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Edited<T>> {
         self.edited.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +182,7 @@ impl<T: SaveObject> Object<T> {
 
 impl<T: SaveObject + Send + Sync> Content for Object<T> {
     fn edit(&self) -> u64 {
-        self.read().edit
+        self.last.load(Ordering::SeqCst)
     }
 
     fn changed(&self, since: u64) -> Result<Option<Copied>> {
@@ -198,7 +211,8 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
     }
 }
 
-/// The object of a session, as it is now. While it is kept, nobody edits the object: do not keep it across an await.
+/// The object of a session, as it is now. While it is kept, edits and saves of the object wait: keep it for a moment. An edit by the thread
+/// that keeps it waits for ever.
 pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
 
 impl<T> Deref for ObjectRef<'_, T> {
@@ -235,7 +249,7 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
         let mut edited = self.object.edited.write().unwrap_or_else(PoisonError::into_inner);
         // ORDER: under the lock. The last save takes its copy after the session began to end.
         self.handle.hold().check_editable()?;
-        edited.edit += 1;
+        self.object.count(&mut edited);
         Ok(change(&mut edited.object))
     }
 
@@ -252,7 +266,7 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
         let mut copy = edited.object.clone();
         let answer = change(&mut copy).map_err(ModifyError::Aborted)?;
         edited.object = copy;
-        edited.edit += 1;
+        self.object.count(&mut edited);
         Ok(answer)
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use storage_dirty::{HotRead, Load, Observed, OpenSession, Opened, Session as Stored};
 use storage_landing::is_suspect;
-use storage_model::{Durability, Epoch, Fence, Owner};
+use storage_model::{Durability, Epoch, Fence, OpId, Owner};
 use tokio::time::{Instant, sleep};
 
+use super::call::after;
 use super::content::Content;
 use super::hold::{Begun, Hold};
-use super::holder::Place;
 use super::keep;
 use super::options::{Autosave, OnConflict, Otherwise, SessionOptions};
 use crate::core::Core;
@@ -59,12 +59,17 @@ impl Core {
     {
         self.check_writable(owner)?;
         let within = self.brake.admit(options.within, false).await?;
-        let until = Instant::now() + within;
-        keep::begin(self, until).await?;
         let place = self.holder.place(self.ids.next())?;
-        let opening = Opening { core: self, owner, options, until, poll: POLL_MIN, takes: None, held: None, asked: None };
-        let Taken { fence, epoch, record } = opening.open(&place).await.map_err(|error| self.told(error))?;
-        let content = match begin(&record) {
+        let (core, its, token) = (Arc::clone(self), owner.clone(), place.token);
+        // At home, where time is the wall's: a caller's clock may be paused.
+        let opened = self.tiers.home().run(async move { open_at_home(&core, &its, options, within, token).await }).await;
+        let ended = || Error::new(Kind::Closed, "the storage's runtime has ended");
+        let opened = opened.unwrap_or_else(|_| Err(ended())).map_err(|error| self.told(error));
+        let Taken { fence, epoch, record } = opened?;
+        let until = after(self.deadline);
+        // One that was closed meanwhile ends no session any more.
+        let begun = self.check_open().and_then(|()| begin(&record));
+        let content = match begun {
             Ok(Some(content)) => content,
             // Without one, the owner is given back, or it would be held by nobody.
             refused => {
@@ -86,11 +91,19 @@ impl Core {
     }
 }
 
+async fn open_at_home(core: &Arc<Core>, owner: &Owner, options: SessionOptions, within: Duration, token: OpId) -> Result<Taken> {
+    let until = after(within);
+    keep::begin(core, until).await?;
+    let opening = Opening { core, owner, options, until, poll: POLL_MIN, takes: None, held: None, asked: None };
+    opening.open(token).await
+}
+
 impl Opening<'_> {
-    async fn open(mut self, place: &Place<'_>) -> Result<Taken> {
+    async fn open(mut self, token: OpId) -> Result<Taken> {
         let mut load: Option<Load> = None;
         loop {
-            let answer = self.send(place, load.take()).await?;
+            self.core.check_open()?;
+            let answer = self.send(token, load.take()).await?;
             match answer {
                 Opened::Open { fence, epoch, read } => return self.taken(fence, epoch, read),
                 Opened::Load(observed) => load = Some(self.load(observed).await?),
@@ -107,13 +120,13 @@ impl Opening<'_> {
         }
     }
 
-    async fn send(&self, place: &Place<'_>, load: Option<Load>) -> Result<Opened> {
+    async fn send(&self, token: OpId, load: Option<Load>) -> Result<Opened> {
         let (core, hot) = (self.core, self.core.tiers.hot());
         // Given up within a lease: none that is sent in one epoch is carried out after the grace of the next.
         let left = self.until.saturating_duration_since(Instant::now()).min(core.deadline).min(core.holder.lease);
         let open = OpenSession {
             owner: self.owner.clone(),
-            token: place.token,
+            token,
             holder: core.holder.id,
             name: core.holder.name.clone(),
             takes: self.takes,
@@ -180,8 +193,7 @@ impl Opening<'_> {
         }
         let pause = self.poll;
         self.poll = (pause * 2).min(POLL_MAX);
-        // By the clock of the storage's own runtime, since a caller's may be paused.
-        let _ = self.core.tiers.home().run(sleep(pause)).await;
+        sleep(pause).await;
         Ok(())
     }
 }

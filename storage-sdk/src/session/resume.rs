@@ -9,6 +9,7 @@ use storage_model::{Change, Condition, Durability, Field, Outcome};
 use tokio::time::Instant;
 
 use super::hold::Hold;
+use super::save::guarded;
 use super::state::{LossReason, Standing};
 use crate::{Error, Kind, Record, Result};
 
@@ -65,7 +66,10 @@ impl Hold {
 
     /// Saves all that the session holds, if the owner still is as it was read.
     async fn confirm(&self, stored: &Record, epoch: storage_model::Epoch, until: Instant) -> Result<()> {
-        let mut copy = self.content.whole(stored)?;
+        let mut copy = match guarded(|| self.content.whole(stored)) {
+            Ok(copy) => copy,
+            Err(error) => return Err(self.in_trouble(error)),
+        };
         if copy.changes.is_empty() {
             // An owner without fields is confirmed by what changes nothing.
             copy.changes = Arc::from([(Field::new("none").map_err(Error::from)?, Change::Remove)]);
@@ -76,7 +80,7 @@ impl Hold {
             Ok(_) => {
                 self.change(|known| {
                     if known.standing == Standing::Suspect {
-                        (known.standing, known.epoch) = (Standing::Held, epoch);
+                        (known.standing, known.epoch, known.trouble) = (Standing::Held, epoch, None);
                     }
                 });
                 tracing::info!(owner = %self.owner, "a session goes on");
@@ -85,7 +89,14 @@ impl Hold {
             // Somebody wrote, or the epoch changed, in between: it is claimed and looked at again.
             Err(error) if error.kind() == Kind::Conflict || error.refusal().is_some() => Ok(()),
             Err(error) if error.outcome() == Outcome::Unknown => Ok(()),
+            Err(error) if error.kind() == Kind::Invalid => Err(self.in_trouble(error)),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the session holds can't be saved: who saves is told. It goes on once it was edited so that it can.
+    fn in_trouble(&self, error: Error) -> Error {
+        self.change(|known| known.trouble = Some(error.clone()));
+        error
     }
 }

@@ -6,17 +6,18 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use storage_dirty::Refusal;
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Change, Condition, Durability, Mutation, Outcome};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::content::Copied;
 use super::hold::Hold;
 use super::state::{Known, Standing};
 use crate::durability::at_once;
+use crate::write::check_deadline;
 use crate::{Ack, Error, Kind, Record, Result, Safety};
 
 /// A save, as its caller wants it.
@@ -43,7 +44,7 @@ pub(super) struct Queue {
     waiting: VecDeque<Waiter>,
 }
 
-/// The task that carries out saves. If it ends early, with its runtime, those who wait begin another one.
+/// The task that carries out saves. If it ends early, with the storage's runtime, those who wait are told.
 struct Carrier<'a> {
     hold: &'a Hold,
     ended: bool,
@@ -66,6 +67,15 @@ impl Drop for Sending<'_> {
     }
 }
 
+fn panicked() -> Error {
+    Error::new(Kind::Invalid, "the object panicked while it was encoded")
+}
+
+/// Encodes what a session holds by the game's own code, which may panic.
+pub(super) fn guarded<T>(encode: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(encode)).unwrap_or_else(|_| Err(panicked()))
+}
+
 impl Hold {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,28 +83,26 @@ impl Hold {
 
     /// Saves what was edited, together with all who wait for the same.
     pub(crate) async fn save(self: &Arc<Self>, wanted: Wanted) -> Result<Ack> {
-        loop {
-            let (done, answer) = oneshot::channel();
-            let begins = {
-                let mut queue = self.queue();
-                queue.waiting.push_back(Waiter { wanted, done });
-                !std::mem::replace(&mut queue.is_carried, true)
-            };
-            if begins {
-                // With the caller, whose runtime has more threads than the storage's own.
-                let home = || self.core.tiers.home().handle();
-                Handle::try_current().unwrap_or_else(|_| home()).spawn(Arc::clone(self).carry());
-            }
-            if let Ok(answer) = answer.await {
-                return answer.map_err(|error| error.of(&self.owner));
-            }
+        check_deadline(wanted.within).map_err(|error| error.of(&self.owner))?;
+        let (done, answer) = oneshot::channel();
+        let begins = {
+            let mut queue = self.queue();
+            queue.waiting.push_back(Waiter { wanted, done });
+            !std::mem::replace(&mut queue.is_carried, true)
+        };
+        if begins {
+            // At home: a caller's runtime may end, or stand still, while others wait for the save.
+            self.core.tiers.home().spawn(Arc::clone(self).carry());
         }
+        let ended = || Error::new(Kind::Closed, "the storage's runtime ended before the save did").with_outcome(Outcome::Unknown);
+        answer.await.unwrap_or_else(|_| Err(ended())).map_err(|error| error.of(&self.owner))
     }
 
     async fn carry(self: Arc<Self>) {
         let mut carrier = Carrier { hold: &self, ended: false };
         while let Some((wanted, waiters)) = self.next_group() {
-            let answer = self.send(wanted).await;
+            let sent = AssertUnwindSafe(self.send(wanted)).catch_unwind().await;
+            let answer = sent.unwrap_or_else(|_| Err(panicked().with_outcome(Outcome::Unknown)));
             for waiter in waiters {
                 let _ = waiter.done.send(answer.clone());
             }
@@ -147,6 +155,10 @@ impl Hold {
             let answer = {
                 self.sending.store(true, Ordering::SeqCst);
                 let _sending = Sending(self);
+                // ORDER: looked at after it was said. Who claims a suspect session looks the other way round, so one of both sees it.
+                if self.is_suspect() {
+                    continue;
+                }
                 self.write(&copy, Condition::None, ends, wanted.durability, left).await
             };
             match answer {
@@ -184,6 +196,9 @@ impl Hold {
         if let Some(hold) = self.core.holder.open_one(self.fence.token) {
             let waits = async move { hold.until(|known| known.standing != Standing::Suspect).await };
             if let Err(late) = self.core.within(left, waits).await {
+                if let Some(trouble) = self.look(|known| known.trouble.clone()) {
+                    return Err(trouble);
+                }
                 let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
                 return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
             }
@@ -198,9 +213,7 @@ impl Hold {
             None if !wanted.ends && wanted.durability != Durability::Cached => self.content.whole(&Record::default()).map(Some),
             changed => Ok(changed),
         };
-        // The game's own code encodes its objects.
-        let copy = catch_unwind(AssertUnwindSafe(encode));
-        let copy = copy.unwrap_or_else(|_| Err(Error::new(Kind::Invalid, "the object panicked while it was encoded")))?;
+        let copy = guarded(encode)?;
         Ok(copy.filter(|copy| !copy.changes.is_empty()))
     }
 
@@ -256,11 +269,17 @@ impl Hold {
             known.ends_in_doubt |= ends;
             known.send(&copy.left);
         });
+        let (sent, epoch) = (Instant::now(), self.core.tiers.epoch(self.partition));
         let answer = self.core.write(save, left).await;
+        if answer.as_ref().is_err_and(|error| error.outcome() == Outcome::Unknown) {
+            // A copy of it may be on its way until its deadline. The next save must not come before that.
+            sleep(left.saturating_sub(sent.elapsed())).await;
+        }
         let landed = at_once(durability).is_none();
         self.change(|known| match &answer {
             Ok(ack) => {
                 known.acknowledge(ack.version(), copy.edit);
+                known.acked_in = epoch;
                 if landed {
                     known.landed = known.landed.max(ack.version());
                 }
@@ -271,6 +290,9 @@ impl Hold {
             Err(error) if error.outcome() == Outcome::Unknown => {}
             Err(_) => known.refuse(&copy.left),
         });
+        if ends && answer.as_ref().is_err_and(|error| error.outcome() == Outcome::Applied) {
+            self.ended();
+        }
         answer
     }
 

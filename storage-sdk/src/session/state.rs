@@ -77,6 +77,10 @@ pub(super) struct Known {
     pub(super) epoch: Epoch,
     /// The greatest version of the owner that it was told of.
     pub(super) acked: Version,
+    /// The epoch in which that was acknowledged, or an earlier one.
+    pub(super) acked_in: Epoch,
+    /// Why the session can't be confirmed, if it is its own fault.
+    pub(super) trouble: Option<Error>,
     /// The greatest version that is known to be in the database.
     pub(super) landed: Version,
     /// The last edit that is saved.

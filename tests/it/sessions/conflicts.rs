@@ -150,13 +150,15 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
     session.edit(|hero| hero.level = 1)?;
     session.save().await?;
     // As if it had been killed: no beat any more, and no end.
-    one.tiers().home().handle().spawn(async { std::thread::sleep(Duration::from_secs(6)) });
+    let (wakes, sleeps) = std::sync::mpsc::channel::<()>();
+    one.tiers().home().handle().spawn(async move { sleeps.recv().is_ok() });
     let two = rig.server("one").await?;
     let waits = SessionOptions { on_conflict: OnConflict::Wait { at_most: LONG }, ..STRICT };
     let taken = heroes(&two, waits).start(7_u64).await?.expect("it was saved");
     assert_eq!(taken.get().level, 1);
     taken.edit(|hero| hero.level = 2)?;
     taken.save().await?;
+    drop(wakes);
     session.edit(|hero| hero.level = 9)?;
     assert_eq!(session.save().await.unwrap_err().kind(), Kind::Fenced);
     assert_eq!(stored(&two, 7).await?, Some(2));

@@ -138,8 +138,8 @@ async fn a_session_saves_by_itself_and_only_if_something_was_edited(rig: &Rig) -
     let one = rig.server("one").await?;
     let options = SessionOptions { autosave: Autosave::Every(Duration::from_millis(50)), ..STRICT };
     let session = heroes(&one, options).start_or(7_u64, || hero(7)).await?;
-    session.edit(|hero| hero.level = 1)?;
     let first = session.saved();
+    session.edit(|hero| hero.level = 1)?;
     until("it saved by itself", async || Ok(stored(&one, 7).await? == Some(1) && session.saved() > first)).await?;
     let saved = session.saved();
     session.edit(|hero| hero.level = 2)?;

@@ -13,7 +13,8 @@ use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
 on_both![
     after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders,
     a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long,
-    a_session_whose_owner_others_wrote_after_a_wipe_is_lost,
+    a_session_whose_owner_others_wrote_after_a_wipe_is_lost;
+    with_long_lease
 ];
 
 async fn many(storage: &Storage, ids: std::ops::Range<u64>) -> Result<Vec<Session<Hero>>> {
@@ -61,8 +62,8 @@ async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_hold
     for newcomer in newcomers {
         assert_eq!(newcomer.await?.unwrap_err().kind(), Kind::Held);
     }
-    for (id, session) in sessions.iter().enumerate() {
-        assert_eq!(session.state(), SessionState::Held, "{id}");
+    for session in &sessions {
+        until("it is held", async || Ok(session.state() == SessionState::Held)).await?;
         let hero = session.get().clone();
         assert_eq!((hero.level, stored(&new, hero.id).await?), (3, Some(3)));
     }
@@ -78,6 +79,7 @@ async fn a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long(rig: &Rig) 
     session.save().await?;
     rig.wipe().await?;
     session.edit(|hero| hero.level = 1)?;
+    until("the server notices", async || Ok(session.state() == SessionState::Suspect)).await?;
     let error = session.save().deadline(Duration::from_millis(100)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
     assert_eq!(session.state(), SessionState::Suspect);

@@ -62,6 +62,18 @@ impl Rig {
         }
     }
 
+    pub(super) fn with_short_lease(self) -> Self {
+        self
+    }
+
+    /// The same, with a lease so long that no load of the machine outlasts it.
+    pub(super) fn with_long_lease(mut self) -> Self {
+        match &mut self {
+            Self::Redis { settings, .. } | Self::Memory { settings, .. } => settings.sessions.lease = LEASE * 4,
+        }
+        self
+    }
+
     /// One more server.
     pub(super) async fn server(&self, name: &str) -> Result<Storage> {
         let mut settings = self.settings();
@@ -108,18 +120,21 @@ pub(super) async fn stored(storage: &Storage, id: u64) -> Result<Option<u64>> {
 /// Makes a named test of each case on each engine.
 macro_rules! on_both {
     ($($case:ident),* $(,)?) => {
+        on_both!($($case),*; with_short_lease);
+    };
+    ($($case:ident),*; $lease:ident) => {
         mod on_redis {
             use super::super::rig::Rig;
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() -> anyhow::Result<()> {
-                super::$case(&Rig::redis().await?).await
+                super::$case(&Rig::redis().await?.$lease()).await
             })*
         }
         mod on_memory {
             use super::super::rig::Rig;
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() -> anyhow::Result<()> {
-                super::$case(&Rig::memory().await?).await
+                super::$case(&Rig::memory().await?.$lease()).await
             })*
         }
     };
