@@ -35,7 +35,7 @@ impl Default for EntityOptions {
 }
 
 /// The sessions of many objects of one type: each is started when it is first asked for, and ended when nobody has used it for a while,
-/// when another server asks for it, or with [`Entities::close`].
+/// when another server asks for it, or with [`Entities::close`]. Dropped without a close, all of them are ended in the background at once.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

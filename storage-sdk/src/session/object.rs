@@ -86,7 +86,8 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as [`Write`](crate::Write).
     ///
     /// # Cancel safety
-    /// A dropped call may leave the owner held; the process gives it back by itself, a few leases later.
+    /// A dropped call may leave the owner held. The process gives it back by itself within one lease a partition: 80 s with the default
+    /// settings.
     pub async fn start(&self, id: impl OwnerId) -> Result<Option<Session<T>>> {
         self.begin_with(id, || None).await
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 pub enum OnConflict {
     /// It fails as [`Held`](crate::Kind::Held), at once.
     Fail,
-    /// It waits for so long that the owner becomes free, and then fails as `Held`.
+    /// It waits until the owner is free, and fails as `Held` if that takes too long.
     Wait {
-        /// For how long.
+        /// The longest wait.
         at_most: Duration,
     },
     /// It asks the holder for the owner, and waits. The holder saves at once, and its game is told; see [`Session::asked`](crate::Session::asked).
