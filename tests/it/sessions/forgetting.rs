@@ -13,7 +13,9 @@ use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
 on_both![
     after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders,
     a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long,
-    a_session_whose_owner_others_wrote_after_a_wipe_is_lost;
+    a_session_whose_owner_others_wrote_after_a_wipe_is_lost,
+    an_end_after_a_wipe_saves_again_what_was_forgotten,
+    a_session_of_an_owner_without_fields_goes_on_after_a_wipe;
     with_long_lease
 ];
 
@@ -112,4 +114,33 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
         return Ok(());
     }
     unreachable!()
+}
+
+async fn an_end_after_a_wipe_saves_again_what_was_forgotten(rig: &Rig) -> Result<()> {
+    let one = rig.server("one").await?;
+    let session = heroes(&one, STRICT).start_or(1_u64, || hero(1)).await?;
+    session.edit(|hero| hero.level = 7)?;
+    session.save().await?;
+    rig.wipe().await?;
+    // An end gives up after 5 s, and the grace may last longer on a busy machine.
+    until("it has ended", async || match session.end().await {
+        Err(error) if error.kind() == Kind::Timeout => Ok(false),
+        ended => Ok(ended.map(|_| true)?),
+    })
+    .await?;
+    assert_eq!(stored(&rig.server("two").await?, 1).await?, Some(7));
+    Ok(())
+}
+
+async fn a_session_of_an_owner_without_fields_goes_on_after_a_wipe(rig: &Rig) -> Result<()> {
+    let one = rig.server("one").await?;
+    let room = one.scope("game", "eu")?.bytes().owner("room", 1_u64)?;
+    let session = room.session(STRICT).await?;
+    rig.wipe().await?;
+    until("it is suspect", async || Ok(session.state() == SessionState::Suspect)).await?;
+    until("it goes on", async || Ok(session.state() == SessionState::Held)).await?;
+    session.set("topic", "cats")?;
+    session.end().await?;
+    assert_eq!(room.get(["topic"]).await?.get("topic").map(|topic| topic.to_vec()), Some(b"cats".to_vec()));
+    Ok(())
 }

@@ -303,8 +303,7 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
         autosave: Autosave::Off,
         within: at_most * 2 + Duration::from_secs(10),
     };
-    let of_sessions = named(HELD, 0);
-    let of_sessions = of_sessions.trim_end_matches('0').to_owned();
+    let of_sessions = format!("app:eu:{HELD}:");
     for (at, name) in world.history.owners().into_iter().filter(|name| name.starts_with(&of_sessions)).enumerate() {
         let number = name.rsplit(':').next().and_then(|id| id.parse().ok()).unwrap_or_default();
         let owner = owner_of(&storage, HELD, number).map_err(|error| error.to_string())?;
