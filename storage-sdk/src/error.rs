@@ -115,7 +115,7 @@ impl Error {
                 Retry::After(SOON)
             }
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
-            Kind::Conflict | Kind::NotLanded => Retry::Reread,
+            Kind::Conflict | Kind::NotLanded | Kind::Fenced => Retry::Reread,
             _ => Retry::Never,
         };
         Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into(), refusal: None }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use storage_dirty::{OpenSession, Opened};
-use storage_sdk::{ByteOwner, Durability, Error, Kind, ModifyError, Outcome, Retry, SaveObject, Storage};
+use storage_sdk::{
+    ByteOwner, Durability, Error, Kind, ModifyError, OnConflict, Outcome, Retry, SaveObject, SessionOptions, Storage,
+};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack, until};
 
@@ -80,19 +81,20 @@ async fn set(owner: &ByteOwner) -> Error {
     owner.update([("gold", "1")]).await.unwrap_err()
 }
 
-/// A plain write of an owner that a session holds.
-async fn held(stack: &Stack) -> Result<Error> {
-    let (bo, hot) = (stack.player("bo"), stack.storage.tiers().hot());
-    bo.update([("gold", "1")]).await?;
-    bo.get_all().await?; // so that the hot tier holds the whole owner
-    let deadline = hot.time().await?.plus(LONG);
-    let (token, name) = (stack.storage.next_id(), "game 7".to_owned());
-    let open = OpenSession { owner: bo.owner().clone(), token, holder: token, name, takes: None, deadline, load: None };
-    let opened = hot.open_session(&open).await?;
-    assert!(matches!(opened, Opened::Open { .. }), "{opened:?}");
-    let error = set(&bo).await;
-    assert!(error.to_string().contains("game_7"), "{error}");
-    Ok(error)
+/// What sessions end with: a plain write of an owner that is held, a save of a session that was taken, and one that has ended.
+async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
+    let bo = stack.player("bo");
+    let session = bo.session(SessionOptions::default()).await?;
+    session.set("gold", "1")?;
+    let held = set(&bo).await;
+    assert!(held.to_string().contains("holds the owner"), "{held}");
+    seen.unchanged(held, Kind::Held, Next::After);
+    let steals = SessionOptions { on_conflict: OnConflict::Steal, ..SessionOptions::default() };
+    let taken = bo.session(steals).await?;
+    seen.unchanged(session.save().await.unwrap_err(), Kind::Fenced, Next::Reread);
+    taken.end().await?;
+    seen.unchanged(taken.set("gold", "2").unwrap_err(), Kind::Closing, Next::Never);
+    Ok(())
 }
 
 /// What the caller did.
@@ -111,7 +113,7 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     seen.unchanged(ann.purge(["name"]).await.unwrap_err(), Kind::NotLanded, Next::Reread);
     let replicated = Durability::Replicated { replicas: 1, timeout: Duration::from_secs(1) };
     seen.unchanged(ann.incr("gold", 1).durability(replicated).await.unwrap_err(), Kind::Durability, Next::After);
-    seen.unchanged(held(&stack).await?, Kind::Held, Next::After);
+    of_sessions(seen, &stack).await?;
     // A hot tier of its own on the same table takes over; this one hears of it.
     let other = RedisServer::start(RedisOptions::default()).await?;
     let mut elsewhere = stack.settings.clone();

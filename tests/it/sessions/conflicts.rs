@@ -158,8 +158,8 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
     assert_eq!(taken.get().level, 1);
     taken.edit(|hero| hero.level = 2)?;
     taken.save().await?;
-    drop(wakes);
     session.edit(|hero| hero.level = 9)?;
+    drop(wakes);
     assert_eq!(session.save().await.unwrap_err().kind(), Kind::Fenced);
     assert_eq!(stored(&two, 7).await?, Some(2));
     taken.end().await?;
