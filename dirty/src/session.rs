@@ -7,7 +7,7 @@
 //! claims it again, the greatest fence wins, and nothing is saved before the *grace* has ended.
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp, Version};
 
 use crate::{HotError, HotRead, Load, Observed};
 
@@ -89,6 +89,8 @@ pub struct ClaimSession {
     pub name: String,
     /// The epoch in which it was opened or last confirmed.
     pub epoch: Epoch,
+    /// The greatest version of the owner that it was told of. Versions go on above it and above the fence.
+    pub acked: Version,
 }
 
 /// What became of a claim.
@@ -100,6 +102,9 @@ pub enum Claimed {
         epoch: Epoch,
         /// Whether its grace has ended.
         graced: bool,
+        /// Where versions of this epoch begin: each that was given in it is greater. A write of an earlier epoch that the hot tier forgot
+        /// may have had a greater one, too, if the clock was set back.
+        begun: Version,
     },
     /// The owner has another session; or none, and this one was ended.
     No(Option<Session>),
@@ -169,8 +174,9 @@ pub trait SessionStore {
     /// The sessions of a holder in a partition that have not lapsed. One that begins or ends meanwhile may be among them or not.
     async fn held_by(&self, partition: Partition, holder: OpId) -> Result<Vec<(Owner, Fence)>, HotError>;
 
-    /// Says that a holder is gone, if its beat is still this one (S5): its sessions lapse. Answers how many.
-    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError>;
+    /// Says that a holder is gone, if its beat is still this one (S5): its sessions lapse. Answers how many. The beat is 0 until the holder
+    /// raises it.
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError>;
 
     /// The sessions of a partition that have lapsed and that nobody took since.
     async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;

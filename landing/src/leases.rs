@@ -85,7 +85,7 @@ impl Verdict {
     pub async fn say(self, hot: &dyn HotStore, partition: Partition, own: Option<OpId>) -> Result<(), HotError> {
         let Self { gone, graced } = self;
         for (holder, beat) in gone.into_iter().filter(|(holder, _)| Some(*holder) != own) {
-            let sessions = hot.lapse(partition, holder, Some(beat)).await?;
+            let sessions = hot.lapse(partition, holder, beat).await?;
             if sessions > 0 {
                 tracing::warn!(partition = partition.0, %holder, sessions, "a holder of sessions is silent; its sessions lapse");
             }

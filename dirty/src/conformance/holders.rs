@@ -36,7 +36,7 @@ pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
     assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns]));
     assert!(h.store().close_session(&cat, cats.fence).await.unwrap());
     assert_eq!(held_by(h, &ann, OTHER).await, named(&[&stolen]));
-    assert_eq!(h.store().lapse(h.partition(&ann), HOLDER, None).await.unwrap(), 1);
+    assert_eq!(h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap(), 1);
     assert_eq!((held_by(h, &ann, HOLDER).await, lapsed(h, &ann).await), (vec![], named(&[&anns])));
     for elsewhere in h.partitions().into_iter().filter(|partition| *partition != h.partition(&ann)) {
         assert_eq!(h.store().held_by(elsewhere, OTHER).await, Ok(vec![]));
@@ -54,7 +54,7 @@ pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotte
     let all = named(&sessions.iter().collect::<Vec<_>>());
     h.store().beat(&[partition], Some((HOLDER, 1))).await.remove(0).unwrap();
     assert_eq!(held_by(h, &owners[0], HOLDER).await, all);
-    assert_eq!(h.store().lapse(partition, HOLDER, Some(1)).await, Ok(450));
+    assert_eq!(h.store().lapse(partition, HOLDER, 1).await, Ok(450));
     assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, [], "its beat goes with its last session");
     assert_eq!((held_by(h, &owners[0], HOLDER).await, lapsed(h, &owners[0]).await), (vec![], all.clone()));
     assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(450));
@@ -67,7 +67,7 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
     let partition = h.partition(&ann);
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
-    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let all = lapsed(h, &ann).await;
     assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(1));
     assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(0), "it is forgotten already");
@@ -86,13 +86,13 @@ pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
     let partition = h.partition(&ann);
     let (anns, bobs, cats) = (open(h, &ann).await, open(h, &bob).await, open(h, &cat).await);
     let version = applied(h.send(&anns.save(h, "1").await, None).await).version;
-    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let seen = lapsed(h, &ann).await;
     assert_eq!(seen, named(&[&anns, &bobs, &cats]));
     applied(h.send(&anns.save(h, "2").await.when(Condition::Version(version)), None).await);
     let taken = take(h, &bob, OTHER, None).await;
     let another = take(h, &cat, OTHER, None).await;
-    h.store().lapse(partition, OTHER, None).await.unwrap();
+    h.store().lapse(partition, OTHER, 0).await.unwrap();
     let again = take(h, &bob, OTHER, None).await;
     assert!(again.fence > taken.fence);
     assert_eq!(h.store().forget_lapsed(partition, &seen).await, Ok(0));
@@ -123,6 +123,38 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
     assert_eq!(beats, [(HOLDER, 4), (OTHER, 1)]);
 }
 
+/// Or whoever looked before and after it would take the holder for silent, though it has beaten in between.
+pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
+    let partition = h.partition(&owner("ann"));
+    let raise = async |beat| h.store().beat(&[partition], Some((HOLDER, beat))).await.remove(0).unwrap().beats;
+    for (beat, last) in [(3, 3), (4, 4), (3, 4), (5, 5)] {
+        assert_eq!(raise(beat).await, [(HOLDER, last)]);
+    }
+}
+
+/// Its session came after its last beat had gone, or in a hot tier that had forgotten it.
+pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let beats = async || h.store().beat(&[partition], None).await.remove(0).unwrap().beats;
+    let held = open(h, &ann).await;
+    let version = applied(h.send(&held.save(h, "1").await, None).await).version;
+    assert_eq!(beats().await, [(HOLDER, 0)]);
+    assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
+    assert_eq!(beats().await, []);
+    // It goes on.
+    applied(h.send(&held.save(h, "2").await.when(Condition::Version(version)), None).await);
+    assert_eq!(beats().await, [(HOLDER, 0)]);
+    if !h.can("wipe", |can| can.wipe) {
+        return;
+    }
+    h.rig().wipe().await;
+    assert!(h.adopt(partition, 5, Version::ZERO).await);
+    assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
+    assert_eq!(beats().await, [(HOLDER, 0)]);
+    assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
+}
+
 /// There is nobody to hear it.
 pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let ann = owner("ann");
@@ -130,7 +162,7 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
     assert!(h.store().ask_session(&ann, held.fence, "game 2").await.unwrap());
-    h.store().lapse(partition, HOLDER, None).await.unwrap();
+    h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let before = session_of(h, &ann).await;
     assert!(!h.store().ask_session(&ann, held.fence, "game 3").await.unwrap());
     assert_eq!(session_of(h, &ann).await, before);
@@ -192,13 +224,14 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
         holder: HOLDER,
         name: "game 1".to_owned(),
         epoch: held.epoch,
+        acked: held.fence.version,
     };
     let store = h.store();
     h.rig().reincarnate().await;
     let errors: [(&str, Option<HotError>); 8] = [
         ("close", store.close_session(&ann, held.fence).await.err()),
         ("ask", store.ask_session(&ann, held.fence, "game 2").await.err()),
-        ("lapse", store.lapse(partition, HOLDER, None).await.err()),
+        ("lapse", store.lapse(partition, HOLDER, 0).await.err()),
         ("open", store.open_session(&open).await.err()),
         ("claim", store.claim_session(&claim).await.err()),
         ("beat", store.beat(&[partition], Some((HOLDER, 1))).await.remove(0).err()),
@@ -211,6 +244,6 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
     }
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert_eq!(session_of(h, &ann).await, before);
-    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, []);
+    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, [(HOLDER, 0)]);
     assert!(is_held(&h.change(&ann, vec![("gold", set("1"))]).await, held.fence));
 }

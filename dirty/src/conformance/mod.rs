@@ -298,6 +298,7 @@ macro_rules! hot_conformance {
                     after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_grace_ends,
                     of_two_claims_the_later_session_wins,
                     a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was,
+                    versions_go_on_above_those_that_a_claimed_session_knows,
                     what_was_ended_is_not_claimed,
                 ];
                 openings: [
@@ -324,6 +325,8 @@ macro_rules! hot_conformance {
                     a_lapsed_session_that_is_forgotten_is_lost_for_good,
                     a_session_that_went_on_or_was_taken_is_not_forgotten,
                     who_looks_at_beats_changes_none,
+                    a_late_copy_of_a_beat_lowers_nothing,
+                    a_holder_that_never_beat_is_missed,
                     nobody_is_asked_for_a_session_that_lapsed,
                     who_asks_has_a_name,
                     who_asked_for_a_session_is_forgotten_with_it,

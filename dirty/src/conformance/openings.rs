@@ -146,7 +146,7 @@ pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness)
     assert!(matches!(anns.claim(h).await, Claimed::Yes { .. }));
     assert!(h.store().ask_session(&ann, anns.fence, "game 2").await.unwrap());
     h.store().beat(&[partition], Some((HOLDER, 1))).await.remove(0).unwrap();
-    assert_eq!(h.store().lapse(partition, OTHER, None).await, Ok(1));
+    assert_eq!(h.store().lapse(partition, OTHER, 0).await, Ok(1));
     assert_eq!(h.store().forget_lapsed(partition, &[(bob, bobs.fence)]).await, Ok(1));
     assert!(h.store().close_session(&ann, anns.fence).await.unwrap());
 }

@@ -152,7 +152,7 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "the session is forgotten");
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
     assert_eq!(life(h, &ann).await, Life::Lasting, "claimed");
-    assert_eq!(h.store().lapse(partition, HOLDER, None).await.unwrap(), 1);
+    assert_eq!(h.store().lapse(partition, HOLDER, 0).await.unwrap(), 1);
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "lapsed");
     let known = h.read(&ann).await.header.unwrap().version;
     let mut save = held.save(h, "2").await.when(Condition::Version(known));

@@ -53,12 +53,18 @@ impl Held {
     }
 
     pub(super) async fn claim(&self, h: &Harness) -> Claimed {
+        self.claim_knowing(h, self.fence.version).await
+    }
+
+    /// Claims it as one that was told of this version of its owner.
+    async fn claim_knowing(&self, h: &Harness, acked: Version) -> Claimed {
         let claim = ClaimSession {
             owner: self.owner.clone(),
             fence: self.fence,
             holder: HOLDER,
             name: "game 1".to_owned(),
             epoch: self.epoch,
+            acked,
         };
         h.store().claim_session(&claim).await.unwrap()
     }
@@ -179,7 +185,7 @@ pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(
     let partition = h.partition(&ann);
     h.store().beat(&[partition], Some((HOLDER, 5))).await.remove(0).unwrap();
     let held = open(h, &ann).await;
-    assert_eq!(h.store().lapse(partition, HOLDER, Some(5)).await.unwrap(), 1);
+    assert_eq!(h.store().lapse(partition, HOLDER, 5).await.unwrap(), 1);
     assert!(session_of(h, &ann).await.unwrap().is_lapsed());
     let next = take(h, &ann, OTHER, None).await;
     assert!(is_fenced(&h.send(&held.save(h, "1").await, None).await));
@@ -194,7 +200,7 @@ pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     let held = open(h, &ann).await;
     let beats = h.store().beat(&[partition], Some((HOLDER, 6))).await.remove(0).unwrap();
     assert_eq!(beats.beats, [(HOLDER, 6)]);
-    for beat in [Some(5), None] {
+    for beat in [5, 0] {
         assert_eq!(h.store().lapse(partition, HOLDER, beat).await.unwrap(), 0);
     }
     assert_eq!(applied(h.send(&held.save(h, "1").await, None).await).changed, 1);
@@ -206,7 +212,7 @@ pub async fn a_lapsed_session_goes_on_if_nobody_came(h: &Harness) {
         let ann = owner(if written { "ann" } else { "bob" });
         let held = open(h, &ann).await;
         let version = applied(h.send(&held.save(h, "1").await, None).await).version;
-        h.store().lapse(h.partition(&ann), HOLDER, None).await.unwrap();
+        h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap();
         if written {
             h.set(&ann, "gold", "5").await;
         }
@@ -252,13 +258,16 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
     }
     assert_eq!(try_open(h, &bob, OTHER, None).await, Opened::Grace(Epoch(2)));
     assert_eq!(try_open(h, &ann, OTHER, Some(held.fence)).await, Opened::Grace(Epoch(2)));
-    assert_eq!(held.claim(h).await, Claimed::Yes { epoch: Epoch(2), graced: false });
+    let Claimed::Yes { epoch: Epoch(2), graced: false, begun } = held.claim(h).await else { panic!("it is not claimed") };
+    assert!(version <= begun, "{version} was given in the epoch before, and {begun} is where this one begins");
     assert!(!h.store().close_session(&ann, held.fence).await.unwrap(), "nor is a session ended");
     assert!(!h.store().end_grace(partition, Epoch(1)).await.unwrap());
     assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
-    assert_eq!(held.claim(h).await, Claimed::Yes { epoch: Epoch(2), graced: true });
+    assert_eq!(held.claim(h).await, Claimed::Yes { epoch: Epoch(2), graced: true, begun });
     assert_eq!(h.send(&next, None).await, Mutated::Refused(Refusal::Unconfirmed(Epoch(2))));
-    assert_eq!(applied(h.send(&next.when(Condition::Version(version)), None).await).changed, 1);
+    let confirmed = applied(h.send(&next.when(Condition::Version(version)), None).await);
+    assert_eq!(confirmed.changed, 1);
+    assert!(begun < confirmed.version);
     assert_eq!(applied(h.send(&held.save(h, "3").await, None).await).changed, 1);
 }
 
@@ -311,6 +320,23 @@ pub async fn a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was(
     let whole = held.save(h, "2").await.when(Condition::Version(Version::ZERO));
     assert_eq!(applied(h.send(&whole, None).await).changed, 1);
     assert_eq!(h.live(&ann, "gold").await.as_deref(), Some(&b"2"[..]));
+}
+
+/// S1: also if the clock was set back.
+pub async fn versions_go_on_above_those_that_a_claimed_session_knows(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let held = open(h, &ann).await;
+    let version = applied(h.send(&held.save(h, "1").await, None).await).version;
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    let forgotten = version.plus(3_600_000_000);
+    assert!(matches!(held.claim_knowing(h, forgotten).await, Claimed::Yes { .. }));
+    assert!(h.record(partition).await.source >= forgotten);
+    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
+    let confirmed = applied(h.send(&held.save(h, "2").await.when(Condition::Version(version)), None).await);
+    assert!(confirmed.version > forgotten);
+    let next = take(h, &ann, OTHER, Some(held.fence)).await;
+    assert!(next.fence.version > confirmed.version);
 }
 
 /// A copy of a claim that was held up must not open what was closed.

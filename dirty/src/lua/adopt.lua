@@ -30,11 +30,11 @@ if old[1] then
   local suspect = forgotten or ARGV[7] == '1'
   local generation = suspect and ARGV[3] or old[3]
   local from = math.max(source, last)
-  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation,
-    'src', suspect and leapt(from) or digits(from), 'landed', ARGV[4])
+  local begun = suspect and leapt(from) or digits(from)
+  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', generation, 'src', begun, 'begun', begun, 'landed', ARGV[4])
 else
-  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3],
-    'src', last > 0 and leapt(last) or digits(time()), 'landed', digits(last))
+  local begun = last > 0 and leapt(last) or digits(time())
+  call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3], 'src', begun, 'begun', begun, 'landed', digits(last))
 end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Before the first adoption ever, which has epoch 1, there was no session; later one may have been forgotten.

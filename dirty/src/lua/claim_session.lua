@@ -5,16 +5,21 @@
 -- KEYS[3] sessions
 -- KEYS[4] sessions whose holder is gone
 -- KEYS[5] owners that are asked for
+-- KEYS[6] beats
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
 -- ARGV[4] epoch in which it was opened or last confirmed
 -- ARGV[5] holder
 -- ARGV[6] what people call the holder
--- Reply: {"yes", epoch, 1 if its grace has ended, else 0}; {"no", session}, or {"no"} if there is none.
--- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again.
-expect(#KEYS == 5 and #ARGV == 6)
+-- ARGV[7] greatest version of the owner that it was told of
+-- Reply: {"yes", epoch, 1 if its grace has ended, else 0, version at which the epoch began}; {"no", session}, or {"no"} if there is none.
+-- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again. Versions go on above
+--   those that the session knows, also if the clock was set back (S1).
+expect(#KEYS == 6 and #ARGV == 7)
 local r = present(KEYS[2])
+local above = math.max(number(ARGV[2], 'a fence'), number(ARGV[7], 'a version'))
+local begun = digits(number(call('HGET', KEYS[2], 'begun'), 'the version at which the epoch began'))
 local current, lapsed = session_of(call('HGET', KEYS[3], ARGV[1])), session_of(call('HGET', KEYS[4], ARGV[1]))
 local session = current or lapsed
 if session and not is_of(session, ARGV[2], ARGV[3]) then
@@ -23,10 +28,12 @@ elseif not session and ARGV[4] == r.epoch then
   return { 'no' }
 end
 if not (session and is_of(session, ARGV[2], ARGV[3])) then
-  expect_hashes(3, 5)
+  expect_hashes(3, 6)
   call('HSET', KEYS[3], ARGV[1], session_text(ARGV[2], ARGV[3], ARGV[4], ARGV[5], '-', ARGV[6]))
   call('HDEL', KEYS[4], ARGV[1])
   call('HDEL', KEYS[5], ARGV[1])
   call('PERSIST', KEYS[1])
+  expect_beats(KEYS[6], ARGV[5])
 end
-return { 'yes', r.epoch, is_graced(KEYS[2], r) and '1' or '0' }
+if above > r.source then call('HSET', KEYS[2], 'src', digits(above)) end
+return { 'yes', r.epoch, is_graced(KEYS[2], r) and '1' or '0', begun }

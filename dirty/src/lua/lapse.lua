@@ -13,7 +13,7 @@
 -- KEYS[11] partition record
 -- KEYS[12..] hash of each owner
 -- ARGV[1] holder
--- ARGV[2] its beat when it was seen last; empty if it had none
+-- ARGV[2] its beat when it was seen last; 0 if it had none
 -- ARGV[3] time to live of landed data, milliseconds
 -- ARGV[4] 1 if these are the last of its owners, so that its beat goes, else 0
 -- ARGV[5..] name in the maps of each owner
@@ -24,7 +24,7 @@
 expect(#KEYS >= 11 and #ARGV >= 4 and #KEYS - 11 == #ARGV - 4)
 present(KEYS[11])
 local ttl = number(ARGV[3], 'the time to live')
-if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end
+if (call('HGET', KEYS[1], ARGV[1]) or '0') ~= ARGV[2] then return -1 end
 expect_hashes(1, 10)
 local sessions, lapsed = {}, 0
 for i = 5, #ARGV do sessions[i] = session_of(call('HGET', KEYS[8], ARGV[i])) end

@@ -13,6 +13,7 @@
 -- KEYS[11] sessions
 -- KEYS[12] sessions whose holder is gone
 -- KEYS[13] owners that are asked for
+-- KEYS[14] beats
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that it is sent in; empty if nobody asks
@@ -29,7 +30,7 @@
 --   whether there is a hash (0 or 1), epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"};
 --   {"held", session} of a plain write; {"fenced", session or ""}, {"grace", epoch}, {"unconfirmed", epoch} of a session's.
 -- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
-expect(#KEYS == 13 and #ARGV >= 12)
+expect(#KEYS == 14 and #ARGV >= 12)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[3])
 -- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
@@ -55,7 +56,7 @@ local session = session_of(call('HGET', KEYS[11], ARGV[5]))
 if ARGV[7] == '' then
   if session then return { 'held', session.text } end
 else
-  expect_hashes(11, 13)
+  expect_hashes(11, 14)
   session = session or session_of(call('HGET', KEYS[12], ARGV[5]))
   if not session then return { 'fenced', '' } end
   if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then return { 'fenced', session.text } end
@@ -74,6 +75,7 @@ local function confirm()
     local text = session_text(session.version, session.token, r.epoch, session.holder, session.asked, session.name)
     call('HSET', KEYS[11], ARGV[5], text)
     call('HDEL', KEYS[12], ARGV[5])
+    expect_beats(KEYS[14], session.holder)
   end
 end
 

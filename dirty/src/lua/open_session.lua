@@ -11,6 +11,7 @@
 -- KEYS[9] sessions
 -- KEYS[10] sessions whose holder is gone
 -- KEYS[11] owners that are asked for
+-- KEYS[12] beats
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] token of the session
 -- ARGV[3] holder
@@ -24,7 +25,7 @@
 --   hash (0 or 1), epoch}; {"held", session}; {"grace", epoch}; {"expired"}.
 -- Invariant: a session is opened with the whole owner, or not at all (S2); its fence is above every version that was given (S1); the
 --   hash has no time to live while it is held.
-expect(#KEYS == 11 and #ARGV >= 7)
+expect(#KEYS == 12 and #ARGV >= 7)
 local deadline, absent_ttl = number(ARGV[6], 'the deadline'), number(ARGV[7], 'the time to live')
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
@@ -53,7 +54,7 @@ else
 end
 if not whole then return { 'load', mark, hash and '1' or '0', r.epoch } end
 
-expect_hashes(4, 11)
+expect_hashes(4, 12)
 local above = math.max(r.source, hash and hash.version or 0, load and load.newest or 0, time())
 if above + 4 > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
 local source = r.source
@@ -69,5 +70,6 @@ call('HSET', KEYS[3], 'src', fence)
 call('HSET', KEYS[9], ARGV[1], session_text(fence, ARGV[2], r.epoch, ARGV[3], '-', ARGV[4]))
 call('HDEL', KEYS[10], ARGV[1])
 call('HDEL', KEYS[11], ARGV[1])
+expect_beats(KEYS[12], ARGV[3])
 call('PERSIST', KEYS[1])
 return opened(fence)

@@ -26,6 +26,11 @@ local function is_later(session, version, token)
   return false
 end
 
+-- The holder of a session has a beat from then on, so that it is missed if it dies before it beats.
+local function expect_beats(key, holder)
+  if not call('HGET', key, holder) then call('HSET', key, holder, '0') end
+end
+
 -- Whether the grace of the record's epoch has ended.
 local function is_graced(key, r) return call('HGET', key, 'graced') == r.epoch end
 

@@ -17,7 +17,8 @@
 -- ARGV[6] field of the record that keeps the caller's last call
 -- ARGV[7] number of this call
 -- ARGV[8..] name in the maps of each write's owner; then of each: "N" to set N fields, "N=VERSION" if the owner has that version,
---   "N@VERSION TOKEN" if it is held by the session of that fence, "N+" to add to N fields; field and value, or the number to add, of each
+--   "N@VERSION TOKEN" if it is held by the session of that fence, "N+" to add to N fields; if there are several, all
+--   fields as a mark names them, with U+001F between them; field and value, or the number to add, of each
 -- Reply: a line for each write, as it is kept under the number of the call: "version", or "version changed counters…"; "moved epoch
 --   generation" in another epoch; "version current" if another was wanted; "failed error"; "alone" if mutate.lua shall do it: if the
 --   owner's session and the write's fence differ; if a deadline of the call has passed or lies too far ahead; if a value must be loaded
@@ -30,7 +31,7 @@ local writes, apart = (#KEYS - 7) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 7 + 4 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
-local clock, replies = call('TIME'), {}
+local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', ARGV[6])
 local source, generation = tonumber(r[1]), tonumber(r[2])
@@ -51,23 +52,18 @@ end
 if number <= last_call then return redis.error_reply('STALE the store has ended the call, or made a later one since') end
 
 -- Keeps the answer for a copy that comes later, also where nothing was changed: the copy could still change something then.
-local function answer()
-  local text = table.concat(replies, '\n')
+local function answer(text)
   call('HSET', KEYS[2], ARGV[6], table.concat({ ARGV[7], ' ', text }))
   return text
 end
-local function answer_all(line)
-  for w = 1, writes do replies[w] = line end
-end
+local function answer_all(line) return answer(format('%s%s', string.rep(format('%s\n', line), writes - 1), line)) end
 
 if ARGV[4] ~= r[3] and ARGV[4] ~= '' then
   -- Its number, and what was written after it, may have been forgotten since.
-  answer_all(format('moved %s %s', r[3], r[2]))
-  return answer()
+  return answer_all(format('moved %s %s', r[3], r[2]))
 end
 if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > tonumber(ARGV[1]) then
-  answer_all('alone')
-  return answer()
+  return answer_all('alone')
 end
 
 -- The marks that the owners have by now, and their sessions.
@@ -116,9 +112,8 @@ local function look(w)
   return version, flags, h[2], refused, true
 end
 
--- A mark's fields, as one text: those that it names, and these, which are every second item of a list.
-local function listed(names, list, from, to)
-  if names == '' and from == to then return list[from] end
+-- A mark's fields, as one text: those that it names, and these, which are every second item of ARGV.
+local function listed(names, from, to)
   local seen
   if to - from > 16 then
     seen = {}
@@ -127,7 +122,7 @@ local function listed(names, list, from, to)
   local more = {}
   local around = seen or table.concat({ '\31', names, '\31' })
   for i = from, to, 2 do
-    local name = list[i]
+    local name = ARGV[i]
     if seen then
       if not seen[name] then more[#more + 1] = name end
     elseif names ~= name and not string.find(around, table.concat({ '\31', name, '\31' }), 1, true) then
@@ -135,8 +130,7 @@ local function listed(names, list, from, to)
     end
   end
   if not more[1] then return names end
-  local text = table.concat(more, '\31')
-  return names == '' and text or table.concat({ names, '\31', text })
+  return table.concat({ names, '\31', table.concat(more, '\31') })
 end
 
 -- Integers are printed in a tenth of the time where they have 64 bits.
@@ -161,82 +155,108 @@ local function added_up(hash, from, to, known, complete)
   return sums
 end
 
--- The writes that are applied: seven values each. What there is once a call and not once a write is made only if it is needed, since
--- in a call of one write tables are most of the cost.
-local plan, marks, markers = {}, {}, {}
+-- Of each write that is applied the field ':v', and where its fields begin and end in ARGV. What few writes have is kept apart, since tables are
+-- most of the cost of a call.
+local heads, starts, ends, marks = {}, {}, {}, {}
+local summed, buried, lasting, markers, unlike -- sums; owners with tombstones; hashes to be made lasting; answers that are no version
 local owners = not apart and {}
-local applied, at, last_given = 0, 8 + writes, nil
+-- Writes of different owners have one version, unless their owner has a greater one. Most texts are made once then.
+local base = math.max(source + 2, now)
+local base_text, base_mark = format(whole, base), wide and format('%014x', base)
+local base_all, base_part = base_text .. all_of, base_text .. part_of
+local free, last_given = base, nil
+local at = 8 + writes
 for w = 1, writes do
-  local hash, from = KEYS[6 + 2 * w], at + 1
-  local fields, wanted, adds, fence = tonumber(ARGV[at]), nil, false, nil
+  local hash, spec, names = KEYS[6 + 2 * w], ARGV[at], ARGV[at + 1]
+  local fields, wanted, adds, fence = tonumber(spec), nil, false, nil
   if not fields then
-    local count, kind, rest = string.match(ARGV[at] or '', '^(%d+)([=+@])(.*)$')
+    local count, kind, rest = string.match(spec or '', '^(%d+)([=+@])(.*)$')
     fields, adds = tonumber(count), kind == '+'
     if kind == '=' then wanted = tonumber(rest) end
     if kind == '@' then fence = table.concat({ rest, ' ', r[3], ' ' }) end
     if not adds and not wanted and not fence then fields = nil end
   end
-  if not fields or fields < 1 or fields > 2000 or at + 2 * fields > #ARGV then
+  local from = at + (fields == 1 and 1 or 2)
+  if not fields or fields < 1 or fields > 2000 or from + 2 * fields - 1 > #ARGV then
     return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
   end
-  at = at + 1 + 2 * fields
-  local last, flags, tombstones, refused, is_there, owner
-  if apart then
-    last, flags, tombstones, refused, is_there = look(w)
-  else
-    owner = owners[hash]
-    if not owner then
-      owner = {}
-      owner.last, owner.flags, owner.tombstones, owner.refused, owner.is_there = look(w)
-      owner.fields, owner.named, owner.was_marked, owners[hash] = {}, sub(held[w] or '', 15), held[w], owner
-    end
+  at = from + 2 * fields
+  local owner = owners and owners[hash]
+  local last, flags, tombstones, refused, is_there
+  if owner then
     last, flags, tombstones, refused, is_there = owner.last, owner.flags, owner.tombstones, owner.refused, owner.is_there
+  else
+    last, flags, tombstones, refused, is_there = look(w)
+    if owners then
+      owner = { flags = flags, tombstones = tombstones, refused = refused, is_there = is_there, last = last, mark = held[w], fields = {} }
+      owners[hash] = owner
+    end
   end
   local session = sessions and sessions[w]
   if fence and not (session and sub(session, 1, #fence) == fence) or session and not fence then refused = refused or 'alone' end
   local sums = adds and is_there and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
-  local version = math.max(source + 2, now, (last or 0) + 2)
+  local version, line = free, nil
+  if last and last + 2 > version then version = last + 2 end
   if refused then
-    replies[w] = refused
+    line = refused
   elseif version > 9007199254740991 then
-    replies[w] = 'failed CORRUPT the version source has reached 2^53'
+    line = 'failed CORRUPT the version source has reached 2^53'
   elseif wanted and not is_there or adds and not sums then
-    replies[w] = 'alone'
+    line = 'alone'
   elseif wanted and wanted ~= last then
-    replies[w] = table.concat({ 'version ', format(whole, last) })
+    line = table.concat({ 'version ', format(whole, last) })
   else
-    local v = format(whole, version)
-    local reply = v
+    local v = version == base and base_text or format(whole, version)
     if sums then
       local parts = { v, format(whole, fields) }
       for i = 2, #sums, 2 do parts[#parts + 1] = sums[i] end
-      reply = table.concat(parts, ' ')
+      line, summed = table.concat(parts, ' '), summed or {}
+      summed[w] = sums
+    elseif version ~= base then
+      line = v
+    end
+    -- A version takes 14 hexadecimal digits, as `mark_text` in prelude.lua makes them.
+    local mark = held[w]
+    if owner then mark = owner.mark end
+    local named = mark and sub(mark, 15) or ''
+    if named ~= names then named = named == '' and names or listed(named, from, at - 2) end
+    local digits14 = version == base and base_mark or wide and format('%014x', version)
+      or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
+    local text = digits14 .. named
+    marks[#marks + 1], marks[#marks + 2] = ARGV[7 + w], text
+    starts[w], ends[w] = from, at - 1
+    heads[w] = v == base_text and (flags == all_of and base_all or flags == part_of and base_part) or v .. flags
+    if tombstones then
+      buried = buried or {}
+      buried[w] = true
+    end
+    if not is_there then
+      markers = markers or {}
+      markers[#markers + 1], markers[#markers + 2] = KEYS[7 + 2 * w], v
+    elseif not mark then
+      -- Who has a mark has no time to live.
+      lasting = lasting or {}
+      lasting[w] = true
     end
     if owner then
-      owner.last = version
       local list, first = sums or ARGV, sums and 1 or from
       for i = first, first + 2 * fields - 2, 2 do owner.fields[list[i]] = list[i + 1] end
+      owner.last, owner.mark, owner.is_there, free = version, text, true, version + 2
     end
-    local p, even = 7 * applied, 2 * applied
-    local named = owner and owner.named or sub(held[w] or '', 15)
-    named = listed(named, ARGV, from, at - 2)
-    plan[p + 1], plan[p + 2], plan[p + 3], plan[p + 4] = w, sums or from, fields, v
-    plan[p + 5], plan[p + 6] = flags, tombstones or false
-    -- Who has a mark has no time to live.
-    plan[p + 7] = is_there and not (owner and owner.was_marked or not owner and held[w])
-    -- As `mark_text` in prelude.lua.
-    marks[even + 1] = ARGV[7 + w]
-    marks[even + 2] = wide and format('%014x%s', version, named)
-      or format('%06x%08x%s', math.floor(version / 4294967296), version % 4294967296, named)
-    if not is_there then markers[#markers + 1], markers[#markers + 2] = KEYS[7 + 2 * w], v end
-    if owner then owner.named, owner.was_marked, owner.is_there = named, true, true end
-    applied, source, replies[w], last_given = applied + 1, version, reply, v
+    if not last_given or last_given < version then last_given = version end
+  end
+  if line then
+    unlike = unlike or {}
+    unlike[w] = line
   end
 end
 if at ~= #ARGV + 1 then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
-if applied == 0 then return answer() end
+if unlike then
+  for w = 1, writes do unlike[w] = unlike[w] or base_text end
+end
+if not last_given then return answer(table.concat(unlike, '\n')) end
 
 -- ORDER: commands that are called here alone go while nothing is written. A user who lacks the right for one of them changes nothing
 -- then, and data are followed only by commands that have passed before.
@@ -245,29 +265,31 @@ if not r[4] then call('HDEL', KEYS[1], ':') end
 -- ORDER: marks, then record and markers, then data, then the answer: whatever fails between, no data is without a mark.
 call('HSET', KEYS[1], unpack(marks))
 if r[4] then
-  call('HSET', KEYS[2], 'src', last_given)
+  call('HSET', KEYS[2], 'src', format(whole, last_given))
 else
-  call('HSET', KEYS[2], 'src', last_given, 'first', format('%.0f', now))
+  call('HSET', KEYS[2], 'src', format(whole, last_given), 'first', format('%.0f', now))
   -- A new map. Small ones are lists, in which some hundred marks are searched one by one; a long value makes it a table.
   call('HSET', KEYS[1], ':', string.rep(':', 65))
   call('HDEL', KEYS[1], ':')
 end
-if markers[1] then call('MSET', unpack(markers)) end
-for n = 1, applied do
-  local p = 7 * (n - 1)
-  local hash, list, from, v = KEYS[6 + 2 * plan[p + 1]], ARGV, plan[p + 2], plan[p + 4]
-  local to, flags, tombstones = 2 * plan[p + 3] - 1, plan[p + 5], plan[p + 6]
-  if type(from) == 'table' then list, from = from, 1 end
-  to = from + to
-  if tombstones then
-    local names = {}
-    for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', list[i] }) end
-    call('HDEL', hash, unpack(names))
+if markers then call('MSET', unpack(markers)) end
+for w = 1, writes do
+  local hash, head, from, to = KEYS[6 + 2 * w], heads[w], starts[w], ends[w]
+  if head then
+    local sums = summed and summed[w]
+    if buried and buried[w] then
+      local names = {}
+      for i = from, to, 2 do names[#names + 1] = table.concat({ ':d:', ARGV[i] }) end
+      call('HDEL', hash, unpack(names))
+    end
+    if lasting and lasting[w] then call('PERSIST', hash) end
+    if sums then
+      call('HSET', hash, ':v', head, unpack(sums))
+    else
+      call('HSET', hash, ':v', head, unpack(ARGV, from, to))
+    end
   end
-  if plan[p + 7] then call('PERSIST', hash) end
-  local head = v .. flags
-  call('HSET', hash, ':v', head, unpack(list, from, to))
 end
 
 -- The answer comes last: a number without its data would have the call taken for carried out.
-return answer()
+return unlike and answer(table.concat(unlike, '\n')) or answer_all(base_text)

@@ -212,7 +212,7 @@ impl SessionStore for MemoryStore {
         self.run(partition, "held_by", |state, _| session::held_by(state, holder))
     }
 
-    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
         self.run(partition, "lapse", |state, present| session::lapse(state, present, partition, holder, beat))?
     }
 

@@ -108,7 +108,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     if record.generation == adopt.epoch {
         state.markers.forget_absent();
     }
-    state.sessions.adopted(record.epoch);
+    state.sessions.adopted(record.epoch, record.source);
     state.record = Some(record);
     state.marks.lose();
     true

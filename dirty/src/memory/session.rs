@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use storage_model::sabotage::broken;
-use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition};
+use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition, Version};
 
 use super::record::current;
 use super::state::{PartState, Present};
@@ -21,6 +21,8 @@ pub(super) struct Sessions {
     beats: BTreeMap<OpId, u64>,
     /// The epoch whose grace has ended.
     graced: Epoch,
+    /// Where versions of the epoch begin.
+    begun: Version,
 }
 
 impl Sessions {
@@ -38,6 +40,13 @@ impl Sessions {
         sessions.map(|(owner, session)| (owner.clone(), session.fence)).collect()
     }
 
+    /// The holder of a session has a beat from then on, so that it is missed if it dies before it beats.
+    fn expect_beats(&mut self, holder: OpId) {
+        if !broken("S5-unheard") {
+            self.beats.entry(holder).or_default();
+        }
+    }
+
     /// Whether a session keeps the owner's hash.
     pub(super) fn pins(&self, owner: &Owner) -> bool {
         self.held.get(owner).is_some_and(|session| !session.is_lapsed())
@@ -45,7 +54,8 @@ impl Sessions {
 
     /// The partition was adopted. Before the first adoption ever, which has epoch 1, there was no session; later one may have been
     /// forgotten.
-    pub(super) fn adopted(&mut self, epoch: Epoch) {
+    pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
+        self.begun = source;
         if epoch <= Epoch(1) || broken("S8-grace") {
             self.graced = epoch;
         }
@@ -59,6 +69,8 @@ pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutatio
         end(state, present, &mutation.owner, fence);
     } else if let Some(session) = state.sessions.held.get_mut(&mutation.owner) {
         session.epoch = epoch;
+        let holder = session.holder;
+        state.sessions.expect_beats(holder);
         pin(state, &mutation.owner);
     }
 }
@@ -107,7 +119,8 @@ pub fn session_of(state: &PartState, owner: &Owner) -> Option<Session> {
     state.sessions.get(owner).cloned()
 }
 
-/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since.
+/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since. Versions
+/// go on above those that it knows, also if the clock was set back.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -130,10 +143,14 @@ pub fn claim(state: &mut PartState, partition: Partition, claim: &ClaimSession) 
                 asked: None,
             };
             state.sessions.held.insert(claim.owner.clone(), session);
+            state.sessions.expect_beats(claim.holder);
         }
     }
+    if let Some(record) = state.record.as_mut().filter(|_| !broken("S1-below")) {
+        record.source = record.source.max(claim.fence.version).max(claim.acked);
+    }
     pin(state, &claim.owner);
-    Ok(Claimed::Yes { epoch, graced })
+    Ok(Claimed::Yes { epoch, graced, begun: state.sessions.begun })
 }
 
 /// The hash of an owner that is claimed stays until that is decided.
@@ -196,14 +213,17 @@ pub fn ask(state: &mut PartState, partition: Partition, owner: &Owner, fence: Fe
     Ok(session.map(|session| session.asked = Some(one_word(by))).is_some())
 }
 
-/// Raises a holder's beat, if one is given, and answers those of all.
+/// Raises a holder's beat, if one is given that is greater than its last, and answers those of all.
 ///
 /// # Errors
 /// `Unprepared`.
 pub fn beat(state: &mut PartState, partition: Partition, raise: Option<(OpId, u64)>) -> Result<Beats, HotError> {
     let epoch = current(state, partition, "beat")?.epoch;
     if let Some((holder, beat)) = raise {
-        state.sessions.beats.insert(holder, beat);
+        let last = state.sessions.beats.entry(holder).or_insert(beat);
+        if *last < beat || broken("S5-lowered") {
+            *last = beat;
+        }
     }
     let beats = state.sessions.beats.iter().map(|(holder, beat)| (*holder, *beat)).collect();
     Ok(Beats { beats, epoch, graced: state.sessions.graced == epoch })
@@ -254,15 +274,9 @@ pub fn forget_lapsed(state: &mut PartState, partition: Partition, sessions: &[(O
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
-pub fn lapse(
-    state: &mut PartState,
-    present: &Present,
-    partition: Partition,
-    holder: OpId,
-    beat: Option<u64>,
-) -> Result<u32, HotError> {
+pub fn lapse(state: &mut PartState, present: &Present, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
     current(state, partition, "lapse")?;
-    if state.sessions.beats.get(&holder).copied() != beat && !broken("S5-hasty") {
+    if state.sessions.beats.get(&holder).copied().unwrap_or_default() != beat && !broken("S5-hasty") {
         return Ok(0);
     }
     state.sessions.beats.remove(&holder);

@@ -379,7 +379,7 @@ impl SessionStore for RedisStore {
         self.sessions_in(partition, false, |session| session.holder == holder).await
     }
 
-    async fn lapse(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
         self.lapse_holder(partition, holder, beat).await
     }
 

@@ -12,7 +12,7 @@ const BREAKS: &[Break] = &[
     ("R1-apart", "update", "call('HSET', KEYS[1], unpack(marks))", "1"),
     ("R1-apart", "update", "-- The answer comes last", "call('HSET', KEYS[1], unpack(marks))\n-- The answer comes last"),
     // A write forgets the fields that the owner's mark had.
-    ("R1-list", "update", "local named = owner and owner.named or sub(held[w] or '', 15)", "local named = ''"),
+    ("R1-list", "update", "local named = mark and sub(mark, 15) or ''", "local named = ''"),
     ("R1-list", "mutate", "marked_with(mark_held, new", "marked_with('', new"),
     // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped on request.
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
@@ -53,7 +53,7 @@ const BREAKS: &[Break] = &[
         "if mark == '?' or mark == '-' then call('SET', KEYS[2], digits(source)) end",
     ),
     // A write that makes a hash does not give the marker another number.
-    ("R7-unraised", "update", "if not is_there then markers", "if not is_there and last == 0 then markers"),
+    ("R7-unraised", "update", "if not is_there then\n", "if not is_there and last == 0 then\n"),
     ("R7-unraised", "mutate", "if not hash then call('SET', KEYS[2]", "if not hash and version == 0 then call('SET', KEYS[2]"),
     // A row replaces what the hash holds.
     ("R7-row-wins", "fill", "if not known or (suspect", "if true or (suspect"),
@@ -145,6 +145,7 @@ const BREAKS: &[Break] = &[
     ),
     ("S1-plain", "update", "== fence) or session and not fence then", "== fence) then"),
     ("S1-plain", "mutate", "if session then return { 'held', session.text } end", ""),
+    ("S1-below", "claim_session", "if above > r.source then", "if false then"),
     (
         "S1-token",
         "mutate",
@@ -177,7 +178,11 @@ const BREAKS: &[Break] = &[
     // The last save leaves its session open.
     ("S3-kept", "mutate", "if ARGV[8] == '1' then", "if false then"),
     // A holder is called gone that has beaten since; the sessions of one that is gone stay.
-    ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return -1 end", ""),
+    ("S5-hasty", "lapse", "if (call('HGET', KEYS[1], ARGV[1]) or '0') ~= ARGV[2] then return -1 end", ""),
+    ("S5-lowered", "beat", "number(last, 'the last beat') < beat then", "true then"),
+    ("S5-unheard", "open_session", "expect_beats(KEYS[12], ARGV[3])\n", ""),
+    ("S5-unheard", "claim_session", "  expect_beats(KEYS[6], ARGV[5])\n", ""),
+    ("S5-unheard", "mutate", "    expect_beats(KEYS[14], session.holder)\n", ""),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
     // A session that lapsed saves over whatever was written since; an earlier session keeps the owner; nobody waits for claims.
     ("S7-unconditional", "mutate", "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end", ""),

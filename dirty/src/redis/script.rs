@@ -12,6 +12,7 @@ use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, 
 use super::barrier::Barrier;
 use super::space::Space;
 use super::transport::Command;
+use crate::mark::SEPARATOR;
 use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
 
 mod landing;
@@ -226,6 +227,9 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
         (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
         _ => cmd.arg(fields),
     };
+    if fields > 1 {
+        cmd.arg(names_in_mark(mutation));
+    }
     for (field, change) in mutation.changes.iter() {
         match change {
             Change::Set(value) => cmd.arg(&*key::stored(field)).arg(&**value),
@@ -235,14 +239,27 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
     }
 }
 
+/// The fields of a mutation as a mark names them.
+fn names_in_mark(mutation: &Mutation) -> String {
+    let mut names = String::with_capacity(16 * mutation.changes.len());
+    for (field, _) in mutation.changes.iter() {
+        if !names.is_empty() {
+            names.push(SEPARATOR);
+        }
+        names.push_str(&key::stored(field));
+    }
+    names
+}
+
 /// `mutate.lua`.
 pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
     let partition = space.partition(&mutation.owner);
     let part = key::owner_part(&mutation.owner);
     let [_, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
-    let sessions = [space.keys.sessions(partition), space.keys.lapsed(partition), space.keys.asked(partition)];
-    let keys = [&[data, exist, record, even, odd][..], &space.keys.maps(partition), &sessions].concat();
+    let all = &space.keys;
+    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition), all.beats(partition)];
+    let keys = [&[data, exist, record, even, odd][..], &all.maps(partition), &sessions].concat();
     let mut cmd = SCRIPTS.mutate.call(&keys);
     epoch(cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
     mutate_args(&mut cmd, mutation, load);

@@ -69,7 +69,7 @@ impl RedisStore {
         self.each("asked", partitions, commands, move |value| asked_of(value, holder)).await
     }
 
-    pub(super) async fn lapse_holder(&self, partition: Partition, holder: OpId, beat: Option<u64>) -> Result<u32, HotError> {
+    pub(super) async fn lapse_holder(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
         let sessions = self.sessions_in(partition, false, |session| session.holder == holder).await?;
         let owners: Vec<Owner> = sessions.into_iter().map(|(owner, _)| owner).collect();
         let mut lapsed = 0;
@@ -182,7 +182,8 @@ fn claimed_of(value: Value) -> Result<Claimed, Failure> {
         b"yes" => {
             let epoch = reply::epoch(&reply::bytes(next().unwrap_or(Value::Nil))?)?;
             let graced = &*reply::bytes(next().unwrap_or(Value::Nil))? == b"1";
-            Ok(Claimed::Yes { epoch, graced })
+            let begun = reply::version(&reply::bytes(next().unwrap_or(Value::Nil))?)?;
+            Ok(Claimed::Yes { epoch, graced, begun })
         }
         b"no" => {
             let session = next().map(|text| session_of(&reply::bytes(text)?)).transpose()?;

@@ -190,13 +190,20 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
         }
         "claim session" => {
             let name = "game".to_owned();
-            let claim = ClaimSession { owner: owner("dan"), fence: bobs, holder: FENCE.token, name, epoch: Epoch(7) };
+            let claim = ClaimSession {
+                owner: owner("dan"),
+                fence: bobs,
+                holder: FENCE.token,
+                name,
+                epoch: Epoch(7),
+                acked: bobs.version,
+            };
             store.claim_session(&claim).await.map(drop)
         }
         "close session" => store.close_session(&owner("bob"), bobs).await.map(drop),
         "ask session" => store.ask_session(&owner("bob"), bobs, "game 2").await.map(drop),
         "beat" => store.beat(&[PARTITION], Some((FENCE.token, 1))).await.remove(0).map(drop),
-        "lapse" => store.lapse(PARTITION, FENCE.token, Some(1)).await.map(drop),
+        "lapse" => store.lapse(PARTITION, FENCE.token, 1).await.map(drop),
         "forget lapsed" => store.forget_lapsed(PARTITION, &[(owner("eve"), eves)]).await.map(drop),
         "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
         other => panic!("no call {other}"),
@@ -218,7 +225,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     let bobs = open(store, "bob", FENCE.token).await;
     assert!(store.ask_session(&owner("bob"), bobs, "game 2").await.unwrap());
     let eves = open(store, "eve", GONE).await;
-    assert_eq!(store.lapse(PARTITION, GONE, None).await, Ok(1));
+    assert_eq!(store.lapse(PARTITION, GONE, 0).await, Ok(1));
     Fences { bobs, eves }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::{ClaimSession, Claimed};
 use storage_model::sabotage::broken;
-use storage_model::{Change, Condition, Durability, Field, Outcome};
+use storage_model::{Change, Condition, Durability, Epoch, Field, Outcome, Version};
 use tokio::time::Instant;
 
 use super::hold::Hold;
@@ -30,10 +30,11 @@ impl Hold {
             holder: core.holder.id,
             name: core.holder.name.clone(),
             epoch: known.epoch,
+            acked: known.acked,
         };
         let until = Instant::now() + core.deadline;
-        let epoch = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
-            Claimed::Yes { epoch, graced: true } => epoch,
+        let (epoch, begun) = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
+            Claimed::Yes { epoch, graced: true, begun } => (epoch, begun),
             Claimed::Yes { graced: false, .. } => return Ok(()),
             Claimed::No(None) if self.has_ended().await? => {
                 self.ended();
@@ -50,7 +51,7 @@ impl Hold {
             return Ok(());
         }
         let stored = core.read_whole(&self.owner).await?;
-        if !self.knows_of(&stored) && !broken("S7-blind") {
+        if !self.knows_of(&stored, (epoch, begun)) && !broken("S7-blind") {
             let error = self.lose(LossReason::Changed);
             tracing::warn!(%error, "a session is lost");
             return Ok(());
@@ -58,14 +59,16 @@ impl Hold {
         self.confirm(&stored, epoch, until).await
     }
 
-    /// Whether the owner is as the session left it, or older: then nobody else has written it.
-    fn knows_of(&self, stored: &Record) -> bool {
-        let known = self.known();
-        stored.version() <= known.acked || known.doubtful.iter().any(|left| left.is_in(stored))
+    /// Whether the owner is as the session left it, or older: then nobody else has written it. What was written in an epoch in which the
+    /// session was acknowledged nothing is by others, also below the last version that it was told of: a clock was set back.
+    fn knows_of(&self, stored: &Record, (epoch, begun): (Epoch, Version)) -> bool {
+        let (known, version) = (self.known(), stored.version());
+        let is_of_the_epoch = version > begun && known.acked_in != epoch && !broken("S7-later");
+        version <= known.acked && !is_of_the_epoch || known.doubtful.iter().any(|left| left.is_in(stored))
     }
 
     /// Saves all that the session holds, if the owner still is as it was read.
-    async fn confirm(&self, stored: &Record, epoch: storage_model::Epoch, until: Instant) -> Result<()> {
+    async fn confirm(&self, stored: &Record, epoch: Epoch, until: Instant) -> Result<()> {
         let mut copy = match guarded(|| self.content.whole(stored)) {
             Ok(copy) => copy,
             Err(error) => return Err(self.in_trouble(error)),

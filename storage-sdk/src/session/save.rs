@@ -278,8 +278,11 @@ impl Hold {
         let landed = at_once(durability).is_none();
         self.change(|known| match &answer {
             Ok(ack) => {
-                known.acknowledge(ack.version(), copy.edit);
-                known.acked_in = epoch;
+                known.acknowledge(ack.version(), copy.edit, epoch);
+                if self.core.tiers.epoch(self.partition) != epoch {
+                    // It may be of a later epoch, in which the owner is told by what it is like.
+                    known.send(&copy.left);
+                }
                 if landed {
                     known.landed = known.landed.max(ack.version());
                 }

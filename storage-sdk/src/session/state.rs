@@ -85,7 +85,7 @@ pub(super) struct Known {
     pub(super) landed: Version,
     /// The last edit that is saved.
     pub(super) saved: u64,
-    /// What saves leave that are under way, or whose outcome stayed unknown.
+    /// What saves leave that are under way, whose outcome stayed unknown, or whose epoch did.
     pub(super) doubtful: Vec<Arc<Left>>,
     /// Whether a call that ends the session was sent, and may have been carried out.
     pub(super) ends_in_doubt: bool,
@@ -121,9 +121,9 @@ impl Known {
         }
     }
 
-    /// A save was acknowledged that holds all up to this edit.
-    pub(super) fn acknowledge(&mut self, version: Version, edit: u64) {
-        self.acked = self.acked.max(version);
+    /// A save was acknowledged in this epoch, or a later one, that holds all up to this edit.
+    pub(super) fn acknowledge(&mut self, version: Version, edit: u64, epoch: Epoch) {
+        (self.acked, self.acked_in) = (self.acked.max(version), epoch);
         self.saved = self.saved.max(edit);
         self.doubtful.clear();
     }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use futures::StreamExt as _;
 use futures::stream;
 use storage_sdk::{Kind, LossReason, OnConflict, Session, SessionOptions, SessionState, Storage};
+use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{bounded, until};
 
 use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
@@ -102,6 +103,37 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
         rig.wipe().await?;
         // If the session is claimed before, it is held again, and another one is tried.
         let written = plain(&two).save(&Hero { level: 99, ..hero(round) }).await;
+        if written.is_err_and(|error| error.kind() == Kind::Held) {
+            session.end().await?;
+            continue;
+        }
+        session.edit(|hero| hero.level = 2)?;
+        let late = bounded("it is decided", async { Ok(session.save().deadline(LONG).await) }).await?;
+        assert_eq!(late.unwrap_err().kind(), Kind::Fenced);
+        assert_eq!(session.state(), SessionState::Lost(LossReason::Changed));
+        assert_eq!(stored(&two, round).await?, Some(99));
+        return Ok(());
+    }
+    unreachable!()
+}
+
+/// The lost state of the session has a greater version than what others wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_clock_was_set_back() -> Result<()> {
+    let rig = Rig::on(RedisServer::start(RedisOptions { clock: true, ..RedisOptions::default() }).await?).await?;
+    let Rig::Redis { server, .. } = &rig else { unreachable!() };
+    let (one, two) = (rig.server("one").await?, rig.server("two").await?);
+    let mut ahead = 7_200;
+    for round in 0.. {
+        server.skew(ahead)?;
+        ahead -= 60;
+        let session = heroes(&one, STRICT).start_or(round, || hero(round)).await?;
+        session.edit(|hero| hero.level = 1)?;
+        session.save().deadline(LONG).await?;
+        server.skew(ahead - 3_600)?;
+        rig.wipe().await?;
+        // If the session is claimed before, it is held again, and another one is tried.
+        let written = plain(&two).save(&Hero { level: 99, ..hero(round) }).deadline(LONG).await;
         if written.is_err_and(|error| error.kind() == Kind::Held) {
             session.end().await?;
             continue;

@@ -39,7 +39,11 @@ pub(super) enum Rig {
 
 impl Rig {
     pub(super) async fn redis() -> Result<Self> {
-        let server = RedisServer::start(RedisOptions::default()).await?;
+        Self::on(RedisServer::start(RedisOptions::default()).await?).await
+    }
+
+    /// On this server.
+    pub(super) async fn on(server: RedisServer) -> Result<Self> {
         let world = World::on(&server.url(), stack::mariadb().await?).await?;
         let mut settings = world.settings;
         settings.sessions.lease = LEASE;

@@ -64,6 +64,8 @@ pub struct Sessions {
     pub evicts: bool,
     /// Whether the database has a row from before.
     pub stored: bool,
+    /// Whether the clock of a hot tier that takes the place of another is behind that one's.
+    pub sets_back: bool,
 }
 
 fn step(who: &'static str, number: usize, what: &'static str) -> Step {

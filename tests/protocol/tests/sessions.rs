@@ -19,10 +19,14 @@ const STEALS: Sessions = Sessions {
     sweeps: Sweeps::Known,
     evicts: true,
     stored: true,
+    sets_back: false,
 };
 const THREE: Sessions = Sessions { servers: 3, edits: 2, writes: 0, lapses: 0, evicts: false, stored: false, ..STEALS };
 const FAILOVER: Sessions = Sessions { writes: 0, failovers: 1, pauses: 1, lapses: 0, evicts: false, stored: false, ..STEALS };
 const WIPE: Sessions = Sessions { writes: 0, wipes: 1, pauses: 1, lapses: 0, evicts: false, stored: false, ..STEALS };
+/// A session that was cut off during the grace comes back, with versions above those of another session or of a plain write.
+const SET_BACK: Sessions = Sessions { edits: 3, opens: 2, writes: 1, sets_back: true, ..WIPE };
+const SET_BACK_FAILOVER: Sessions = Sessions { edits: 3, opens: 2, writes: 1, sets_back: true, ..FAILOVER };
 const LAPSE: Sessions =
     Sessions { edits: 2, opens: 2, writes: 1, failovers: 1, lapses: 1, evicts: true, stored: false, ..STEALS };
 
@@ -44,6 +48,7 @@ fn assert_sound(cases: &[(&str, Sessions)]) {
 #[test]
 fn in_every_interleaving_one_session_writes_an_owner_and_a_live_one_loses_nothing() {
     assert_sound(&[("steals", STEALS), ("three servers", THREE), ("failover", FAILOVER), ("wipe", WIPE), ("lapse", LAPSE)]);
+    assert_sound(&[("a clock set back, wipe", SET_BACK), ("a clock set back, failover", SET_BACK_FAILOVER)]);
 }
 
 #[test]
@@ -67,10 +72,12 @@ fn every_rule_of_sessions_that_is_broken_has_a_counterexample() {
     let broken = [
         ("S1-unfenced", STEALS),
         ("S1-plain", STEALS),
+        ("S1-below", SET_BACK),
         ("S2-any", THREE),
         ("S2-part", STEALS),
         ("S2-unpinned", STEALS),
         ("S7-unconditional", LAPSE),
+        ("S7-later", SET_BACK),
         ("S8-ended", FAILOVER),
         ("S8-greatest", FAILOVER),
         ("S8-grace", FAILOVER),

@@ -82,6 +82,7 @@ fn take(state: &mut PartState, record: &PartitionRecord, open: &OpenSession, fen
     }
     let session = Session { fence, holder: open.holder, name: one_word(&open.name), epoch: record.epoch, asked: None };
     state.sessions.held.insert(open.owner.clone(), session);
+    state.sessions.expect_beats(open.holder);
     if !broken("S2-unpinned") {
         state.hashes.edit(&open.owner, |hash| hash.expires = None);
     }

@@ -16,7 +16,7 @@ pub(crate) fn open_session(space: &Space, open: &OpenSession, absent_ttl: Durati
     let partition = space.partition(&open.owner);
     let all = &space.keys;
     let own = [all.data(partition, &open.owner), all.exist(partition, &open.owner), all.part(partition)];
-    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition)];
+    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition), all.beats(partition)];
     let mut cmd = SCRIPTS.open_session.call(&[&own[..], &all.maps(partition), &sessions].concat());
     cmd.arg(key::owner_part(&open.owner)).arg(open.token.to_string()).arg(open.holder.to_string()).arg(one_word(&open.name));
     cmd.arg(open.takes.map(|fence| fence.to_string()).unwrap_or_default()).arg(deadline_of(open.deadline));
@@ -32,10 +32,10 @@ pub(crate) fn claim_session(space: &Space, claim: &ClaimSession) -> Command {
     let partition = space.partition(&claim.owner);
     let all = &space.keys;
     let own = [all.data(partition, &claim.owner), all.part(partition)];
-    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition)];
+    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition), all.beats(partition)];
     let mut cmd = SCRIPTS.claim_session.call(&[&own[..], &sessions].concat());
     fence(cmd.arg(key::owner_part(&claim.owner)), claim.fence);
-    cmd.arg(claim.epoch.0).arg(claim.holder.to_string()).arg(one_word(&claim.name));
+    cmd.arg(claim.epoch.0).arg(claim.holder.to_string()).arg(one_word(&claim.name)).arg(claim.acked.get());
     SCRIPTS.claim_session.write(space.slot(partition), cmd)
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn lapse(
     space: &Space,
     partition: Partition,
     holder: OpId,
-    beat: Option<u64>,
+    beat: u64,
     owners: &[Owner],
     (clean_ttl, last): (Duration, bool),
 ) -> Command {
@@ -82,8 +82,7 @@ pub(crate) fn lapse(
     keys.extend([all.sessions(partition), all.lapsed(partition), all.asked(partition), all.part(partition)]);
     keys.extend(owners.iter().map(|owner| all.data(partition, owner)));
     let mut cmd = SCRIPTS.lapse.call(&keys);
-    cmd.arg(holder.to_string()).arg(beat.map(|beat| beat.to_string()).unwrap_or_default());
-    cmd.arg(millis(clean_ttl)).arg(u8::from(last));
+    cmd.arg(holder.to_string()).arg(beat).arg(millis(clean_ttl)).arg(u8::from(last));
     for owner in owners {
         cmd.arg(key::owner_part(owner));
     }

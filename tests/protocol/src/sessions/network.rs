@@ -2,7 +2,7 @@
 
 use storage_dirty::memory::session;
 use storage_dirty::{ClaimSession, Load, OpenSession, Opened};
-use storage_model::{Epoch, Fence, OpId};
+use storage_model::{Fence, OpId};
 
 use super::world::{At, DEADLINE, Known, World, holder, number_of};
 use super::{Sessions, Take, step};
@@ -18,11 +18,7 @@ pub(super) enum Call {
         /// As it was when the call was sent.
         load: Option<Load>,
     },
-    Claim {
-        server: usize,
-        fence: Fence,
-        epoch: Epoch,
-    },
+    Claim(ClaimSession),
     Close {
         fence: Fence,
     },
@@ -87,8 +83,7 @@ impl World {
             Call::Open { server, token, takes, load } => {
                 self.open(server, token, takes, load)?;
             }
-            Call::Claim { server, fence, epoch } => {
-                let claim = ClaimSession { owner: owner(), fence, holder: holder(server), name: String::new(), epoch };
+            Call::Claim(claim) => {
                 // Refused by an incarnation that nobody has adopted; then nothing came of it.
                 let _ = session::claim(self.part(), PARTITION, &claim);
             }

@@ -1,13 +1,14 @@
 //! What a server does with its session: it saves, claims and loses it.
 
 use storage_dirty::memory::session;
-use storage_dirty::{ClaimSession, Claimed, Mutated, Refusal};
-use storage_model::{Condition, Epoch, Fence, Mutation, OpId};
+use storage_dirty::{Claimed, Mutated, Refusal};
+use storage_model::sabotage::broken;
+use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Version};
 
 use super::network::Call;
-use super::world::{At, Known, Truth, World, holder};
+use super::world::{At, Known, Truth, World};
 use super::{Sessions, Take, step};
-use crate::names::{PARTITION, owner};
+use crate::names::PARTITION;
 
 impl Sessions {
     /// A session saves an edit, or ends with one.
@@ -37,16 +38,15 @@ impl Sessions {
             return;
         }
         let mut next = world.clone();
-        let claim =
-            ClaimSession { owner: owner(), fence: known.fence, holder: holder(at), name: String::new(), epoch: known.epoch };
+        let claim = known.claim(at);
         let Ok(answer) = session::claim(next.part(), PARTITION, &claim) else { return };
-        let call = || Call::Claim { server: at, fence: known.fence, epoch: known.epoch };
+        let call = || Call::Claim(claim.clone());
         match answer {
             Claimed::No(other) => {
                 let lost = next.lose(at, known, other.map(|session| session.fence));
                 take(step("server", at, "claims its owner and has lost it"), lost.map(|()| next));
             }
-            Claimed::Yes { epoch, graced } if graced => self.resume(next, at, known, epoch, take),
+            Claimed::Yes { epoch, graced: true, begun } => self.resume(next, at, known, (epoch, begun), take),
             Claimed::Yes { .. } if next.hot == world.hot => {}
             Claimed::Yes { .. } => {
                 if let Some(copied) = next.with_copy(call) {
@@ -71,16 +71,21 @@ impl Sessions {
         take(step("server", at, "ends its session"), Ok(next));
     }
 
-    /// The grace has ended: the session goes on if nothing stored is newer than what it knows.
-    fn resume(&self, mut next: World, at: usize, known: &Known, epoch: Epoch, take: Take<'_>) {
+    /// The grace has ended: the session goes on if the owner is as it left it or older, and not of an epoch that the session has not seen.
+    fn resume(&self, mut next: World, at: usize, known: &Known, (epoch, begun): (Epoch, Version), take: Take<'_>) {
         let (stored, _) = next.stored();
-        if stored > known.acked {
+        let is_later = stored > begun && epoch != known.epoch && !broken("S7-later");
+        if stored > known.acked || is_later {
             let lost = next.lose(at, known, None);
             return take(step("server", at, "finds a newer state than its own"), lost.map(|()| next));
         }
         let save = next.mutation(known.value, epoch).by(known.fence).when(Condition::Version(stored));
         let save = Mutation { id: OpId::new([200 + known.value; 16]), ..save };
+        let is_news = next.hot.truth.is_news_to(known, epoch);
         let Some(answer) = next.mutate(&save) else { return };
+        if matches!(answer, Mutated::Applied(_)) && is_news {
+            return take(step("server", at, "goes on"), Err("it goes over a write of the same epoch".to_owned()));
+        }
         let known = Known { claims: false, epoch, ..known.clone() };
         if let Some(server) = next.servers.get_mut(at) {
             server.epoch = epoch;
@@ -101,7 +106,8 @@ impl World {
                 if is_former && !self.servers.get(at).is_some_and(|server| server.missed) {
                     return Err(format!("a former holder's write of {value} is applied"));
                 }
-                self.hot.truth = Truth { last: Some(known.fence), undone: false, value };
+                let wrote = Some((self.hot_epoch(), Some(known.fence.token)));
+                self.hot.truth = Truth { last: Some(known.fence), undone: false, value, wrote };
                 self.wrote.insert(known.fence.token);
                 let known = Known { acked: applied.version, value, ..known.clone() };
                 self.set(at, if closes { At::Idle } else { At::Open(known) });
@@ -125,10 +131,15 @@ impl World {
 
     /// A session is lost. It must have been taken by a later one, or changed by somebody else.
     fn lose(&mut self, at: usize, known: &Known, to: Option<Fence>) -> Result<(), String> {
-        let newer = self.stored().0 > known.acked;
+        let newer = self.stored().0 > known.acked || self.hot.truth.is_news_to(known, self.hot_epoch());
         let missed = self.servers.get(at).is_some_and(|server| server.missed);
         if to.is_some_and(|to| to < known.fence) && !missed {
             return Err("a live session is lost to an earlier one".to_owned());
+        }
+        // One that missed a grace loses to whoever has come since, whatever the fences say: the clock may have been set back.
+        if to.is_some() && missed {
+            self.set(at, At::Lost);
+            return Ok(());
         }
         if to.is_none_or(|to| to < known.fence) && !newer && self.hot.truth.last.is_none_or(|last| last <= known.fence) {
             return Err(format!("a session is lost to {to:?}, which is no later one"));

@@ -64,7 +64,7 @@ impl Sessions {
         for at in 0..next.servers.len() {
             let Some(server) = next.servers.get(at).cloned() else { continue };
             if server.paused {
-                session::lapse(next.part(), &present, PARTITION, holder(at), None).ok()?;
+                session::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
                 continue;
             }
             if let At::Open(known) = server.at {

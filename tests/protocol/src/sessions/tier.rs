@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, landing, lock, record, session};
-use storage_dirty::{Adopt, ClaimSession, Claimed, Entry, Lock, Map, Mutated, Refusal, Settle};
-use storage_model::{Epoch, OpId, Timestamp};
+use storage_dirty::{Adopt, Claimed, Entry, Lock, Map, Mutated, Refusal, Settle};
+use storage_model::{Epoch, Timestamp};
 
 use super::world::{At, Hot, Server, Truth, World, field, holder, number_of};
 use super::{Sessions, Take, step};
@@ -139,6 +139,7 @@ impl Sessions {
                 }
                 Some(Mutated::Applied(_)) => {
                     next.hot.truth.value = next.next_value;
+                    next.hot.truth.wrote = Some((next.hot_epoch(), None));
                     take(step("client", 0, "writes"), Ok(next));
                 }
                 Some(Mutated::Refused(Refusal::Held(_))) => {}
@@ -152,21 +153,15 @@ impl Sessions {
             let mut next = world.clone();
             next.left.lapses -= 1;
             let present = next.present();
-            if session::lapse(next.part(), &present, PARTITION, holder(at), None).is_ok_and(|lapsed| lapsed > 0) {
+            if session::lapse(next.part(), &present, PARTITION, holder(at), 0).is_ok_and(|lapsed| lapsed > 0) {
                 take(step("worker", at, "says that the holder is gone"), Ok(next));
             }
         }
         // Every session that is awake has claimed by then, or learned that it lost.
-        let claims = |server: &Server| match &server.at {
+        let claims = |(at, server): (usize, &Server)| match &server.at {
             At::Open(known) if !server.paused => {
                 let mut part = PartState::clone(&world.hot.part);
-                let claim = ClaimSession {
-                    owner: owner(),
-                    fence: known.fence,
-                    holder: OpId::new([0; 16]),
-                    name: String::new(),
-                    epoch: known.epoch,
-                };
+                let claim = known.claim(at);
                 known.epoch == world.hot_epoch()
                     || known.claims
                         && matches!(session::claim(&mut part, PARTITION, &claim), Ok(Claimed::Yes { .. }))
@@ -176,7 +171,7 @@ impl Sessions {
             At::Opening { answer: Some(known), .. } if !server.paused => known.epoch == world.hot_epoch(),
             _ => true,
         };
-        if world.servers.iter().all(claims) {
+        if world.servers.iter().enumerate().all(claims) {
             let mut next = world.clone();
             let epoch = world.hot_epoch();
             next.servers.iter_mut().for_each(|server| server.missed |= server.paused);

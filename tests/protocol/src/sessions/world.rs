@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, fill, mutate, read, record};
-use storage_dirty::{Fields, HotRead, Load, Mutated, Observed};
+use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated, Observed};
 use storage_model::{Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version};
 
 use super::Sessions;
@@ -21,6 +21,13 @@ pub(super) struct Known {
     pub(super) acked: Version,
     pub(super) value: u8,
     pub(super) claims: bool,
+}
+
+impl Known {
+    pub(super) fn claim(&self, server: usize) -> ClaimSession {
+        let (owner, name) = (owner(), String::new());
+        ClaimSession { owner, fence: self.fence, holder: holder(server), name, epoch: self.epoch, acked: self.acked }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,6 +65,16 @@ pub(super) struct Truth {
     pub(super) undone: bool,
     /// The value that was written last.
     pub(super) value: u8,
+    /// The epoch of that write and the token of its session, if any.
+    pub(super) wrote: Option<(Epoch, Option<OpId>)>,
+}
+
+impl Truth {
+    /// Whether another than this session wrote last, in this epoch, and the session never saw it.
+    pub(super) fn is_news_to(&self, known: &Known, epoch: Epoch) -> bool {
+        let is_of_another = |(wrote_in, by)| wrote_in == epoch && by != Some(known.fence.token);
+        self.wrote.is_some_and(is_of_another) && self.value != known.value
+    }
 }
 
 /// The hot tier, and what must come true of it.
@@ -135,7 +152,9 @@ impl World {
     }
 
     pub(super) fn present(&self) -> Present {
-        Present { now: Timestamp(100 * u64::from(self.replaced)), ..PRESENT }
+        let moves = 100 * u64::from(self.replaced);
+        let now = if self.left.sets_back { 1_000 - moves } else { moves };
+        Present { now: Timestamp(now), ..PRESENT }
     }
 
     /// What a load brings: the owner's row, with a proof.

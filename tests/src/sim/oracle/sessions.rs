@@ -37,8 +37,18 @@ pub type Values = Vec<(String, Option<Vec<u8>>)>;
 pub(super) struct Tenancy {
     /// In the order in which they were opened, or claimed if they had been forgotten.
     order: Vec<Tenure>,
-    /// The version of the last write that was applied, and by which session.
-    last: Option<(u64, Option<Fence>)>,
+    /// The last write that was applied.
+    last: Option<Written>,
+}
+
+/// A write.
+#[derive(Debug, Clone)]
+struct Written {
+    version: u64,
+    /// The session that made it; none if no session did.
+    by: Option<Fence>,
+    /// How many openings and writes came before, in all histories.
+    step: usize,
 }
 
 /// A session in this history.
@@ -57,8 +67,12 @@ struct Tenure {
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     pub(super) tenancy: Tenancy,
-    /// Which session made each version; none if no session did.
-    writes: BTreeMap<u64, Option<Fence>>,
+    /// The last write of each version.
+    writes: BTreeMap<u64, Written>,
+    /// How many openings and writes there were.
+    steps: usize,
+    /// How many of them there were when each session was opened.
+    opened: BTreeMap<Fence, usize>,
     /// Whether each session may be lost: others took or wrote the owner after it was opened.
     doomed: BTreeMap<Fence, bool>,
 }
@@ -67,11 +81,26 @@ impl Sessions {
     /// Redis came back with this, and rows up to this version.
     pub(super) fn rewind(&mut self, kept: Tenancy, landed: u64) {
         self.tenancy = kept;
-        let row = self.writes.range(..=landed).next_back().map(|(version, by)| (*version, by.clone()));
-        let version = |write: &Option<(u64, Option<Fence>)>| write.as_ref().map_or(0, |(version, _)| *version);
+        let row = self.writes.range(..=landed).next_back().map(|(_, write)| write.clone());
+        let version = |write: &Option<Written>| write.as_ref().map_or(0, |write| write.version);
         if version(&row) > version(&self.tenancy.last) {
             self.tenancy.last = row;
         }
+    }
+
+    /// A write was applied.
+    fn wrote(&mut self, version: u64, by: Option<Fence>) {
+        self.steps += 1;
+        let written = Written { version, by, step: self.steps };
+        self.writes.insert(version, written.clone());
+        self.tenancy.last = Some(written);
+    }
+
+    /// The last write, if it is by others and came after the session was opened: by the order of play, since a clock may have been set back.
+    fn news(&self, fence: &Fence) -> Option<Written> {
+        let opened = self.opened.get(fence).copied().unwrap_or_default();
+        let is_news = |write: &&Written| write.step > opened && write.by.as_ref() != Some(fence);
+        self.tenancy.last.as_ref().filter(is_news).cloned()
     }
 
     /// Others took or wrote the owner.
@@ -196,7 +225,9 @@ impl Book {
                 // A copy raises nothing.
                 let (holder, beat) = (executed.argv.first()?, executed.argv.get(1)?);
                 let known = self.leases.beats.entry((scene.partition, holder.clone())).or_default();
-                if known.0 != *beat {
+                let number = |beat: &[u8]| text(beat).and_then(|beat| beat.parse::<u64>().ok());
+                // A copy of an earlier one raises nothing.
+                if number(&known.0) < number(beat) {
                     *known = (beat.clone(), now);
                 }
                 None
@@ -237,6 +268,8 @@ impl Book {
         let sessions = &mut self.told(owner).sessions;
         sessions.doom(Some(&fence), |_| true);
         sessions.doomed.insert(fence.clone(), false);
+        sessions.steps += 1;
+        sessions.opened.insert(fence.clone(), sessions.steps);
         sessions.goes_on(&fence, scene.epoch());
         let takes = names.map(|names| format!(" in the place of {}", shown(&names))).unwrap_or_default();
         Some((owner.to_owned(), format!("session {} opened in epoch {}{takes}", shown(&fence), scene.epoch())))
@@ -280,9 +313,9 @@ impl Book {
         self.leases.see(&scene, now);
         let young = self.leases.too_young(&scene, now);
         let sessions = &mut self.told(owner).sessions;
-        sessions.writes.insert(*version, fence.clone());
+        let over = fence.as_ref().and_then(|fence| sessions.news(fence));
+        sessions.wrote(*version, fence.clone());
         let Some(fence) = fence else {
-            sessions.tenancy.last = Some((*version, None));
             // All that are known were opened before, whatever their versions say: a clock may have been set back.
             sessions.doom(None, |_| true);
             if let Some(held) = held {
@@ -293,8 +326,6 @@ impl Book {
         let after = sessions.after(fence, epoch);
         // One that ended without a save before this epoch leaves nothing behind, not even that it was there.
         let later = after.into_iter().find(|other| other.ended.is_none_or(|ended| other.wrote || ended == epoch));
-        let over = sessions.tenancy.last.replace((*version, Some(fence.clone())));
-        let over = over.filter(|(written, by)| *written > fence.0 && by.as_ref() != Some(fence));
         sessions.doom(Some(fence), |_| true);
         if let Some(tenure) = sessions.goes_on(fence, epoch) {
             tenure.wrote = true;
@@ -306,7 +337,7 @@ impl Book {
         } else if let Some(later) = later {
             let later = shown(&later.fence);
             self.fail(owner, &format!("S1: session {who} saves at version {version}, after session {later} had begun"));
-        } else if let Some((written, by)) = over {
+        } else if let Some(Written { version: written, by, .. }) = over {
             self.fail(owner, &format!("S7: session {who} saves at version {version} over what {by:?} wrote at {written}"));
         } else if let Some(age) = young {
             self.fail(owner, &format!("S8: session {who} saves at version {version} when the epoch is {age:?} old"));
@@ -346,8 +377,8 @@ impl History {
             return;
         }
         let told = state.told(owner);
-        let by = told.sessions.writes.get(&version).cloned();
-        let mut wrong = (by != Some(Some(fence.clone())))
+        let by = told.sessions.writes.get(&version).and_then(|write| write.by.clone());
+        let mut wrong = (by.as_ref() != Some(fence))
             .then(|| format!("V9: session {} is told of version {version}, which {by:?} made", shown(fence)));
         if version <= begun.seen() {
             wrong = Some(format!("V1: saved at version {version}, though {} was seen before", begun.seen()));
@@ -373,15 +404,16 @@ impl History {
             return;
         }
         let told = state.told(owner);
-        let by_others = |(version, by): &(u64, Option<Fence>)| *version > fence.0 && by.as_ref() != Some(fence);
-        if told.sessions.tenancy.last.as_ref().is_some_and(by_others) {
+        if told.sessions.news(fence).is_some() {
             return;
         }
+        let wrote = told.sessions.writes.values().any(|write| write.by.as_ref() == Some(fence));
         let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
             let fits = |slot: &&Slot| slot.live() == value.as_deref();
-            // What was uncertain when the session went on, and was found not to be there, it does not write.
-            let all = |line: &Line| if value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
-            told.fields.get(field).is_none_or(all)
+            // What was uncertain when the session went on, and was found not to be there, it does not write; nor what it found and left.
+            let sure =
+                |line: &Line| if wrote && value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
+            told.fields.get(field).is_none_or(sure)
         };
         let wrong = values.iter().find(|value| !is_so(value)).map(|(field, value)| {
             let now = told.fields.get(field).map(|line| format!("{:?}", line.now()));
