@@ -15,9 +15,7 @@ impl Version {
     pub const ZERO: Self = Self(0);
     /// The largest version that is ever given: 2^53 − 1.
     pub const MAX: Self = Self((1 << 53) - 1);
-    /// How far versions leap, in microseconds, when the hot tier came back older than what has landed: an hour. Versions that it gave and
-    /// has forgotten are not given to other writes then, unless it forgot more than an hour and its clock is behind by more than that, too.
-    pub const REWIND_LEAP: u64 = 3_600_000_000;
+    const HOUR: u64 = 3_600_000_000;
 
     /// A version, if it is at most [`Version::MAX`].
     #[must_use]
@@ -29,6 +27,14 @@ impl Version {
     #[must_use]
     pub fn plus(self, by: u64) -> Self {
         Self(self.0.saturating_add(by).min(Self::MAX.0))
+    }
+
+    /// How far versions leap, in microseconds, when the hot tier came back older than what has landed: an hour to sixteen hours, another
+    /// number in each of sixteen epochs. Versions that it gave and has forgotten are not given to other writes then, also if it comes back
+    /// older again before anything has landed; unless it forgot more than an hour and its clock is behind by more than that, too.
+    #[must_use]
+    pub fn rewind_leap(epoch: Epoch) -> u64 {
+        Self::HOUR * (1 + epoch.0 % 16)
     }
 
     /// The number.

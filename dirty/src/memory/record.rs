@@ -60,11 +60,11 @@ fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect:
         return old.source;
     }
     let from = old.source.max(adopt.last_version);
-    if suspect { leapt(present, from) } else { from }
+    if suspect { leapt(present, from, adopt.epoch) } else { from }
 }
 
-fn leapt(present: &Present, from: Version) -> Version {
-    if broken("R14-given-again") { from } else { from.max(time(present)).plus(Version::REWIND_LEAP) }
+fn leapt(present: &Present, from: Version, epoch: Epoch) -> Version {
+    if broken("R14-given-again") { from } else { from.max(time(present)).plus(Version::rewind_leap(epoch)) }
 }
 
 fn time(present: &Present) -> Version {
@@ -99,7 +99,11 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             incarnation: state.incarnation.to_string(),
             epoch: adopt.epoch,
             generation: adopt.epoch,
-            source: if adopt.last_version == Version::ZERO { time(present) } else { leapt(present, adopt.last_version) },
+            source: if adopt.last_version == Version::ZERO {
+                time(present)
+            } else {
+                leapt(present, adopt.last_version, adopt.epoch)
+            },
             landed: adopt.last_version,
             collected: Version::ZERO,
             database: adopt.database,

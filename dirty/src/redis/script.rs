@@ -400,7 +400,7 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
     cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
     cmd.arg(u8::from(adopt.compare_all));
-    cmd.arg(Version::REWIND_LEAP);
+    cmd.arg(Version::rewind_leap(adopt.epoch));
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 

@@ -75,6 +75,12 @@ impl Landers {
         self.logs.iter().map(count).sum()
     }
 
+    /// Whether they are stopped.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Waits until everything has landed, then stops them where they are.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod landing_cpu;
 mod memory;
 mod misses;
 mod object;
+mod once;
 mod ours;
 mod pair;
 mod read;
@@ -33,7 +34,7 @@ use super::case::{Case, Goal, Judged};
 /// Every case.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Case>> {
-    let writes = [update::cases(), bulk::cases(), condition::cases(), session::cases()];
+    let writes = [update::cases(), bulk::cases(), condition::cases(), session::cases(), once::cases()];
     let reads = [read::cases(), object::cases()];
     let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
     let recovery = [recovery::cases()];

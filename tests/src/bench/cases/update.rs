@@ -41,11 +41,11 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
     let redis_micros = Update { figure: Figure::RedisMicros, ..Update::new("update-redis-cpu", 64, 1, 64, at_most(2.4, 1.6)) };
     vec![
         Box::new(Update::new("update-1-task", 1, 1, 64, at_least(0.8, 1.0))),
-        Box::new(Update::new("update-64", 64, 1, 64, at_least(0.45, 0.6))),
+        Box::new(Update::new("update-64", 64, 1, 64, at_least(0.38, 0.5))),
         Box::new(Update::new("update-64-1k", 64, 1, 1_024, at_least(0.5, 0.65))),
-        Box::new(Update::new("update-64-8", 64, 8, 64, at_least(0.55, 0.7))),
+        Box::new(Update::new("update-64-8", 64, 8, 64, at_least(0.45, 0.6))),
         Box::new(Update::new("update-64-8-1k", 64, 8, 1_024, at_least(0.6, 0.8))),
-        Box::new(Update::new("update-256", 256, 1, 64, at_least(0.75, 0.95))),
+        Box::new(Update::new("update-256", 256, 1, 64, at_least(0.6, 0.8))),
         Box::new(Update::new("update-256-8", 256, 8, 64, at_least(0.7, 0.85))),
         Box::new(redis_micros),
     ]

@@ -44,11 +44,13 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
     for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
         let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };
-        let Some((update, after)) = rest.split_at_checked(1 + 2 * count) else { break };
+        // Several fields are named together first.
+        let pairs_at = if count == 1 { 1 } else { 2 };
+        let Some((update, after)) = rest.split_at_checked(pairs_at + 2 * count) else { break };
         rest = after;
         if reply.first().is_some_and(u8::is_ascii_digit) {
             let id = [store, record.as_slice(), number, b"/", place.to_string().as_bytes()].concat();
-            applied.extend(updated(&id, kind, update.get(1..).unwrap_or_default(), keys, reply));
+            applied.extend(updated(&id, kind, update.get(pairs_at..).unwrap_or_default(), keys, reply));
         }
     }
     applied

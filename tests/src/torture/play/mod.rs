@@ -4,7 +4,9 @@
 //! | --- | --- |
 //! | `own` | owners with one writer: any kind of write and read |
 //! | `shared` | counters and chains that all game servers write |
+//! | `held` | chains that game servers hold in sessions |
 
+mod held;
 mod own;
 pub mod shared;
 
@@ -142,8 +144,9 @@ impl Player {
                 0..30 if self.task < CHURNERS => self.churn().await?,
                 0..70 => self.play_own().await?,
                 70..86 => self.look_at_others().await?,
-                86..94 => self.count().await?,
-                _ => self.append().await?,
+                86..93 => self.count().await?,
+                93..98 => self.append().await?,
+                _ => self.hold().await?,
             }
             let pause = self.rng.random_range(0..PAUSE_MAX);
             sleep(Duration::from_micros(pause)).await;
