@@ -106,7 +106,7 @@ pub enum Claimed {
         /// may have had a greater one, too, if the clock was set back.
         begun: Version,
     },
-    /// The owner has another session; or none, and this one was ended.
+    /// The owner has another session; or none, and this one was ended, or was not claimed before the grace had ended.
     No(Option<Session>),
 }
 

@@ -160,6 +160,7 @@ pub const SWITCHES: &[&str] = &[
     "S6-unmarked",
     "S7-unconditional",
     "S8-ended",
+    "S8-late",
     "S8-greatest",
     "S8-grace",
 ];

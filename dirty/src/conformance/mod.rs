@@ -299,6 +299,7 @@ macro_rules! hot_conformance {
                     of_two_claims_the_later_session_wins,
                     a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was,
                     versions_go_on_above_those_that_a_claimed_session_knows,
+                    once_the_grace_has_ended_a_forgotten_session_is_not_claimed,
                     what_was_ended_is_not_claimed,
                 ];
                 openings: [

@@ -133,6 +133,7 @@ pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     let forgotten = h.set(&ann, "gold", "3").await;
     assert!(forgotten > landed && landed > ahead);
     h.rig().rewind().await;
+    h.rig().save().await;
     assert!(h.adopt(partition, 2, landed).await);
     let again = h.set(&bob, "gold", "4").await;
     assert!(again > forgotten);

@@ -147,10 +147,10 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     h.rig().rewind().await;
     for partition in h.partitions() {
         assert!(h.adopt(partition, 2, Version::ZERO).await);
-        assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
     }
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "the session is forgotten");
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
+    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
     assert_eq!(life(h, &ann).await, Life::Lasting, "claimed");
     assert_eq!(h.store().lapse(partition, HOLDER, 0).await.unwrap(), 1);
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "lapsed");

@@ -339,6 +339,23 @@ pub async fn versions_go_on_above_those_that_a_claimed_session_knows(h: &Harness
     assert!(next.fence.version > confirmed.version);
 }
 
+/// Another session may have come since, and gone.
+pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Harness) {
+    if !h.can("wipe", |can| can.wipe) {
+        return;
+    }
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let held = open(h, &ann).await;
+    h.rig().wipe().await;
+    assert!(h.adopt(partition, 5, Version::ZERO).await);
+    assert!(h.store().end_grace(partition, Epoch(5)).await.unwrap());
+    let next = open(h, &ann).await;
+    assert!(h.store().close_session(&ann, next.fence).await.unwrap());
+    assert_eq!(held.claim(h).await, Claimed::No(None));
+    assert_eq!(session_of(h, &ann).await, None);
+}
+
 /// A copy of a claim that was held up must not open what was closed.
 pub async fn what_was_ended_is_not_claimed(h: &Harness) {
     let ann = owner("ann");

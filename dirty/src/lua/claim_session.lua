@@ -14,7 +14,8 @@
 -- ARGV[6] what people call the holder
 -- ARGV[7] greatest version of the owner that it was told of
 -- Reply: {"yes", epoch, 1 if its grace has ended, else 0, version at which the epoch began}; {"no", session}, or {"no"} if there is none.
--- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again. Versions go on above
+-- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again,
+--   and once the grace has ended nothing is that is not there: another session may have come and gone. Versions go on above
 --   those that the session knows, also if the clock was set back (S1).
 expect(#KEYS == 6 and #ARGV == 7)
 local r = present(KEYS[2])
@@ -24,7 +25,7 @@ local current, lapsed = session_of(call('HGET', KEYS[3], ARGV[1])), session_of(c
 local session = current or lapsed
 if session and not is_of(session, ARGV[2], ARGV[3]) then
   if session.epoch == r.epoch or is_later(session, ARGV[2], ARGV[3]) then return { 'no', session.text } end
-elseif not session and ARGV[4] == r.epoch then
+elseif not session and (ARGV[4] == r.epoch or is_graced(KEYS[2], r)) then
   return { 'no' }
 end
 if not (session and is_of(session, ARGV[2], ARGV[3])) then

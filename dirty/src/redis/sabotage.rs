@@ -186,6 +186,7 @@ const BREAKS: &[Break] = &[
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
     // A session that lapsed saves over whatever was written since; an earlier session keeps the owner; nobody waits for claims.
     ("S7-unconditional", "mutate", "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end", ""),
+    ("S8-late", "claim_session", "(ARGV[4] == r.epoch or is_graced(KEYS[2], r))", "ARGV[4] == r.epoch"),
     ("S8-ended", "close_session", "if not is_graced(KEYS[11], r) then return 0 end", ""),
     (
         "S8-greatest",

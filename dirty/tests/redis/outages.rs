@@ -120,6 +120,7 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     apply(&reader, &ann, &[("gold", set("2"))]).await;
     let next = mutation(&writer, &ann, &[("gold", set("3"))]).await;
     server.follow(&other).await.unwrap();
+    server.caught_up(&other).await.unwrap();
     server.promote().await.unwrap();
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(1)).await; // nobody used the connections meanwhile

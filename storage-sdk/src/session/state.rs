@@ -41,7 +41,8 @@ pub enum LossReason {
     },
     /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile.
     Changed,
-    /// The session had lapsed for so long that it was forgotten, or an operator ended it.
+    /// The session had lapsed for so long that it was forgotten; or the hot tier lost it, and this server did not claim it within a lease; or
+    /// an operator ended it.
     Forgotten,
 }
 

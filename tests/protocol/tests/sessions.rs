@@ -79,6 +79,7 @@ fn every_rule_of_sessions_that_is_broken_has_a_counterexample() {
         ("S7-unconditional", LAPSE),
         ("S7-later", SET_BACK),
         ("S8-ended", FAILOVER),
+        ("S8-late", LATE_FAILOVER),
         ("S8-greatest", FAILOVER),
         ("S8-grace", FAILOVER),
     ];

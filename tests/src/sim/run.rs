@@ -84,7 +84,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
         let nemesis = nemesis.clone();
         async move { nemesis.rage().await }
     });
-    let played = timeout(PLAY_MAX, async {
+    let mut playing = async || {
         while let Some(ended) = players.join_next().await {
             ended.map_err(|error| format!("a player failed: {error}"))?;
         }
@@ -92,14 +92,18 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
             stays.extend(ended.map_err(|error| format!("a guest failed: {error}"))?);
         }
         Ok(())
-    });
-    let played = played.await.unwrap_or_else(|_| Err("V8: a call never ends".to_owned()));
+    };
+    let played = timeout(PLAY_MAX, playing()).await;
     raging.abort();
     let _ = raging.await;
     nemesis.heal();
     chance.turn(Weather { delay_max: world.plan.weather.delay_max, ..Weather::default() });
     chance.note("run", || "all faults end".to_owned());
-    played?;
+    match played {
+        Ok(played) => played?,
+        // Faults may have come so often that no storage was opened.
+        Err(_) => timeout(DRAIN_MAX, playing()).await.unwrap_or_else(|_| Err("V8: a call never ends".to_owned()))?,
+    }
     // Requests that are late may be applied until their deadlines.
     sleep(LATE_MAX).await;
     if world.history.violation().is_none() {

@@ -54,7 +54,7 @@ impl World {
             return Err(format!("it opens with {value}, and {truth} was written last"));
         }
         if self.hot.truth.last < Some(fence) {
-            (self.hot.truth.last, self.hot.truth.undone) = (Some(fence), false);
+            (self.hot.truth.last, self.hot.truth.undone) = (Some(fence), None);
         }
         let acked = read.header.map(|header| header.version).unwrap_or_default();
         Ok(Some(Known { fence, epoch, acked, value, claims: false }))
@@ -73,7 +73,9 @@ impl World {
         let present = self.present();
         let ended = session::close(self.part(), &present, PARTITION, &owner(), fence) == Ok(true);
         let is_last = self.hot.truth.last == Some(fence);
-        self.hot.truth.undone |= ended && is_last && !self.wrote.contains(&fence.token);
+        if ended && is_last && !self.wrote.contains(&fence.token) {
+            self.hot.truth.undone = Some(self.hot_epoch());
+        }
         ended
     }
 

@@ -102,12 +102,13 @@ impl World {
             Mutated::Applied(applied) => {
                 // S1: no write of a former holder. One that missed a grace may go on if nothing that is stored is newer than what it
                 // knows: that there was a successor is known to nobody then.
-                let is_former = self.hot.truth.last.is_some_and(|last| last > known.fence) && !self.hot.truth.undone;
+                let is_gone = self.hot.truth.undone.is_some_and(|ended| ended < self.hot_epoch());
+                let is_former = self.hot.truth.last.is_some_and(|last| last > known.fence) && !is_gone;
                 if is_former && !self.servers.get(at).is_some_and(|server| server.missed) {
                     return Err(format!("a former holder's write of {value} is applied"));
                 }
                 let wrote = Some((self.hot_epoch(), Some(known.fence.token)));
-                self.hot.truth = Truth { last: Some(known.fence), undone: false, value, wrote };
+                self.hot.truth = Truth { last: Some(known.fence), undone: None, value, wrote };
                 self.wrote.insert(known.fence.token);
                 let known = Known { acked: applied.version, value, ..known.clone() };
                 self.set(at, if closes { At::Idle } else { At::Open(known) });
@@ -136,8 +137,8 @@ impl World {
         if to.is_some_and(|to| to < known.fence) && !missed {
             return Err("a live session is lost to an earlier one".to_owned());
         }
-        // One that missed a grace loses to whoever has come since, whatever the fences say: the clock may have been set back.
-        if to.is_some() && missed {
+        // One that missed a grace loses to whoever may have come since, whatever the fences say: the clock may have been set back.
+        if missed {
             self.set(at, At::Lost);
             return Ok(());
         }

@@ -61,8 +61,8 @@ pub(super) struct Server {
 pub(super) struct Truth {
     /// The fence of the session that was opened last.
     pub(super) last: Option<Fence>,
-    /// Whether it was ended, and never saved: then it is as if it had not been.
-    pub(super) undone: bool,
+    /// The epoch in which it was ended, if it never saved: in the next it is as if it had not been.
+    pub(super) undone: Option<Epoch>,
     /// The value that was written last.
     pub(super) value: u8,
     /// The epoch of that write and the token of its session, if any.

@@ -265,7 +265,12 @@ impl Book {
         if let Some(wrong) = wrong {
             self.fail(owner, &wrong);
         }
-        let sessions = &mut self.told(owner).sessions;
+        let told = self.told(owner);
+        for (field, line) in &mut told.fields {
+            // What was uncertain is not any more.
+            let _ = line.reads(u64::MAX, hash.get(field.as_bytes()).map(Vec::as_slice));
+        }
+        let sessions = &mut told.sessions;
         sessions.doom(Some(&fence), |_| true);
         sessions.doomed.insert(fence.clone(), false);
         sessions.steps += 1;
@@ -277,7 +282,8 @@ impl Book {
 
     fn claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) -> Option<(String, String)> {
         let sessions = &mut self.told(owner).sessions;
-        let later = sessions.after(fence, scene.epoch()).into_iter().find(|other| other.ended.is_none());
+        // One whose place was taken holds nothing any more.
+        let later = sessions.after(fence, scene.epoch()).pop().filter(|last| last.ended.is_none());
         if !sessions.tenancy.order.iter().any(|tenure| tenure.fence == *fence) {
             sessions.doom(Some(fence), |other| other < fence);
             sessions.goes_on(fence, 0);
@@ -407,13 +413,11 @@ impl History {
         if told.sessions.news(fence).is_some() {
             return;
         }
-        let wrote = told.sessions.writes.values().any(|write| write.by.as_ref() == Some(fence));
         let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
             let fits = |slot: &&Slot| slot.live() == value.as_deref();
-            // What was uncertain when the session went on, and was found not to be there, it does not write; nor what it found and left.
-            let sure =
-                |line: &Line| if wrote && value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
-            told.fields.get(field).is_none_or(sure)
+            // What was uncertain when the session went on, and was found not to be there, it does not write.
+            let all = |line: &Line| if value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
+            told.fields.get(field).is_none_or(all)
         };
         let wrong = values.iter().find(|value| !is_so(value)).map(|(field, value)| {
             let now = told.fields.get(field).map(|line| format!("{:?}", line.now()));
