@@ -5,7 +5,7 @@
 //! | S1 | a save is of the session that holds the owner; a plain write finds none |
 //! | S2 | a session begins with the owner's last state, in the place of none but the session that it names |
 //! | S5 | a holder that has beaten within a lease does not lapse |
-//! | S6 | a session is lost to another session or write alone |
+//! | S6 | a session is lost to another session or write alone; or it was forgotten, and comes after the grace |
 //! | S7 | no save goes over what others wrote after its session was opened; what a session ends with is stored |
 //! | S8 | nothing is opened or saved within a lease of a new epoch, and an earlier session claims nothing that a later one holds |
 
@@ -172,8 +172,17 @@ impl<'a> Scene<'a> {
     }
 
     fn epoch(&self) -> u64 {
-        let epoch = self.hash("part", "").and_then(|part| part.get(b"epoch".as_slice()));
-        epoch.and_then(|epoch| text(epoch)?.parse().ok()).unwrap_or_default()
+        self.number("epoch")
+    }
+
+    fn is_graced(&self) -> bool {
+        self.number("graced") == self.epoch()
+    }
+
+    /// What the partition's record holds under this name.
+    fn number(&self, name: &str) -> u64 {
+        let number = self.hash("part", "").and_then(|part| part.get(name.as_bytes()));
+        number.and_then(|number| text(number)?.parse().ok()).unwrap_or_default()
     }
 
     /// The session that holds an owner, or the one that has lapsed.
@@ -209,6 +218,11 @@ impl Book {
             ("claim_session", Reply::Array(items)) if items.first() == Some(&Reply::Bulk(b"yes".to_vec())) => {
                 let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
                 self.claimed(&scene, owner, &fence)
+            }
+            ("claim_session", Reply::Array(items)) if *items == [Reply::Bulk(b"no".to_vec())] => {
+                let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
+                self.not_claimed(&scene, owner, &fence);
+                None
             }
             ("close_session", Reply::Int(1)) => {
                 let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
@@ -292,6 +306,15 @@ impl Book {
             self.fail(owner, &format!("S8: session {} claims what {} holds, which is later", shown(fence), shown(&later.fence)));
         }
         Some((owner.to_owned(), format!("session {} claimed in epoch {}", shown(fence), scene.epoch())))
+    }
+
+    /// A session that Redis forgot comes after the grace: others may have come, and gone.
+    fn not_claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) {
+        let sessions = &mut self.told(owner).sessions;
+        let is_known = sessions.tenancy.order.iter().any(|tenure| tenure.fence == *fence && tenure.ended.is_none());
+        if scene.is_graced() && !is_known {
+            sessions.doomed.insert(fence.clone(), true);
+        }
     }
 
     fn lapsed(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, now: Duration) {
