@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_tests::crash::{Database, Kind, Scenario, scenarios, try_all};
+use storage_tests::crash::{Database, Kind, Scenario, scenarios, sessions, try_all};
 
 /// The ends that every scenario is tried with.
 const ENDS: &[Kind] = &[Kind::Before, Kind::After, Kind::Instead];
@@ -73,6 +73,21 @@ fn a_process_that_dies_in_a_bulk_loses_nothing_that_was_acknowledged() -> Result
 #[test]
 fn two_workers_that_die_together_lose_nothing() -> Result<()> {
     dies(&scenarios::TWO_WORKERS, Database::Sqlite, ENDS)
+}
+
+#[test]
+fn a_process_that_dies_in_a_session_loses_no_acknowledged_save() -> Result<()> {
+    dies(&sessions::SESSIONS, Database::Sqlite, &Kind::ALL)
+}
+
+#[test]
+fn a_process_that_dies_while_a_session_takes_an_owner_from_another_leaves_it_to_one_of_them() -> Result<()> {
+    dies(&sessions::SESSIONS_STOLEN, Database::Sqlite, &Kind::ALL)
+}
+
+#[test]
+fn a_process_that_dies_while_it_claims_a_session_that_redis_forgot_loses_nothing_that_it_saved_since() -> Result<()> {
+    dies(&sessions::SESSIONS_WIPED, Database::Sqlite, &Kind::ALL)
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use bytes::Bytes;
 use storage_model::{Change, Field, Outcome, Version};
-use storage_sdk::{Error, Record};
+use storage_sdk::Error;
 
 use super::look::cell_of;
 use crate::reference::{Begun, Possible};
@@ -75,19 +75,33 @@ impl History {
         self.owners().get(&(id.to_owned(), true)).cloned().unwrap_or_default()
     }
 
+    /// What is known of an owner, for [`History::forgets`].
+    #[must_use]
+    pub fn known(&self, id: &str) -> Possible {
+        self.owners().get(&(id.to_owned(), false)).cloned().unwrap_or_default()
+    }
+
+    /// The hot tier forgot what has become of an owner since it was `landed`. Its session still holds these changes, and saves them again
+    /// if it goes on.
+    pub fn forgets(&self, id: &str, landed: Possible, changes: Vec<(Field, Change)>) {
+        self.owners().insert((id.to_owned(), false), landed);
+        // Of unknown outcome: they may come back.
+        drop(self.begin(id, changes));
+    }
+
     /// An owner was read whole; `before` is [`History::taken_over`] from when the read began.
     ///
     /// # Errors
     /// It must not look so.
-    pub fn read(&self, id: &str, mut before: Possible, record: &Record) -> Result<()> {
+    pub fn read(&self, id: &str, mut before: Possible, found: &[(Field, Bytes)], version: Version) -> Result<()> {
         let live = |takes_over: bool| -> BTreeMap<String, Bytes> {
-            let fields = record.iter().filter(|(field, _)| (field.as_str() == VISITS) == takes_over);
+            let fields = found.iter().filter(|(field, _)| (field.as_str() == VISITS) == takes_over);
             fields.map(|(field, value)| (field.to_string(), value.clone())).collect()
         };
         let mut owners = self.owners();
         let own = owners.entry((id.to_owned(), false)).or_default();
         own.read(&live(false)).map_err(|wrong| anyhow!("{id}: {wrong}"))?;
-        ensure!(record.version() >= own.version(), "{id} was read at {}, after {}", record.version(), own.version());
+        ensure!(version >= own.version(), "{id} was read at {version}, after {}", own.version());
         let mut since = owners.get(&(id.to_owned(), true)).cloned().unwrap_or_default();
         before.read(&live(true)).or_else(|_| since.read(&live(true))).map_err(|wrong| anyhow!("{id}: {wrong}"))
     }

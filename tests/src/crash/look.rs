@@ -1,6 +1,6 @@
 //! Redis as it is at one moment, and what must hold at every moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
@@ -24,7 +24,18 @@ pub struct Look {
     marks: [Vec<(String, Vec<String>)>; 3],
     /// Locks, leases, announcements, evictions that wait.
     passing: Vec<String>,
+    /// Who holds an owner in a session.
+    sessions: BTreeMap<String, Holder>,
+    /// Owners whose holder was gone.
+    lapsed: BTreeSet<String>,
+    /// Owners that somebody asks for.
+    asked: BTreeSet<String>,
+    /// Who beats.
+    beats: BTreeSet<Holder>,
 }
+
+/// A partition, and a process that holds owners in it.
+type Holder = (String, String);
 
 #[derive(Debug, Default)]
 struct Hash {
@@ -59,6 +70,16 @@ impl Look {
             ("marks", Some("saving")) => saving.extend(marks(content)?),
             ("marks", Some("error")) => error.extend(refused(content)?),
             ("lock" | "workers" | "evict", None) | ("lease", Some(_)) => self.passing.push(name.to_owned()),
+            ("sess", None) => {
+                let held = |(owner, text): &(Bytes, Bytes)| Ok((owner_in(owner)?, (rest.to_owned(), holder_in(text)?)));
+                self.sessions.extend(content.iter().map(held).collect::<Result<Vec<_>>>()?);
+            }
+            ("sess", Some("lapsed")) => self.lapsed.extend(owners(content)?),
+            ("sess", Some("asked")) => self.asked.extend(owners(content)?),
+            ("beats", None) => {
+                let beats = |(holder, _): &(Bytes, Bytes)| Ok((rest.to_owned(), std::str::from_utf8(holder)?.to_owned()));
+                self.beats.extend(content.iter().map(beats).collect::<Result<Vec<_>>>()?);
+            }
             ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
             _ => bail!("nobody writes a key {name:?}"),
         }
@@ -85,6 +106,12 @@ impl Look {
         error.len()
     }
 
+    /// The ids of owners that are held in sessions.
+    #[must_use]
+    pub fn held(&self) -> Vec<String> {
+        self.sessions.keys().filter_map(|owner| owner.split('/').nth(1)).map(str::to_owned).collect()
+    }
+
     /// What must hold at every moment: a marked hash stays, and what differs from an older row has a mark.
     ///
     /// # Errors
@@ -109,6 +136,20 @@ impl Look {
                 );
             }
         }
+        self.check_sessions()
+    }
+
+    /// What must hold of sessions at every moment: the hash of a held owner stays, and its holder beats, so that it is missed.
+    fn check_sessions(&self) -> Result<()> {
+        for (owner, holder) in &self.sessions {
+            let ttl = self.hashes.get(owner).and_then(|hash| hash.ttl);
+            ensure!(ttl.is_none(), "{owner} is held and has {ttl:?} ms to live");
+            ensure!(self.beats.contains(holder), "{owner} is held by {holder:?}, and only {:?} beat", self.beats);
+            ensure!(!self.lapsed.contains(owner), "{owner} is held, and its session has lapsed");
+        }
+        for owner in &self.asked {
+            ensure!(self.sessions.contains_key(owner), "{owner} is asked for, and nobody holds it");
+        }
         Ok(())
     }
 
@@ -119,6 +160,8 @@ impl Look {
     pub fn check_quiet(&self) -> Result<()> {
         ensure!(self.marks.iter().all(Vec::is_empty), "marks are left: {:?}", self.marks);
         ensure!(self.passing.is_empty(), "locks, leases, announcements or evictions are left: {:?}", self.passing);
+        let held = (&self.sessions, &self.lapsed, &self.asked);
+        ensure!(held.0.is_empty() && held.1.is_empty() && held.2.is_empty(), "sessions are left: {held:?}");
         let lasting: Vec<_> = self.hashes.iter().filter(|(_, hash)| hash.ttl.is_none()).map(|(owner, _)| owner).collect();
         ensure!(lasting.is_empty(), "landed, but never to expire: {lasting:?}");
         Ok(())
@@ -146,6 +189,20 @@ fn place(owner: &str) -> Result<String> {
     let mut parts = owner.split(':').skip(2);
     let (Some(logic_type), Some(id)) = (parts.next(), parts.next()) else { bail!("no owner: {owner:?}") };
     Ok(format!("{logic_type}/{id}"))
+}
+
+/// `logic_type/owner_id`, of a name in the maps.
+fn owner_in(name: &Bytes) -> Result<String> {
+    place(std::str::from_utf8(name)?)
+}
+
+fn owners(content: &[(Bytes, Bytes)]) -> Result<Vec<String>> {
+    content.iter().map(|(owner, _)| owner_in(owner)).collect()
+}
+
+/// The holder in a session: version and token of the fence, epoch, holder, who asked, the holder's name.
+fn holder_in(session: &Bytes) -> Result<String> {
+    Ok(std::str::from_utf8(session)?.split(' ').nth(3).context("a session without a holder")?.to_owned())
 }
 
 fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {

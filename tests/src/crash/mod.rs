@@ -2,15 +2,17 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`scenarios`] | what processes do |
+//! | [`scenarios`], [`sessions`] | what processes do |
 //! | [`points`] | the numbered requests, and what happens at one of them |
 //! | [`run`] | the loop over all points |
 //! | [`play`] | one process: a game server's calls and a worker's landing |
+//! | [`held`] | the sessions of a process |
 //! | [`history`] | what its clients were told, and so what must be stored |
 //! | [`look`] | Redis at one moment, and what must hold at every moment |
 //! | [`site`] | servers, and a fresh place on them for each run |
 //! | `repeat` | a database whose calls may be carried out twice |
 
+pub mod held;
 pub mod history;
 pub mod look;
 pub mod play;
@@ -18,6 +20,7 @@ pub mod points;
 mod repeat;
 pub mod run;
 pub mod scenarios;
+pub mod sessions;
 pub mod site;
 
 pub use points::Kind;

@@ -1,8 +1,8 @@
 //! What one process does: a game server's calls and a worker's landing, over tiers whose every request is a point.
 
 use std::future::{Future, IntoFuture};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -16,6 +16,7 @@ use storage_sql::ColdOptions;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use super::held::Held;
 use super::history::{Answer, History, TYPE};
 use super::points::Points;
 use super::repeat::Repeating;
@@ -31,6 +32,8 @@ pub struct Play<'a> {
     pub history: &'a History,
     /// Its storage.
     pub storage: Storage,
+    /// A session that began before points are counted.
+    pub(super) kept: Mutex<Option<Held>>,
 }
 
 static WORKERS: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +52,7 @@ impl<'a> Play<'a> {
                 }
             }
         };
-        Ok(Self { place, history, storage: bounded("the storage opens", start).await? })
+        Ok(Self { place, history, storage: bounded("the storage opens", start).await?, kept: Mutex::default() })
     }
 
     /// A player.
@@ -144,7 +147,10 @@ impl<'a> Play<'a> {
     pub async fn read(&self, id: &str) -> Result<bool> {
         let before = self.history.taken_over(id);
         match self.owner(id)?.get_all().await {
-            Ok(record) => self.history.read(id, before, &record).map(|()| true),
+            Ok(record) => {
+                let found: Vec<_> = record.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
+                self.history.read(id, before, &found, record.version()).map(|()| true)
+            }
             Err(_) => Ok(false),
         }
     }

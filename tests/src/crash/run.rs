@@ -158,8 +158,16 @@ fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &His
         points.go_on();
         process.block_on(whole.as_mut())?;
     }
+    // Who drops a session needs its runtime.
+    let inside = process.enter();
     drop(whole);
+    drop(inside);
     drop(process);
+    // One that stood still may hold what it claimed after others had written it, until a sweep or until it lapses.
+    if ended {
+        let held = servers.block_on(place.look())?.held();
+        ensure!(held.is_empty(), "it ended well, and still holds {held:?}");
+    }
     // Whoever was answered all through has given everything back.
     if points.reached() && points.kind() != Kind::Twice {
         servers.block_on(after_death(place))?;
@@ -190,6 +198,7 @@ async fn take_over(place: &Place<'_>, history: &History) -> Result<()> {
     place.look().await?.check(&place.rows().await?).context("while it stands still")?;
     place.time_passes().await?;
     let play = Play::start(place, history, &Arc::new(Points::never())).await?;
+    play.free_all().await?;
     for id in history.ids() {
         ensure!(play.incr(&id, &[(VISITS, 1)]).await?, "{id} can't be written");
     }
@@ -203,6 +212,7 @@ async fn take_over(place: &Place<'_>, history: &History) -> Result<()> {
 /// Another process lands what is left.
 async fn land_rest(place: &Place<'_>, history: &History, points: &Arc<Points>) -> Result<()> {
     let play = Play::start(place, history, points).await?;
+    play.free_all().await?;
     land_all(&play).await?;
     play.close().await
 }
@@ -219,6 +229,7 @@ async fn land_all(play: &Play<'_>) -> Result<()> {
 async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()> {
     place.heal(POISONED).await?;
     let play = Play::start(place, history, &Arc::new(Points::never())).await?;
+    play.free_all().await.context("taking what is held")?;
     land_all(&play).await.context("landing what is left")?;
     let rows = place.rows().await?;
     history.rows(&rows).with_context(|| format!("struck: {struck}"))?;

@@ -6,6 +6,7 @@ use futures::future::LocalBoxFuture;
 use storage_dirty::{Lock, Snapshot};
 
 use super::play::Play;
+use super::sessions::{SESSIONS, SESSIONS_STOLEN, SESSIONS_WIPED};
 
 /// One part of a scenario.
 pub type Act = for<'a> fn(&'a Play<'a>) -> LocalBoxFuture<'a, Result<()>>;
@@ -25,7 +26,7 @@ pub struct Scenario {
     pub points_min: usize,
 }
 
-const PLAIN: Scenario = Scenario { name: "", before: nothing, act: nothing, opening: false, points_min: 15 };
+pub(super) const PLAIN: Scenario = Scenario { name: "", before: nothing, act: nothing, opening: false, points_min: 15 };
 
 /// The owner whose field "v" the database refuses, until the poison is taken away.
 pub const POISONED: &str = "bad";
@@ -44,6 +45,9 @@ pub const SCENARIOS: &[Scenario] = &[
     FIRST_CONTACT,
     BULK,
     TWO_WORKERS,
+    SESSIONS,
+    SESSIONS_STOLEN,
+    SESSIONS_WIPED,
 ];
 
 /// The scenarios that are tried on MariaDB too, and with pairs of points.
@@ -90,7 +94,7 @@ fn first_writes<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     .boxed_local()
 }
 
-fn landed<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
+pub(super) fn landed<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         play.set("ann", &[("gold", "10"), ("bag", "sword")]).await?;
         play.set("bob", &[("gold", "1")]).await?;
