@@ -107,6 +107,9 @@ impl Home {
     }
 
     /// Begins a task.
+    ///
+    /// # Panics
+    /// The work runs on its caller's runtime, and the caller has none.
     pub fn spawn<W>(&self, work: W) -> JoinHandle<W::Output>
     where
         W: Future + Send + 'static,
@@ -116,6 +119,20 @@ impl Home {
             Some(own) => own.handle.spawn(work),
             None => tokio::spawn(work),
         }
+    }
+
+    /// Begins a task, also for a caller that may run outside every runtime, such as a drop.
+    ///
+    /// # Errors
+    /// The work runs on its caller's runtime, and the caller has none: nothing was begun.
+    pub fn try_spawn<W>(&self, work: W) -> Result<JoinHandle<W::Output>, Ended>
+    where
+        W: Future + Send + 'static,
+        W::Output: Send,
+    {
+        let of_caller = Handle::try_current().map_err(|_| Ended);
+        let handle = self.0.as_ref().map_or(of_caller, |own| Ok(own.handle.clone()))?;
+        Ok(handle.spawn(work))
     }
 
     /// Does some work there, and waits for it. A panic of the work is the caller's.

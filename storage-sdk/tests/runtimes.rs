@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use storage_sdk::{ByteOwner, Durability, Kind, Outcome, Retry, Safety, Settings, Storage};
+use storage_sdk::{ByteOwner, Durability, Kind, Outcome, Retry, Safety, SessionOptions, Settings, Storage};
 use storage_sql::{ColdOptions, open};
 use tokio::runtime::{Builder, Runtime};
 
@@ -129,6 +129,28 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
     assert_eq!(bulk[0].as_ref().unwrap_err().kind(), Kind::Closed);
     let read = runtime().block_on(owner.get(["gold"])).unwrap();
     assert_eq!(read["gold"].as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_session_that_is_dropped_outside_every_runtime_ends_in_order() {
+    for own in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::embedded(folder.path().join("game.db"));
+        let opener = runtime();
+        let storage = opener.block_on(Storage::builder(settings).own_runtime(own).open()).unwrap();
+        let owner = ann(&storage);
+        let session = opener.block_on(owner.session(SessionOptions::default())).unwrap();
+        session.set("gold", "1").unwrap();
+        drop(session);
+        let is_free = || opener.block_on(owner.held_by()).unwrap().is_none();
+        if own {
+            until("it has ended", is_free);
+            assert_eq!(opener.block_on(owner.get(["gold"])).unwrap()["gold"].as_deref(), Some(&b"1"[..]));
+        } else {
+            assert!(!is_free(), "nothing could end it");
+        }
+        opener.block_on(storage.close(LONG));
+    }
 }
 
 /// All that game logic does, on a clock that leaps whenever every task waits.

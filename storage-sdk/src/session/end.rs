@@ -55,12 +55,16 @@ impl Hold {
         }
         self.core.holder.dropped();
         let (hold, within) = (Arc::clone(self), self.core.deadline);
-        self.core.tiers.home().spawn(async move {
+        let begun = self.core.tiers.home().try_spawn(async move {
             match hold.end(within).await {
                 Ok(_) => tracing::warn!(owner = %hold.owner, "a session was dropped without an end; it was saved and ended"),
                 Err(error) => tracing::error!(%error, "a session was dropped without an end, and its last edits may be lost"),
             }
         });
+        if let Err(error) = begun {
+            // The hot tier still has it: the next sweep ends it.
+            tracing::error!(owner = %self.owner, %error, "a session was dropped without an end, and its last edits may be lost");
+        }
     }
 }
 

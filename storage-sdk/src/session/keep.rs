@@ -21,6 +21,8 @@ use crate::{Error, Kind, Result};
 
 /// Beats in a lease.
 const BEATS: u32 = 4;
+/// Between beats of a holder that not every partition has heard of yet: its first session waits for that.
+const FIRST_BEATS_EVERY: Duration = Duration::from_millis(200);
 /// Looks in a lease at who asks: a holder hears of it within some fiftieth of the lease.
 const LOOKS: u32 = 50;
 /// Sessions that are claimed or saved at once.
@@ -66,34 +68,42 @@ async fn beat(core: Weak<Core>) {
     let mut next_beat = Instant::now();
     loop {
         let Some(core) = core.upgrade() else { return };
-        if Instant::now() >= next_beat {
+        if Instant::now() >= next_beat || !core.holder.is_heard() {
             next_beat = Instant::now() + lease / BEATS;
             pulse.beat(&core).await;
             pulse.doubt(&core);
         } else {
             pulse.look_again(&core).await;
         }
+        let pause = if core.holder.is_heard() { lease / LOOKS } else { FIRST_BEATS_EVERY.min(lease / LOOKS) };
         drop(core);
-        sleep(lease / LOOKS).await;
+        sleep(pause).await;
     }
 }
 
 /// The beats of these partitions, one by one, so that a node that hangs keeps no other partition from being heard.
 async fn beats_of(core: &Core, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<(Partition, Beats)> {
     let beats = partitions.iter().map(|partition| async move {
-        let beat = async {
-            match core.tiers.hot().beat(std::slice::from_ref(partition), raise).await.pop()? {
-                Ok(beats) => Some((*partition, beats)),
-                Err(error) => {
-                    let prepared = core.tiers.prepare_after(error).await;
-                    tracing::debug!(?prepared, partition = partition.0, "this server was not heard of");
-                    None
-                }
-            }
-        };
-        timeout(core.holder.lease / BEATS, beat).await.ok().flatten()
+        let beats = timeout(core.holder.lease / BEATS, beats_in(core, *partition, raise)).await.ok()??;
+        Some((*partition, beats))
     });
     join_all(beats).await.into_iter().flatten().collect()
+}
+
+/// The beats of a partition. One that is unprepared is prepared, and asked once more.
+async fn beats_in(core: &Core, partition: Partition, raise: Option<(OpId, u64)>) -> Option<Beats> {
+    for _ in 0..2 {
+        match core.tiers.hot().beat(&[partition], raise).await.pop()? {
+            Ok(beats) => return Some(beats),
+            Err(error) => {
+                if let Err(error) = core.tiers.prepare_after(error).await {
+                    tracing::debug!(%error, partition = partition.0, "this server was not heard of");
+                    return None;
+                }
+            }
+        }
+    }
+    None
 }
 
 impl Pulse {

@@ -52,6 +52,8 @@ impl Hold {
         }
         let stored = core.read_whole(&self.owner).await?;
         if !self.knows_of(&stored, (epoch, begun)) && !broken("S7-blind") {
+            // ORDER: it is given back first, so that the owner is free once the loss is known.
+            self.give_back().await;
             let error = self.lose(LossReason::Changed);
             tracing::warn!(%error, "a session is lost");
             return Ok(());
@@ -94,6 +96,13 @@ impl Hold {
             Err(error) if error.outcome() == Outcome::Unknown => Ok(()),
             Err(error) if error.kind() == Kind::Invalid => Err(self.in_trouble(error)),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Ends in the hot tier a session that was just claimed and is not the owner's any more. What fails here the next sweep does.
+    async fn give_back(&self) {
+        if let Err(error) = self.core.tiers.hot().close_session(&self.owner, self.fence).await {
+            tracing::debug!(%error, owner = %self.owner, "a lost session could not be given back yet");
         }
     }
 

@@ -39,7 +39,8 @@ pub enum LossReason {
         /// The name of the server that has it.
         by: String,
     },
-    /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile.
+    /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile. It is also the answer if the hot tier was replaced
+    /// and the database holds a part of a save whose outcome the session never learned: such an owner looks as if others wrote it.
     Changed,
     /// The session had lapsed for so long that it was forgotten; or the hot tier lost it, and this server did not claim it within a lease; or
     /// an operator ended it.

@@ -43,6 +43,22 @@ async fn a_save_whose_reply_is_late_never_comes_after_the_last_one() -> Result<(
     Ok(())
 }
 
+/// Each partition must hear of the server, and the first beats are lost. A beat comes only every few minutes later on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_of_the_lease() -> Result<()> {
+    let mut rig = Rig::redis().await?;
+    let Rig::Redis { settings, .. } = &mut rig else { unreachable!() };
+    (settings.sessions.lease, settings.hot.operation_deadline) = (Duration::from_mins(10), Duration::from_millis(500));
+    let (link, one) = behind_a_link(&rig).await?;
+    link.set(Weather::Down);
+    let short = SessionOptions { within: Duration::from_secs(1), ..STRICT };
+    let error = heroes(&one, short).start_or(7_u64, || hero(7)).await.unwrap_err();
+    assert!([Kind::HotUnavailable, Kind::Timeout].contains(&error.kind()), "{error}");
+    link.set(Weather::Fair);
+    heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?.end().await?;
+    Ok(())
+}
+
 /// F9. Nobody else wants them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_outlives_cuts_of_half_a_lease_and_of_several() -> Result<()> {

@@ -15,7 +15,7 @@ use super::site::PARTITIONS;
 use crate::reference::Begun;
 use crate::stack::until;
 
-/// How long a start of a session is tried. A first beat that is lost is sent again after a quarter of a lease.
+/// How long a start of a session is tried.
 const WITHIN: Duration = Duration::from_secs(20);
 /// How long a save is tried. After one of unknown outcome the next waits for as long.
 const SAVE: Duration = Duration::from_secs(2);

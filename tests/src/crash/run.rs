@@ -149,7 +149,7 @@ fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &His
         play.close().await
     };
     let mut whole = whole.boxed_local();
-    let ended = until_stopped(&process, whole.as_mut(), points)?;
+    let mut ended = until_stopped(&process, whole.as_mut(), points)?;
     if !ended && points.kind() == Kind::Late {
         // Whoever came while it holds the database's locks would wait for them until it goes on.
         if !points.in_transaction() {
@@ -157,13 +157,10 @@ fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &His
         }
         points.go_on();
         process.block_on(whole.as_mut())?;
+        ended = true;
     }
-    // Who drops a session needs its runtime.
-    let inside = process.enter();
     drop(whole);
-    drop(inside);
     drop(process);
-    // One that stood still may hold what it claimed after others had written it, until a sweep or until it lapses.
     if ended {
         let held = servers.block_on(place.look())?.held();
         ensure!(held.is_empty(), "it ended well, and still holds {held:?}");

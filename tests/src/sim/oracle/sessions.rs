@@ -5,7 +5,7 @@
 //! | S1 | a save is of the session that holds the owner; a plain write finds none |
 //! | S2 | a session begins with the owner's last state, in the place of none but the session that it names |
 //! | S5 | a holder that has beaten within a lease does not lapse |
-//! | S6 | a session is lost to another session or write alone; or it was forgotten, and comes after the grace |
+//! | S6 | a session is lost to another session or write alone; to a grace that ended before it came; to a save that was lost in part |
 //! | S7 | no save goes over what others wrote after its session was opened; what a session ends with is stored |
 //! | S8 | nothing is opened or saved within a lease of a new epoch, and an earlier session claims nothing that a later one holds |
 
@@ -75,6 +75,8 @@ pub(super) struct Sessions {
     opened: BTreeMap<Fence, usize>,
     /// Whether each session may be lost: others took or wrote the owner after it was opened.
     doomed: BTreeMap<Fence, bool>,
+    /// The greatest version that each session was told of.
+    told: BTreeMap<Fence, u64>,
 }
 
 impl Sessions {
@@ -101,6 +103,13 @@ impl Sessions {
         let opened = self.opened.get(fence).copied().unwrap_or_default();
         let is_news = |write: &&Written| write.step > opened && write.by.as_ref() != Some(fence);
         self.tenancy.last.as_ref().filter(is_news).cloned()
+    }
+
+    /// Whether the last write is a save that its session was not told of. If Redis lost a part of it after rows had its version, nobody can
+    /// tell the owner from one that others wrote.
+    fn ends_with_an_untold_save(&self, fence: &Fence) -> bool {
+        let told = self.told.get(fence).copied().unwrap_or_default();
+        self.tenancy.last.as_ref().is_some_and(|last| last.by.as_ref() == Some(fence) && last.version > told)
     }
 
     /// Others took or wrote the owner.
@@ -401,6 +410,8 @@ impl History {
         self.note(owner, || format!("session {} saved at version {version}, {changed} changed", shown(fence)));
         let mut state = self.state();
         state.counts.acknowledged += 1;
+        let told = state.told(owner).sessions.told.entry(fence.clone()).or_default();
+        *told = version.max(*told);
         // What was saved before is not saved again: it may be of an earlier history.
         if changed == 0 || !begun.is_of(&state) {
             return;
@@ -455,7 +466,9 @@ impl History {
     pub fn lost(&self, owner: &str, fence: &Fence, why: &LossReason) {
         self.note(owner, || format!("session {} lost: {why}", shown(fence)));
         let mut state = self.state();
-        if !state.told(owner).sessions.doomed.get(fence).copied().unwrap_or_default() {
+        let told = state.told(owner);
+        let is_torn = told.rewound && *why == LossReason::Changed && told.sessions.ends_with_an_untold_save(fence);
+        if !is_torn && !told.sessions.doomed.get(fence).copied().unwrap_or_default() {
             state.fail(owner, &format!("S6: session {} is lost, though nobody took or wrote the owner: {why}", shown(fence)));
         }
     }
