@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
-use crate::{adopt, demo, drain, errors, export, grants, import, migrate, run, status, verify};
+use crate::{adopt, drain, errors, export, grants, import, migrate, run, status, verify};
 
 /// Lands what game servers wrote into Redis in a database, and looks after it.
 ///
@@ -65,9 +65,6 @@ enum Command {
     /// Print the rights that the users of the database and of Redis need, as statements to paste; asks no server
     #[command(after_help = exit::TABLE)]
     Grants(grants::Args),
-    /// Show the whole system at work, and check it three ways
-    #[command(after_help = exit::TABLE)]
-    Demo(demo::Args),
 }
 
 /// Where the settings come from.
@@ -78,9 +75,15 @@ pub struct ConfigArgs {
     pub config: Option<PathBuf>,
 }
 
-/// Runs the program: logs go to stderr, results to stdout. `RUST_LOG` sets what is logged.
+/// Runs the program.
 #[must_use]
 pub fn main(cli: Cli) -> ExitCode {
+    program(run(cli))
+}
+
+/// Runs a program of this family to its end. Logs go to stderr and results to stdout. `RUST_LOG` sets the level of the logs.
+#[must_use]
+pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     // A log that nobody reads any more is no reason to end.
@@ -90,7 +93,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()).into(),
     };
-    let exit = runtime.block_on(run(cli)).unwrap_or_else(|error| failed(&error));
+    let exit = runtime.block_on(work).unwrap_or_else(|error| failed(&error));
     // Not dropped, which waits for a read of a pipe that nobody writes.
     runtime.shutdown_background();
     exit.into()
@@ -109,7 +112,6 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Export(args) => Box::pin(export::run(args)),
         Command::Adopt(args) => Box::pin(adopt::run(args)),
         Command::Grants(args) => Box::pin(std::future::ready(grants::run(&args))),
-        Command::Demo(args) => Box::pin(demo::run(args)),
     };
     command.await
 }

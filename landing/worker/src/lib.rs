@@ -10,7 +10,6 @@
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], and [`decoded`] for what objects hold) |
 //! | [`adopt`] | `adopt`: pair two tiers on purpose |
-//! | [`demo`] | `demo`: the whole system at work, checked three ways |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
 //! | [`cli`], [`open`], [`progress`], [`signal`] | what the subcommands share |
 //! | [`exit`], [`limit`] | how a command ends, and when at the latest |
@@ -18,7 +17,6 @@
 pub mod adopt;
 pub mod cli;
 pub mod decoded;
-pub mod demo;
 pub mod drain;
 pub mod entity;
 pub mod errors;
@@ -35,4 +33,4 @@ pub mod signal;
 pub mod status;
 pub mod verify;
 
-pub use cli::{Cli, main};
+pub use cli::{Cli, main, program};

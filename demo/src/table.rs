@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::game::{GAME_SERVERS, Plan, Played};
-use super::verify::Comparison;
+use crate::game::{GAME_SERVERS, Plan, Played};
+use crate::verify::Comparison;
 
 /// Differences that are listed; the others are counted.
 const LISTED_MAX: usize = 10;

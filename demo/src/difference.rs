@@ -4,7 +4,7 @@ use std::fmt;
 
 use storage_model::Cell;
 
-use super::log::Key;
+use crate::log::Key;
 
 /// A field that is not what its player was told.
 #[derive(Debug, Clone, PartialEq, Eq)]

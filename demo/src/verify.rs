@@ -8,10 +8,10 @@ use storage_model::{Cell, Owner};
 use storage_sdk::{ByteOwner, Evicted, Storage};
 use tokio::time::Instant;
 
-use super::difference::Difference;
-use super::game::Played;
-use super::log::Key;
-use super::rows::Database;
+use crate::difference::Difference;
+use crate::game::Played;
+use crate::log::Key;
+use crate::rows::Database;
 
 /// How long the last writes may take to land.
 const LANDING: Duration = Duration::from_secs(20);

@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ColumnIndex, ConnectOptions as _, Connection as _, Decode, Row, Type};
 use storage_model::{Cell, Field, Owner};
 
-use super::log::Key;
+use crate::log::Key;
 
 /// Where the rows are.
 #[derive(Clone)]

@@ -10,11 +10,11 @@ use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::game::{self, Plan};
-use super::rows::Database;
-use super::table::{Run, Table, grouped};
-use super::worker::{WorkerProcess, kill_one};
-use super::{CLOSE, settle_and_compare, show};
+use crate::game::{self, Plan};
+use crate::rows::Database;
+use crate::table::{Run, Table, grouped};
+use crate::worker::{WorkerProcess, kill_one};
+use crate::{CLOSE, settle_and_compare, show};
 
 /// Fewer players write too little for a worker to be killed in the middle of a snapshot.
 const PLAYERS_MIN: u32 = 100;

@@ -1,4 +1,4 @@
-//! `demo`: the whole system at work, checked three ways.
+//! The demo: the whole system at work, checked three ways.
 //!
 //! Simulated game servers log players in, let them play, save and log out, while what they write lands. Then everything that is
 //! cached is evicted and every player is hot-loaded; the players' own log, the rows by plain SQL and the hot-loads must agree.
@@ -27,17 +27,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use landing_worker::exit::Exit;
+use landing_worker::limit::{self, Deadline};
+use landing_worker::progress;
 use storage_sdk::{Stats, Storage};
 
-use crate::exit::Exit;
-use crate::limit::{self, Deadline};
-use crate::progress;
 use game::{Look, Plan, Played};
 use rows::Database;
 use table::grouped;
 use verify::Comparison;
 
-/// Arguments of `demo`.
+/// The arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Players, shared evenly by the simulated game servers

@@ -9,10 +9,10 @@ use storage_sdk::{Settings, Storage};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use super::game::{self, Plan};
-use super::rows::Database;
-use super::table::{Run, Table};
-use super::{CLOSE, settle_and_compare, show};
+use crate::game::{self, Plan};
+use crate::rows::Database;
+use crate::table::{Run, Table};
+use crate::{CLOSE, settle_and_compare, show};
 
 /// The file that is asked for, which must not exist yet; or one in a temporary folder that stays.
 ///

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use landing_worker::demo::game::{self, Plan, Played};
-use landing_worker::demo::rows::Database;
-use landing_worker::demo::table::{Run, Table};
-use landing_worker::demo::verify;
+use storage_demo::game::{self, Plan, Played};
+use storage_demo::rows::Database;
+use storage_demo::table::{Run, Table};
+use storage_demo::verify;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use storage_sdk::{Settings, Storage};
@@ -94,8 +94,8 @@ async fn a_lost_row_and_a_tombstone_that_came_back_to_life_are_two_differences()
 }
 
 fn demo(args: &[&str]) -> Result<Output> {
-    let program = Path::new(env!("CARGO_BIN_EXE_landing-worker"));
-    Ok(Command::new(program).arg("demo").args(args).output()?)
+    let program = Path::new(env!("CARGO_BIN_EXE_demo"));
+    Ok(Command::new(program).args(args).output()?)
 }
 
 /// The value of a line of the table.

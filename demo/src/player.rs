@@ -14,8 +14,8 @@ use storage_model::{Cell, Field};
 use storage_sdk::{ByteOwner, Bytes, Kind, ObjStorage, OpId, Retry, SaveObject, Storage, World, codec};
 use tokio::time::{Instant, sleep};
 
-use super::difference::Difference;
-use super::log::Log;
+use crate::difference::Difference;
+use crate::log::Log;
 
 /// What a player's friends see of it; saved as one object beside the player's other fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SaveObject)]

@@ -22,7 +22,7 @@ exec 3<&0 0</dev/null
 exec "$@" 3<&-
 "#;
 
-/// `landing-worker run` as a child process. Dropping it kills it with SIGKILL.
+/// The program `landing-worker run` as a child process. Dropping it kills it with SIGKILL.
 #[derive(Debug)]
 pub struct WorkerProcess {
     name: String,
@@ -40,7 +40,7 @@ impl WorkerProcess {
         let log = settings.with_file_name(format!("{name}.log"));
         let output = File::create(&log).with_context(|| log.display().to_string())?;
         let mut command = Command::new("sh");
-        command.args(["-c", WATCHED, "sh"]).arg(std::env::current_exe()?).args(["run", "--config"]).arg(settings);
+        command.args(["-c", WATCHED, "sh"]).arg(std::env::current_exe()?).args(["worker", "--config"]).arg(settings);
         // The settings are the file's alone, whatever the demo was started with.
         for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__")) {
             command.env_remove(variable);

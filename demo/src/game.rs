@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::difference::Difference;
-use super::log::Key;
-use super::player::{Player, Totals};
+use crate::difference::Difference;
+use crate::log::Key;
+use crate::player::{Player, Totals};
 
 /// Game servers, each a task.
 pub const GAME_SERVERS: u32 = 8;
