@@ -4,30 +4,37 @@ use std::time::Duration;
 
 use crate::entry::{Entry, Section, between};
 
-/// When writes are slowed down, and when they are refused, since too much waits to be landed. Reads, flushes and landing go on, and
-/// nothing is dropped.
+/// When writes are slowed down, and when they are refused, since too much waits to be landed.
+/// Reads, flushes and landing go on, and nothing is dropped.
 ///
-/// Above a soft watermark each write waits, the longer the nearer the hard one is; at a hard watermark writes fail as
-/// `Overloaded`. Each game server looks once an [`interval`](Self::interval), so somewhat more may be written in between.
+/// Above a soft watermark each write waits, the longer the nearer the hard one is; at a hard
+/// watermark writes fail as `Overloaded`. Each game server looks once an
+/// [`interval`](Self::interval), so somewhat more may be written in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSettings {
-    /// Owners with unlanded changes, of all processes, those with refused rows included: their number from which writes are slowed. Default: 1,000,000. 0: never.
+    /// Owners with unlanded changes, of all processes, those with refused rows included: their
+    /// number from which writes are slowed. Default: 1,000,000. 0: never.
     pub soft_marks: u32,
-    /// Their number from which writes are refused. Default: 5,000,000, some 1 GB of Redis' memory beside the data. 0: never.
+    /// Their number from which writes are refused. Default: 5,000,000, some 1 GB of Redis' memory
+    /// beside the data. 0: never.
     pub hard_marks: u32,
-    /// The age of the oldest unlanded mark from which writes are slowed. 0 to 7 days. Default: 0, never.
+    /// The age of the oldest unlanded mark from which writes are slowed. 0 to 7 days. Default: 0,
+    /// never.
     pub soft_age: Duration,
-    /// The age from which writes are refused. 0 to 7 days. Default: 0, never: then game servers outlive a database that is away for as
-    /// long as memory lasts.
+    /// The age from which writes are refused. 0 to 7 days. Default: 0, never: then game servers
+    /// outlive a database that is away for as long as memory lasts.
     pub hard_age: Duration,
-    /// The percentage of Redis' `maxmemory` from which writes are slowed, once nothing is left that Redis may evict. 0 to 100.
-    /// Default: 80. 0: never. Nothing happens without a `maxmemory`.
+    /// The percentage of Redis' `maxmemory` from which writes are slowed, once nothing is left that
+    /// Redis may evict. 0 to 100. Default: 80. 0: never. Nothing happens without a `maxmemory`.
     pub soft_memory: u32,
-    /// The percentage from which writes are refused. 0 to 100. Default: 95. 0: never; then Redis itself refuses them when it is full.
+    /// The percentage from which writes are refused. 0 to 100. Default: 95. 0: never; then Redis
+    /// itself refuses them when it is full.
     pub hard_memory: u32,
-    /// How long a write waits just below a hard watermark, at the most half of its own deadline. 0 to 10 s. Default: 100 ms.
+    /// How long a write waits just below a hard watermark, at the most half of its own deadline. 0
+    /// to 10 s. Default: 100 ms.
     pub delay_max: Duration,
-    /// How often each game server looks. 10 ms to 1 min. Default: 2 s. A look costs Redis five small commands a partition.
+    /// How often each game server looks. 10 ms to 1 min. Default: 2 s. A look costs Redis five
+    /// small commands a partition.
     pub interval: Duration,
 }
 
@@ -35,8 +42,15 @@ impl BackpressureSettings {
     /// Whether any watermark is set.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        let numbers = [self.soft_marks, self.hard_marks, self.soft_memory, self.hard_memory];
-        numbers.iter().any(|number| *number > 0) || !self.soft_age.is_zero() || !self.hard_age.is_zero()
+        let numbers = [
+            self.soft_marks,
+            self.hard_marks,
+            self.soft_memory,
+            self.hard_memory,
+        ];
+        numbers.iter().any(|number| *number > 0)
+            || !self.soft_age.is_zero()
+            || !self.hard_age.is_zero()
     }
 }
 
@@ -61,12 +75,28 @@ impl Section for BackpressureSettings {
         vec![
             Entry::new("soft_marks", &mut self.soft_marks, between(0, u32::MAX)),
             Entry::new("hard_marks", &mut self.hard_marks, between(0, u32::MAX)),
-            Entry::new("soft_age", &mut self.soft_age, between(Duration::ZERO, week)),
-            Entry::new("hard_age", &mut self.hard_age, between(Duration::ZERO, week)),
+            Entry::new(
+                "soft_age",
+                &mut self.soft_age,
+                between(Duration::ZERO, week),
+            ),
+            Entry::new(
+                "hard_age",
+                &mut self.hard_age,
+                between(Duration::ZERO, week),
+            ),
             Entry::new("soft_memory", &mut self.soft_memory, between(0, 100)),
             Entry::new("hard_memory", &mut self.hard_memory, between(0, 100)),
-            Entry::new("delay_max", &mut self.delay_max, between(Duration::ZERO, Duration::from_secs(10))),
-            Entry::new("interval", &mut self.interval, between(Duration::from_millis(10), Duration::from_mins(1))),
+            Entry::new(
+                "delay_max",
+                &mut self.delay_max,
+                between(Duration::ZERO, Duration::from_secs(10)),
+            ),
+            Entry::new(
+                "interval",
+                &mut self.interval,
+                between(Duration::from_millis(10), Duration::from_mins(1)),
+            ),
         ]
     }
 }

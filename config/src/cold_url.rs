@@ -8,8 +8,7 @@ use crate::url::{Login, Node, Parts, UrlError, escaped, expected, redact};
 use crate::value::{Raw, Unread, Value};
 
 /// All forms, for messages.
-pub(crate) const COLD_URLS: &str =
-    "mysql://USER@HOST:PORT/DATABASE, mysql://USER@/DATABASE?socket=PATH (both also mariadb:), sqlite:PATH or sqlite::memory:";
+pub(crate) const COLD_URLS: &str = "mysql://USER@HOST:PORT/DATABASE, mysql://USER@/DATABASE?socket=PATH (both also mariadb:), sqlite:PATH or sqlite::memory:";
 
 /// Where the cold tier is. `Display` and `Debug` show the URL with its password hidden.
 ///
@@ -22,8 +21,8 @@ pub(crate) const COLD_URLS: &str =
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum ColdUrl {
-    /// `mysql://[USER[:PASSWORD]@]HOST[:3306]/DATABASE` or `mysql://[USER[:PASSWORD]@]/DATABASE?socket=PATH`; `mariadb://` is
-    /// the same.
+    /// `mysql://[USER[:PASSWORD]@]HOST[:3306]/DATABASE` or
+    /// `mysql://[USER[:PASSWORD]@]/DATABASE?socket=PATH`; `mariadb://` is the same.
     Mysql {
         /// Where the server listens.
         address: MysqlAddress,
@@ -32,7 +31,8 @@ pub enum ColdUrl {
         /// The name of the database (schema).
         database: String,
     },
-    /// `sqlite:PATH`. The path is taken as it stands, relative to the working directory; the file is made when it is missing.
+    /// `sqlite:PATH`. The path is taken as it stands, relative to the working directory; the file
+    /// is made when it is missing.
     SqliteFile(PathBuf),
     /// `sqlite::memory:`. What it holds ends with the process.
     SqliteMemory,
@@ -74,7 +74,9 @@ impl FromStr for ColdUrl {
 fn sqlite(path: &str) -> Result<ColdUrl, UrlError> {
     match path {
         ":memory:" => Ok(ColdUrl::SqliteMemory),
-        path if path.is_empty() || path.contains('?') => Err(expected("sqlite:PATH without parameters, or sqlite::memory:")),
+        path if path.is_empty() || path.contains('?') => Err(expected(
+            "sqlite:PATH without parameters, or sqlite::memory:",
+        )),
         path => Ok(ColdUrl::SqliteFile(PathBuf::from(path))),
     }
 }
@@ -84,24 +86,45 @@ fn mysql(rest: &str) -> Result<ColdUrl, UrlError> {
     let socket = parts.take("socket");
     parts.no_query()?;
     if parts.path.is_empty() || parts.path.contains('/') {
-        return Err(expected("the database's name after the host: mysql://USER@HOST:PORT/DATABASE"));
+        return Err(expected(
+            "the database's name after the host: mysql://USER@HOST:PORT/DATABASE",
+        ));
     }
     let address = match socket {
         None => MysqlAddress::Tcp(parts.one_node()?),
-        Some(path) if parts.nodes.is_empty() && !path.is_empty() => MysqlAddress::Socket(PathBuf::from(path)),
+        Some(path) if parts.nodes.is_empty() && !path.is_empty() => {
+            MysqlAddress::Socket(PathBuf::from(path))
+        }
         Some(_) => return Err(expected("either a host or ?socket=PATH")),
     };
-    Ok(ColdUrl::Mysql { address, login: parts.login, database: parts.path })
+    Ok(ColdUrl::Mysql {
+        address,
+        login: parts.login,
+        database: parts.path,
+    })
 }
 
 impl fmt::Display for ColdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mysql { address: MysqlAddress::Tcp(node), login, database } => {
+            Self::Mysql {
+                address: MysqlAddress::Tcp(node),
+                login,
+                database,
+            } => {
                 write!(f, "mysql://{login}{node}/{}", escaped(database))
             }
-            Self::Mysql { address: MysqlAddress::Socket(path), login, database } => {
-                write!(f, "mysql://{login}/{}?socket={}", escaped(database), path.display())
+            Self::Mysql {
+                address: MysqlAddress::Socket(path),
+                login,
+                database,
+            } => {
+                write!(
+                    f,
+                    "mysql://{login}/{}?socket={}",
+                    escaped(database),
+                    path.display()
+                )
             }
             Self::SqliteFile(path) => write!(f, "sqlite:{}", path.display()),
             Self::SqliteMemory => f.write_str("sqlite::memory:"),
@@ -119,7 +142,9 @@ impl Value for ColdUrl {
     const KIND: &'static str = COLD_URLS;
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        String::read(raw)?.parse().map_err(|error: UrlError| Unread::Because(error.expected))
+        String::read(raw)?
+            .parse()
+            .map_err(|error: UrlError| Unread::Because(error.expected))
     }
 
     fn show(&self) -> String {
@@ -128,6 +153,10 @@ impl Value for ColdUrl {
 
     /// A path is no secret, and shows what is wrong with it.
     fn redact(text: &str) -> String {
-        if text.starts_with("sqlite:") { text.to_owned() } else { redact(text) }
+        if text.starts_with("sqlite:") {
+            text.to_owned()
+        } else {
+            redact(text)
+        }
     }
 }

@@ -21,8 +21,16 @@ pub struct DurabilitySettings {
 impl Section for DurabilitySettings {
     fn entries(&mut self) -> Vec<Entry<'_>> {
         vec![
-            Entry::new("default", &mut self.default, matching(Durability::KIND, Durability::is_possible)),
-            Entry::new("logic_types", &mut self.logic_types, matching(BTreeMap::KIND, are_possible)),
+            Entry::new(
+                "default",
+                &mut self.default,
+                matching(Durability::KIND, Durability::is_possible),
+            ),
+            Entry::new(
+                "logic_types",
+                &mut self.logic_types,
+                matching(BTreeMap::KIND, are_possible),
+            ),
         ]
     }
 }
@@ -32,8 +40,7 @@ fn are_possible(durabilities: &BTreeMap<String, Durability>) -> bool {
 }
 
 impl Value for Durability {
-    const KIND: &'static str =
-        "\"cached\", or \"replicated 2 200ms\", \"fsynced 200ms\" or \"landed 2s\" with other numbers, from 1 ms to 1 min";
+    const KIND: &'static str = "\"cached\", or \"replicated 2 200ms\", \"fsynced 200ms\" or \"landed 2s\" with other numbers, from 1 ms to 1 min";
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
         raw.text().and_then(parse).ok_or(Unread::Other)
@@ -42,7 +49,10 @@ impl Value for Durability {
     fn show(&self) -> String {
         let timeout = |timeout: &Duration| humantime::format_duration(*timeout).to_string();
         match self {
-            Self::Replicated { replicas, timeout: within } => format!("\"replicated {replicas} {}\"", timeout(within)),
+            Self::Replicated {
+                replicas,
+                timeout: within,
+            } => format!("\"replicated {replicas} {}\"", timeout(within)),
             Self::Fsynced { timeout: within } => format!("\"fsynced {}\"", timeout(within)),
             Self::Landed { timeout: within } => format!("\"landed {}\"", timeout(within)),
             _ => "\"cached\"".to_owned(),
@@ -58,11 +68,18 @@ fn parse(text: &str) -> Option<Durability> {
     let duration = |text: &str| humantime::parse_duration(text).ok();
     match text.trim().split_once(' ').unwrap_or((text.trim(), "")) {
         ("cached", "") => Some(Durability::Cached),
-        ("fsynced", timeout) => Some(Durability::Fsynced { timeout: duration(timeout)? }),
-        ("landed", timeout) => Some(Durability::Landed { timeout: duration(timeout)? }),
+        ("fsynced", timeout) => Some(Durability::Fsynced {
+            timeout: duration(timeout)?,
+        }),
+        ("landed", timeout) => Some(Durability::Landed {
+            timeout: duration(timeout)?,
+        }),
         ("replicated", rest) => {
             let (replicas, timeout) = rest.split_once(' ')?;
-            Some(Durability::Replicated { replicas: replicas.parse().ok()?, timeout: duration(timeout)? })
+            Some(Durability::Replicated {
+                replicas: replicas.parse().ok()?,
+                timeout: duration(timeout)?,
+            })
         }
         _ => None,
     }
@@ -70,7 +87,8 @@ fn parse(text: &str) -> Option<Durability> {
 
 /// A table in a file; the same table as text in a variable.
 impl Value for BTreeMap<String, Durability> {
-    const KIND: &'static str = "a table of logic types, such as { player = \"fsynced 200ms\", trade = \"landed 2s\" }";
+    const KIND: &'static str =
+        "a table of logic types, such as { player = \"fsynced 200ms\", trade = \"landed 2s\" }";
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
         match raw {
@@ -79,7 +97,12 @@ impl Value for BTreeMap<String, Durability> {
             Raw::Variable(text) => {
                 let text = format!("table = {text}");
                 let root = DeTable::parse(&text).map_err(|_| Unread::Other)?;
-                match root.get_ref().iter().map(|(_, value)| value.get_ref()).collect::<Vec<_>>()[..] {
+                match root
+                    .get_ref()
+                    .iter()
+                    .map(|(_, value)| value.get_ref())
+                    .collect::<Vec<_>>()[..]
+                {
                     [DeValue::Table(table)] => of_table(table).ok_or(Unread::Other),
                     _ => Err(Unread::Other),
                 }
@@ -88,7 +111,10 @@ impl Value for BTreeMap<String, Durability> {
     }
 
     fn show(&self) -> String {
-        let pairs: Vec<_> = self.iter().map(|(name, durability)| format!("{name:?} = {}", durability.show())).collect();
+        let pairs: Vec<_> = self
+            .iter()
+            .map(|(name, durability)| format!("{name:?} = {}", durability.show()))
+            .collect();
         format!("{{ {} }}", pairs.join(", "))
     }
 
@@ -98,6 +124,11 @@ impl Value for BTreeMap<String, Durability> {
 }
 
 fn of_table(table: &DeTable<'_>) -> Option<BTreeMap<String, Durability>> {
-    let pairs = table.iter().map(|(name, value)| Some((name.get_ref().to_string(), parse(value.get_ref().as_str()?)?)));
+    let pairs = table.iter().map(|(name, value)| {
+        Some((
+            name.get_ref().to_string(),
+            parse(value.get_ref().as_str()?)?,
+        ))
+    });
     pairs.collect()
 }

@@ -1,10 +1,12 @@
 //! The table of a section: its keys, where their values go, and what they may be.
 //!
-//! One table serves the file, the environment, the validation and the hints of messages, so that they can't differ.
+//! One table serves the file, the environment, the validation and the hints of messages, so that
+//! they can't differ.
 
 use crate::value::{Raw, Unread, Value};
 
-/// A section lists its keys. Every public field is listed; a test compares the list with the commented settings file.
+/// A section lists its keys. Every public field is listed; a test compares the list with the
+/// commented settings file.
 pub(crate) trait Section {
     /// The keys in the order of the fields.
     fn entries(&mut self) -> Vec<Entry<'_>>;
@@ -20,7 +22,10 @@ pub(crate) struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     pub(crate) fn new<T: Value>(key: &'static str, target: &'a mut T, rule: Rule<T>) -> Self {
-        Self { key, slot: Box::new(Checked { target, rule }) }
+        Self {
+            key,
+            slot: Box::new(Checked { target, rule }),
+        }
     }
 }
 
@@ -50,7 +55,10 @@ pub(crate) struct Rule<T> {
 /// From `min` to `max`, both included.
 pub(crate) fn between<T: Value + PartialOrd + 'static>(min: T, max: T) -> Rule<T> {
     let expected = format!("{} from {} to {}", T::KIND, min.show(), max.show());
-    Rule { allows: Box::new(move |value| (&min..=&max).contains(&value)), expected }
+    Rule {
+        allows: Box::new(move |value| (&min..=&max).contains(&value)),
+        expected,
+    }
 }
 
 /// Any value of the type.
@@ -60,7 +68,10 @@ pub(crate) fn any<T: Value + 'static>(expected: &str) -> Rule<T> {
 
 /// Any value that `allows` allows.
 pub(crate) fn matching<T: 'static>(expected: &str, allows: fn(&T) -> bool) -> Rule<T> {
-    Rule { allows: Box::new(allows), expected: expected.to_owned() }
+    Rule {
+        allows: Box::new(allows),
+        expected: expected.to_owned(),
+    }
 }
 
 struct Checked<'a, T> {
@@ -70,7 +81,10 @@ struct Checked<'a, T> {
 
 impl<T: Value> Slot for Checked<'_, T> {
     fn put(&mut self, raw: &Raw<'_>) -> Result<(), Refused> {
-        let refused = |expected: &str| Refused { value: raw.show(T::redact), expected: expected.to_owned() };
+        let refused = |expected: &str| Refused {
+            value: raw.show(T::redact),
+            expected: expected.to_owned(),
+        };
         match T::read(raw) {
             Ok(value) if (self.rule.allows)(&value) => {
                 *self.target = value;
@@ -85,6 +99,9 @@ impl<T: Value> Slot for Checked<'_, T> {
         if (self.rule.allows)(self.target) {
             return Ok(());
         }
-        Err(Refused { value: self.target.show(), expected: self.rule.expected.clone() })
+        Err(Refused {
+            value: self.target.show(),
+            expected: self.rule.expected.clone(),
+        })
     }
 }

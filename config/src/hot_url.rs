@@ -44,8 +44,8 @@ pub enum HotUrl {
         /// The number of the database.
         database: u32,
     },
-    /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB][?sentinel-user=USER&sentinel-pass=PASSWORD]`, with TLS
-    /// `rediss-sentinel://`. The server that Sentinels call the master.
+    /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB][?sentinel-user=USER&sentinel-pass=PASSWORD]`,
+    /// with TLS `rediss-sentinel://`. The server that Sentinels call the master.
     Sentinel {
         /// The Sentinels.
         sentinels: Vec<Node>,
@@ -60,7 +60,8 @@ pub enum HotUrl {
         /// The number of the database.
         database: u32,
     },
-    /// `redis-cluster://[USER:PASSWORD@]HOST[:6379],…`, with TLS `rediss-cluster://`. A cluster has database 0 alone.
+    /// `redis-cluster://[USER:PASSWORD@]HOST[:6379],…`, with TLS `rediss-cluster://`. A cluster has
+    /// database 0 alone.
     Cluster {
         /// Nodes to ask for the others; several, since one may be down.
         seeds: Vec<Node>,
@@ -77,7 +78,9 @@ impl HotUrl {
     pub fn tls(&self) -> bool {
         match self {
             Self::Memory | Self::Unix { .. } => false,
-            Self::Server { tls, .. } | Self::Sentinel { tls, .. } | Self::Cluster { tls, .. } => *tls,
+            Self::Server { tls, .. } | Self::Sentinel { tls, .. } | Self::Cluster { tls, .. } => {
+                *tls
+            }
         }
     }
 
@@ -96,7 +99,9 @@ impl HotUrl {
     pub(crate) fn database(&self) -> u32 {
         match self {
             Self::Memory | Self::Cluster { .. } => 0,
-            Self::Server { database, .. } | Self::Unix { database, .. } | Self::Sentinel { database, .. } => *database,
+            Self::Server { database, .. }
+            | Self::Unix { database, .. }
+            | Self::Sentinel { database, .. } => *database,
         }
     }
 }
@@ -123,7 +128,12 @@ impl FromStr for HotUrl {
 fn server(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
     let mut parts = Parts::parse(rest, 6379)?;
     parts.no_query()?;
-    Ok(HotUrl::Server { node: parts.one_node()?, tls, database: database(&parts.path)?, login: parts.login })
+    Ok(HotUrl::Server {
+        node: parts.one_node()?,
+        tls,
+        database: database(&parts.path)?,
+        login: parts.login,
+    })
 }
 
 fn unix(rest: &str) -> Result<HotUrl, UrlError> {
@@ -131,10 +141,19 @@ fn unix(rest: &str) -> Result<HotUrl, UrlError> {
     let (number, user, password) = (parts.take("db"), parts.take("user"), parts.take("pass"));
     parts.no_query()?;
     if !parts.nodes.is_empty() || parts.login != Login::default() || parts.path.is_empty() {
-        return Err(expected("redis+unix:///PATH with three slashes, and ?db=, &user= and &pass= where needed"));
+        return Err(expected(
+            "redis+unix:///PATH with three slashes, and ?db=, &user= and &pass= where needed",
+        ));
     }
-    let login = Login { user: user.and_then(filled), password: password.and_then(filled).map(crate::Secret::new) };
-    Ok(HotUrl::Unix { path: format!("/{}", parts.path), login, database: database(&number.unwrap_or_default())? })
+    let login = Login {
+        user: user.and_then(filled),
+        password: password.and_then(filled).map(crate::Secret::new),
+    };
+    Ok(HotUrl::Unix {
+        path: format!("/{}", parts.path),
+        login,
+        database: database(&number.unwrap_or_default())?,
+    })
 }
 
 fn sentinel(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
@@ -143,14 +162,31 @@ fn sentinel(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
     parts.no_query()?;
     let (master, number) = parts.path.split_once('/').unwrap_or((&parts.path, ""));
     if parts.nodes.is_empty() || master.is_empty() {
-        return Err(expected("redis-sentinel://HOST,HOST/MASTER/DB with at least one host and the master's name"));
+        return Err(expected(
+            "redis-sentinel://HOST,HOST/MASTER/DB with at least one host and the master's name",
+        ));
     }
-    if !master.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-        return Err(expected("a master's name of letters, digits, '-', '.' and '_', which are all that Sentinels take"));
+    if !master
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    {
+        return Err(expected(
+            "a master's name of letters, digits, '-', '.' and '_', which are all that Sentinels take",
+        ));
     }
     let (master, database) = (master.to_owned(), database(number)?);
-    let sentinel_login = Login { user: user.and_then(filled), password: password.and_then(filled).map(crate::Secret::new) };
-    Ok(HotUrl::Sentinel { sentinels: parts.nodes, master, tls, login: parts.login, sentinel_login, database })
+    let sentinel_login = Login {
+        user: user.and_then(filled),
+        password: password.and_then(filled).map(crate::Secret::new),
+    };
+    Ok(HotUrl::Sentinel {
+        sentinels: parts.nodes,
+        master,
+        tls,
+        login: parts.login,
+        sentinel_login,
+        database,
+    })
 }
 
 fn cluster(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
@@ -160,9 +196,15 @@ fn cluster(rest: &str, tls: bool) -> Result<HotUrl, UrlError> {
         return Err(expected("redis-cluster://HOST,HOST with at least one host"));
     }
     if database(&parts.path)? != 0 {
-        return Err(expected("no database after the hosts, since a cluster has database 0 alone"));
+        return Err(expected(
+            "no database after the hosts, since a cluster has database 0 alone",
+        ));
     }
-    Ok(HotUrl::Cluster { seeds: parts.nodes, tls, login: parts.login })
+    Ok(HotUrl::Cluster {
+        seeds: parts.nodes,
+        tls,
+        login: parts.login,
+    })
 }
 
 impl fmt::Display for HotUrl {
@@ -170,15 +212,43 @@ impl fmt::Display for HotUrl {
         let s = if self.tls() { "s" } else { "" };
         match self {
             Self::Memory => f.write_str("memory:"),
-            Self::Server { node, login, database, .. } => write!(f, "redis{s}://{login}{node}/{database}"),
-            Self::Unix { path, login, database } => {
-                write!(f, "redis+unix://{}?db={database}{}", escaped(path), parameters(login, "&user", "&pass"))
+            Self::Server {
+                node,
+                login,
+                database,
+                ..
+            } => write!(f, "redis{s}://{login}{node}/{database}"),
+            Self::Unix {
+                path,
+                login,
+                database,
+            } => {
+                write!(
+                    f,
+                    "redis+unix://{}?db={database}{}",
+                    escaped(path),
+                    parameters(login, "&user", "&pass")
+                )
             }
-            Self::Sentinel { sentinels, master, login, sentinel_login, database, .. } => {
-                let parameters = parameters(sentinel_login, "&sentinel-user", "&sentinel-pass").replacen('&', "?", 1);
-                write!(f, "redis{s}-sentinel://{login}{}/{master}/{database}{parameters}", list(sentinels))
+            Self::Sentinel {
+                sentinels,
+                master,
+                login,
+                sentinel_login,
+                database,
+                ..
+            } => {
+                let parameters = parameters(sentinel_login, "&sentinel-user", "&sentinel-pass")
+                    .replacen('&', "?", 1);
+                write!(
+                    f,
+                    "redis{s}-sentinel://{login}{}/{master}/{database}{parameters}",
+                    list(sentinels)
+                )
             }
-            Self::Cluster { seeds, login, .. } => write!(f, "redis{s}-cluster://{login}{}", list(seeds)),
+            Self::Cluster { seeds, login, .. } => {
+                write!(f, "redis{s}-cluster://{login}{}", list(seeds))
+            }
         }
     }
 }
@@ -191,21 +261,36 @@ impl fmt::Debug for HotUrl {
 
 /// A login as parameters of these names, the password hidden.
 fn parameters(login: &Login, user: &str, password: &str) -> String {
-    let escaped = |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
-    let user = login.user.as_ref().map(|text| format!("{user}={}", escaped(text))).unwrap_or_default();
-    let password = login.password.as_ref().map(|_| format!("{password}={HIDDEN}")).unwrap_or_default();
+    let escaped =
+        |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
+    let user = login
+        .user
+        .as_ref()
+        .map(|text| format!("{user}={}", escaped(text)))
+        .unwrap_or_default();
+    let password = login
+        .password
+        .as_ref()
+        .map(|_| format!("{password}={HIDDEN}"))
+        .unwrap_or_default();
     user + &password
 }
 
 fn list(nodes: &[Node]) -> String {
-    nodes.iter().map(Node::to_string).collect::<Vec<_>>().join(",")
+    nodes
+        .iter()
+        .map(Node::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 impl Value for HotUrl {
     const KIND: &'static str = HOT_URLS;
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        String::read(raw)?.parse().map_err(|error: UrlError| Unread::Because(error.expected))
+        String::read(raw)?
+            .parse()
+            .map_err(|error: UrlError| Unread::Because(error.expected))
     }
 
     fn show(&self) -> String {

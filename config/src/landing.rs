@@ -4,44 +4,56 @@ use std::time::Duration;
 
 use crate::entry::{Entry, Section, between, matching};
 
-/// How a worker lands changes: how often, how much at once, and how it waits when something is unwell.
+/// How a worker lands changes: how often, how much at once, and how it waits when something is
+/// unwell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingSettings {
-    /// The name under which the worker announces itself. Up to 64 bytes without control characters. Default: none (empty in a
-    /// file), made of host and process id. Two workers of one name count as one and share badly.
+    /// The name under which the worker announces itself. Up to 64 bytes without control characters.
+    /// Default: none (empty in a file), made of host and process id. Two workers of one name count
+    /// as one and share badly.
     pub worker_name: Option<String>,
-    /// About how long a write waits while the worker keeps up, up to half as long again beside many others. 10 ms to 1 h. Default:
-    /// 500 ms. Longer lands more writes of a field as one row, and leaves more to a crash of Redis. What is written in one interval
-    /// should stay far below the soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker gathers for as long.
+    /// About how long a write waits while the worker keeps up, up to half as long again beside many
+    /// others. 10 ms to 1 h. Default: 500 ms. Longer lands more writes of a field as one row, and
+    /// leaves more to a crash of Redis. What is written in one interval should stay far below the
+    /// soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker
+    /// gathers for as long.
     pub interval: Duration,
-    /// About how many marks one batch has, half more at the most. 1 to 10,000. Default: 1,000. Fewer while the database is slow.
+    /// About how many marks one batch has, half more at the most. 1 to 10,000. Default: 1,000.
+    /// Fewer while the database is slow.
     pub batch_rows: u32,
-    /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. A statement of it has 1 MiB at the most, or half
-    /// of the database's `max_allowed_packet` if that is less (H37); a value above 1 MiB has one of its own.
+    /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. A statement
+    /// of it has 1 MiB at the most, or half of the database's `max_allowed_packet` if that is less
+    /// (H37); a value above 1 MiB has one of its own.
     pub batch_bytes: usize,
-    /// The most batches that land side by side, each on a database connection of its own. 1 to 64. Default: 2. Fewer while the
-    /// database is slow.
+    /// The most batches that land side by side, each on a database connection of its own. 1 to 64.
+    /// Default: 2. Fewer while the database is slow.
     pub connections: u32,
-    /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. Shorter takes over sooner; it is only
-    /// about work done twice, never about data (R3).
+    /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. Shorter takes
+    /// over sooner; it is only about work done twice, never about data (R3).
     pub lock_ttl: Duration,
-    /// How long a worker counts after it last announced itself. 1 s to 10 min. Default: 10 s. So long a dead worker's share
-    /// stays with nobody.
+    /// How long a worker counts after it last announced itself. 1 s to 10 min. Default: 10 s. So
+    /// long a dead worker's share stays with nobody.
     pub worker_ttl: Duration,
-    /// The first pause when the database or Redis is unwell. 10 ms to 10 min. Default: 100 ms. It doubles, with jitter.
+    /// The first pause when the database or Redis is unwell. 10 ms to 10 min. Default: 100 ms. It
+    /// doubles, with jitter.
     pub backoff_min: Duration,
-    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 2 s. So late at most is a recovery noticed.
+    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 2 s. So late at
+    /// most is a recovery noticed.
     pub backoff_max: Duration,
-    /// How long a refused row waits in the error map before it is tried again. 100 ms to 7 days. Default: 10 s. It doubles.
+    /// How long a refused row waits in the error map before it is tried again. 100 ms to 7 days.
+    /// Default: 10 s. It doubles.
     pub error_retry_min: Duration,
-    /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer write of the field is tried at once.
+    /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer
+    /// write of the field is tried at once.
     pub error_retry_max: Duration,
-    /// How long landed marks stay on probation at least, and their owners in Redis: 0 to 1 day. Default: 0, off. If the database is
-    /// replaced or restarted meanwhile, they are landed again (H33). Choose more than the database may forget: what it commits between
-    /// two flushes, or what a replica lags behind. Costs memory for all that lands in twice this time. All processes need the same.
+    /// How long landed marks stay on probation at least, and their owners in Redis: 0 to 1 day.
+    /// Default: 0, off. If the database is replaced or restarted meanwhile, they are landed again
+    /// (H33). Choose more than the database may forget: what it commits between two flushes, or
+    /// what a replica lags behind. Costs memory for all that lands in twice this time. All
+    /// processes need the same.
     pub probation: Duration,
-    /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. Past it, it fails and says what is left;
-    /// nothing is lost.
+    /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. Past it, it fails
+    /// and says what is left; nothing is lost.
     pub drain_deadline: Duration,
 }
 
@@ -67,29 +79,71 @@ impl Default for LandingSettings {
 
 impl Section for LandingSettings {
     fn entries(&mut self) -> Vec<Entry<'_>> {
-        let (instant, tenth, second) = (Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(1));
-        let (while_, hour, day) = (Duration::from_mins(10), Duration::from_hours(1), Duration::from_hours(24));
+        let (instant, tenth, second) = (
+            Duration::from_millis(10),
+            Duration::from_millis(100),
+            Duration::from_secs(1),
+        );
+        let (while_, hour, day) = (
+            Duration::from_mins(10),
+            Duration::from_hours(1),
+            Duration::from_hours(24),
+        );
         let week = day.saturating_mul(7);
         vec![
-            Entry::new("worker_name", &mut self.worker_name, matching(NAME, is_name)),
+            Entry::new(
+                "worker_name",
+                &mut self.worker_name,
+                matching(NAME, is_name),
+            ),
             Entry::new("interval", &mut self.interval, between(instant, hour)),
             Entry::new("batch_rows", &mut self.batch_rows, between(1, 10_000)),
-            Entry::new("batch_bytes", &mut self.batch_bytes, between(1 << 10, 64 << 20)),
+            Entry::new(
+                "batch_bytes",
+                &mut self.batch_bytes,
+                between(1 << 10, 64 << 20),
+            ),
             Entry::new("connections", &mut self.connections, between(1, 64)),
             Entry::new("lock_ttl", &mut self.lock_ttl, between(second, while_)),
             Entry::new("worker_ttl", &mut self.worker_ttl, between(second, while_)),
-            Entry::new("backoff_min", &mut self.backoff_min, between(instant, while_)),
-            Entry::new("backoff_max", &mut self.backoff_max, between(instant, while_)),
-            Entry::new("error_retry_min", &mut self.error_retry_min, between(tenth, week)),
-            Entry::new("error_retry_max", &mut self.error_retry_max, between(tenth, week)),
-            Entry::new("probation", &mut self.probation, between(Duration::ZERO, day)),
-            Entry::new("drain_deadline", &mut self.drain_deadline, between(second, day)),
+            Entry::new(
+                "backoff_min",
+                &mut self.backoff_min,
+                between(instant, while_),
+            ),
+            Entry::new(
+                "backoff_max",
+                &mut self.backoff_max,
+                between(instant, while_),
+            ),
+            Entry::new(
+                "error_retry_min",
+                &mut self.error_retry_min,
+                between(tenth, week),
+            ),
+            Entry::new(
+                "error_retry_max",
+                &mut self.error_retry_max,
+                between(tenth, week),
+            ),
+            Entry::new(
+                "probation",
+                &mut self.probation,
+                between(Duration::ZERO, day),
+            ),
+            Entry::new(
+                "drain_deadline",
+                &mut self.drain_deadline,
+                between(second, day),
+            ),
         ]
     }
 }
 
-pub(crate) const NAME: &str = "1 to 64 bytes without control characters, or \"\" for host and process id";
+pub(crate) const NAME: &str =
+    "1 to 64 bytes without control characters, or \"\" for host and process id";
 
 pub(crate) fn is_name(name: &Option<String>) -> bool {
-    name.as_ref().is_none_or(|name| (1..=64).contains(&name.len()) && !name.chars().any(char::is_control))
+    name.as_ref()
+        .is_none_or(|name| (1..=64).contains(&name.len()) && !name.chars().any(char::is_control))
 }

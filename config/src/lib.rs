@@ -1,7 +1,7 @@
 //! Typed settings of the storage, read from a file and from the environment.
 //!
-//! One struct and one file a concern; every field says its default, its unit, its special value and what it leads to.
-//! Both URLs are required, everything else has a default:
+//! One struct and one file a concern; every field says its default, its unit, its special value and
+//! what it leads to. Both URLs are required, everything else has a default:
 //!
 //! ```
 //! use storage_config::Settings;

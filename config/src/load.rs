@@ -10,17 +10,22 @@ impl Settings {
     /// Reads a TOML file, then the variables `STORAGE__SECTION__KEY`, which override it.
     ///
     /// # Errors
-    /// The file can't be read or is not TOML; a key, section or variable is unknown or holds a bad value; a URL is missing.
+    /// The file can't be read or is not TOML; a key, section or variable is unknown or holds a bad
+    /// value; a URL is missing.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let name = path.as_ref().display().to_string();
-        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { file: name.clone(), source })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
+            file: name.clone(),
+            source,
+        })?;
         let mut draft = Draft::default();
         draft.toml(&text, &name)?;
         draft.variables(environment()?)?;
         draft.finish()
     }
 
-    /// Reads the variables `STORAGE__SECTION__KEY` alone. `STORAGE__REDIS__URL` and `STORAGE__SQL__URL` are enough.
+    /// Reads the variables `STORAGE__SECTION__KEY` alone. `STORAGE__REDIS__URL` and
+    /// `STORAGE__SQL__URL` are enough.
     ///
     /// # Errors
     /// A variable is unknown or holds a bad value; a URL is missing.
@@ -33,7 +38,8 @@ impl Settings {
 
 /// This process's variables that begin with `STORAGE__`.
 fn environment() -> Result<Vec<(String, String)>, ConfigError> {
-    let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let ours =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     ours.filter(|(name, _)| name.starts_with(VARIABLES))
         .map(|(name, value)| match value.into_string() {
             Ok(value) => Ok((name, value)),

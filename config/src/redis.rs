@@ -12,38 +12,44 @@ use crate::value::Value;
 /// How to reach the hot tier, and how it is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Where it is. Required. `memory:` runs the hot tier inside this process, for tests and small servers.
+    /// Where it is. Required. `memory:` runs the hot tier inside this process, for tests and small
+    /// servers.
     pub url: HotUrl,
-    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL says.
+    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL
+    /// says.
     pub user: Option<String>,
     /// The password, instead of the URL's. Default: none (empty in a file), as the URL says.
     pub password: Option<Secret>,
-    /// The number of the database, instead of the URL's. Default: none (empty in a file), as the URL says. A cluster has 0 alone.
+    /// The number of the database, instead of the URL's. Default: none (empty in a file), as the
+    /// URL says. A cluster has 0 alone.
     pub database: Option<u32>,
-    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the
-    /// operating system. Only for a URL with TLS.
+    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
+    /// file), those of the operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
-    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4. Calls go over
-    /// the first, those of several commands over the second; while 128 are under way there, what comes goes over the next. More help only
-    /// where more than 128 calls are under way.
+    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4.
+    /// Calls go over the first, those of several commands over the second; while 128 are under way
+    /// there, what comes goes over the next. More help only where more than 128 calls are under
+    /// way.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
     pub connect_timeout: Duration,
-    /// How long a reply may take. 10 ms to 1 min. Default: 1 s. Past it the outcome of a write is unknown; it is sent again, on
-    /// another connection, until [`operation_deadline`](crate::HotSettings::operation_deadline).
+    /// How long a reply may take. 10 ms to 1 min. Default: 1 s. Past it the outcome of a write is
+    /// unknown; it is sent again, on another connection, until
+    /// [`operation_deadline`](crate::HotSettings::operation_deadline).
     pub response_timeout: Duration,
-    /// How long a call waits while all connections are being opened anew. 10 ms to 1 min. Default: 2 s. Past it the call
-    /// fails, and nothing was sent.
+    /// How long a call waits while all connections are being opened anew. 10 ms to 1 min. Default:
+    /// 2 s. Past it the call fails, and nothing was sent.
     pub wait_timeout: Duration,
-    /// What every key begins with. 1 to 64 bytes without braces and control characters. Default: `slug`. Servers and workers
-    /// of one world share it; two worlds in one Redis need two.
+    /// What every key begins with. 1 to 64 bytes without braces and control characters. Default:
+    /// `slug`. Servers and workers of one world share it; two worlds in one Redis need two.
     pub prefix: String,
-    /// How many parts the owners are hashed into. 1 to 16,384. Default: 8. Fixed at the first start: another number is
-    /// refused later. Writes that meet in a part share its cost, so fewer parts are faster; more parts let more workers land side
-    /// by side, and lie more evenly on the masters of a large cluster.
+    /// How many parts the owners are hashed into. 1 to 16,384. Default: 8. Fixed at the first
+    /// start: another number is refused later. Writes that meet in a part share its cost, so fewer
+    /// parts are faster; more parts let more workers land side by side, and lie more evenly on the
+    /// masters of a large cluster.
     pub partitions: u32,
-    /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or faster when callers share
-    /// connections.
+    /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or
+    /// faster when callers share connections.
     pub tcp_nodelay: bool,
 }
 
@@ -70,7 +76,9 @@ impl RedisSettings {
     /// Who logs in: `user` and `password`, and the URL's where those are none.
     #[must_use]
     pub fn login(&self) -> Login {
-        self.url.login().or_instead(self.user.as_ref(), self.password.as_ref())
+        self.url
+            .login()
+            .or_instead(self.user.as_ref(), self.password.as_ref())
     }
 
     /// The number of the database: `database`, and the URL's where that is none.
@@ -86,12 +94,32 @@ impl Section for RedisSettings {
         vec![
             Entry::new("url", &mut self.url, any(HOT_URLS)),
             Entry::new("user", &mut self.user, any("text, or \"\" for the URL's")),
-            Entry::new("password", &mut self.password, any("text, or \"\" for the URL's")),
-            Entry::new("database", &mut self.database, any("the number of a database, or \"\" for the URL's")),
-            Entry::new("tls_ca_file", &mut self.tls_ca_file, any("the path of a PEM file, or \"\" for none")),
+            Entry::new(
+                "password",
+                &mut self.password,
+                any("text, or \"\" for the URL's"),
+            ),
+            Entry::new(
+                "database",
+                &mut self.database,
+                any("the number of a database, or \"\" for the URL's"),
+            ),
+            Entry::new(
+                "tls_ca_file",
+                &mut self.tls_ca_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
             Entry::new("connections", &mut self.connections, between(1, 64)),
-            Entry::new("connect_timeout", &mut self.connect_timeout, between(short, long)),
-            Entry::new("response_timeout", &mut self.response_timeout, between(short, long)),
+            Entry::new(
+                "connect_timeout",
+                &mut self.connect_timeout,
+                between(short, long),
+            ),
+            Entry::new(
+                "response_timeout",
+                &mut self.response_timeout,
+                between(short, long),
+            ),
             Entry::new("wait_timeout", &mut self.wait_timeout, between(short, long)),
             Entry::new("prefix", &mut self.prefix, matching(PREFIX, is_prefix)),
             Entry::new("partitions", &mut self.partitions, between(1, 16_384)),
@@ -105,5 +133,8 @@ const PREFIX: &str = "1 to 64 bytes without braces and control characters";
 /// A brace would move the hash tag that keeps a partition's keys in one slot.
 #[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
 fn is_prefix(prefix: &String) -> bool {
-    (1..=64).contains(&prefix.len()) && !prefix.chars().any(|c| c.is_control() || c == '{' || c == '}')
+    (1..=64).contains(&prefix.len())
+        && !prefix
+            .chars()
+            .any(|c| c.is_control() || c == '{' || c == '}')
 }

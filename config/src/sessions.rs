@@ -8,19 +8,26 @@ use crate::landing::{NAME, is_name};
 /// How long a server that is silent keeps its owners, and how many it may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// What other servers call this one, where they ask it for an owner. Up to 64 bytes without control characters. Default: none (empty in
-    /// a file), made of host and process id. It is for people alone: two servers of one name are two holders.
+    /// What other servers call this one, where they ask it for an owner. Up to 64 bytes without
+    /// control characters. Default: none (empty in a file), made of host and process id. It is for
+    /// people alone: two servers of one name are two holders.
     pub name: Option<String>,
-    /// How long a server must be silent until its sessions lapse. 1 s to 10 min. Default: 10 s. A shorter one frees the owners of a crashed
-    /// server sooner; a longer one forgives longer pauses. All game servers and workers need the same.
+    /// How long a server must be silent until its sessions lapse. 1 s to 10 min. Default: 10 s. A
+    /// shorter one frees the owners of a crashed server sooner; a longer one forgives longer
+    /// pauses. All game servers and workers need the same.
     pub lease: Duration,
-    /// The most sessions that one process may hold. 1 to 10,000,000. Default: 100,000. Each keeps its owner in Redis.
+    /// The most sessions that one process may hold. 1 to 10,000,000. Default: 100,000. Each keeps
+    /// its owner in Redis.
     pub max: u32,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { name: None, lease: Duration::from_secs(10), max: 100_000 }
+        Self {
+            name: None,
+            lease: Duration::from_secs(10),
+            max: 100_000,
+        }
     }
 }
 
@@ -28,7 +35,11 @@ impl Section for SessionSettings {
     fn entries(&mut self) -> Vec<Entry<'_>> {
         vec![
             Entry::new("name", &mut self.name, matching(NAME, is_name)),
-            Entry::new("lease", &mut self.lease, between(Duration::from_secs(1), Duration::from_mins(10))),
+            Entry::new(
+                "lease",
+                &mut self.lease,
+                between(Duration::from_secs(1), Duration::from_mins(10)),
+            ),
             Entry::new("max", &mut self.max, between(1, 10_000_000)),
         ]
     }

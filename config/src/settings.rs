@@ -20,7 +20,8 @@ use crate::sessions::SessionSettings;
 use crate::sql::SqlSettings;
 use crate::value::Value;
 
-/// Everything that can be set. Game servers and workers read the same file and take what concerns them.
+/// Everything that can be set. Game servers and workers read the same file and take what concerns
+/// them.
 ///
 /// The fields are public: set them, then call [`Settings::validate`]. `Debug` hides passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +60,18 @@ impl Settings {
         }
     }
 
-    /// The defaults of the embedded mode: the hot tier in this process's memory, the cold tier in one SQLite file.
+    /// The defaults of the embedded mode: the hot tier in this process's memory, the cold tier in
+    /// one SQLite file.
     #[must_use]
     pub fn embedded(path: impl AsRef<Path>) -> Self {
-        Self::new(HotUrl::Memory, ColdUrl::SqliteFile(path.as_ref().to_owned()))
+        Self::new(
+            HotUrl::Memory,
+            ColdUrl::SqliteFile(path.as_ref().to_owned()),
+        )
     }
 
-    /// Reads settings from TOML; `name` is what messages call the text. Reads neither files nor the environment.
+    /// Reads settings from TOML; `name` is what messages call the text. Reads neither files nor the
+    /// environment.
     ///
     /// # Errors
     /// The text is not TOML, has an unknown key or a bad value, or lacks a URL.
@@ -75,12 +81,15 @@ impl Settings {
         draft.finish()
     }
 
-    /// Overrides settings by variables `STORAGE__SECTION__KEY`, such as `STORAGE__REDIS__PREFIX`; others are passed over.
-    /// Reads nothing but `variables`. Nothing changes when it fails.
+    /// Overrides settings by variables `STORAGE__SECTION__KEY`, such as `STORAGE__REDIS__PREFIX`;
+    /// others are passed over. Reads nothing but `variables`. Nothing changes when it fails.
     ///
     /// # Errors
     /// A variable `STORAGE__…` names no setting or holds a bad value, or the result is not valid.
-    pub fn apply_env<K, V>(&mut self, variables: impl IntoIterator<Item = (K, V)>) -> Result<(), ConfigError>
+    pub fn apply_env<K, V>(
+        &mut self,
+        variables: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), ConfigError>
     where
         K: AsRef<str>,
         V: AsRef<str>,
@@ -91,7 +100,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Checks every value alone, then those that depend on each other. All functions that read settings have done so.
+    /// Checks every value alone, then those that depend on each other. All functions that read
+    /// settings have done so.
     ///
     /// # Errors
     /// Names the first value that is not allowed, and what is.
@@ -127,73 +137,169 @@ impl Settings {
     }
 
     fn validate_pairs(&self) -> Result<(), ConfigError> {
-        let Self { hot, landing, limits, .. } = self;
+        let Self {
+            hot,
+            landing,
+            limits,
+            ..
+        } = self;
         let half = hot.clean_ttl / 2;
-        ensure(hot.touch_interval <= half, "hot.touch_interval", &hot.touch_interval.show(), || {
-            format!("at most half of hot.clean_ttl, {}", half.show())
-        })?;
-        ensure(landing.backoff_min <= landing.backoff_max, "landing.backoff_min", &landing.backoff_min.show(), || {
-            format!("at most landing.backoff_max, {}", landing.backoff_max.show())
-        })?;
+        ensure(
+            hot.touch_interval <= half,
+            "hot.touch_interval",
+            &hot.touch_interval.show(),
+            || format!("at most half of hot.clean_ttl, {}", half.show()),
+        )?;
+        ensure(
+            landing.backoff_min <= landing.backoff_max,
+            "landing.backoff_min",
+            &landing.backoff_min.show(),
+            || {
+                format!(
+                    "at most landing.backoff_max, {}",
+                    landing.backoff_max.show()
+                )
+            },
+        )?;
         ensure(
             landing.error_retry_min <= landing.error_retry_max,
             "landing.error_retry_min",
             &landing.error_retry_min.show(),
-            || format!("at most landing.error_retry_max, {}", landing.error_retry_max.show()),
+            || {
+                format!(
+                    "at most landing.error_retry_max, {}",
+                    landing.error_retry_max.show()
+                )
+            },
         )?;
         self.validate_watermarks()?;
-        ensure(limits.value_bytes_max <= limits.call_bytes_max, "limits.value_bytes_max", &limits.value_bytes_max, || {
-            format!("at most limits.call_bytes_max, {}", limits.call_bytes_max)
-        })
+        ensure(
+            limits.value_bytes_max <= limits.call_bytes_max,
+            "limits.value_bytes_max",
+            &limits.value_bytes_max,
+            || format!("at most limits.call_bytes_max, {}", limits.call_bytes_max),
+        )
     }
 
     /// A hard watermark of 0 is off, so it lies above any soft one.
     fn validate_watermarks(&self) -> Result<(), ConfigError> {
-        let BackpressureSettings { soft_marks, hard_marks, soft_age, hard_age, soft_memory, hard_memory, .. } =
-            &self.backpressure;
+        let BackpressureSettings {
+            soft_marks,
+            hard_marks,
+            soft_age,
+            hard_age,
+            soft_memory,
+            hard_memory,
+            ..
+        } = &self.backpressure;
         let below = |name: &str, soft: &dyn Display, holds: bool, hard: &dyn Display| {
-            ensure(holds, &format!("backpressure.soft_{name}"), &soft, || format!("at most backpressure.hard_{name}, {hard}"))
+            ensure(holds, &format!("backpressure.soft_{name}"), &soft, || {
+                format!("at most backpressure.hard_{name}, {hard}")
+            })
         };
-        below("marks", soft_marks, *hard_marks == 0 || soft_marks <= hard_marks, hard_marks)?;
-        below("age", &soft_age.show(), hard_age.is_zero() || soft_age <= hard_age, &hard_age.show())?;
-        below("memory", soft_memory, *hard_memory == 0 || soft_memory <= hard_memory, hard_memory)
+        below(
+            "marks",
+            soft_marks,
+            *hard_marks == 0 || soft_marks <= hard_marks,
+            hard_marks,
+        )?;
+        below(
+            "age",
+            &soft_age.show(),
+            hard_age.is_zero() || soft_age <= hard_age,
+            &hard_age.show(),
+        )?;
+        below(
+            "memory",
+            soft_memory,
+            *hard_memory == 0 || soft_memory <= hard_memory,
+            hard_memory,
+        )
     }
 
     fn validate_durability(&self) -> Result<(), ConfigError> {
-        let DurabilitySettings { default, logic_types } = &self.durability;
-        let needs_server = |asked: &Durability| matches!(asked, Durability::Replicated { .. } | Durability::Fsynced { .. });
+        let DurabilitySettings {
+            default,
+            logic_types,
+        } = &self.durability;
+        let needs_server = |asked: &Durability| {
+            matches!(
+                asked,
+                Durability::Replicated { .. } | Durability::Fsynced { .. }
+            )
+        };
         let beyond = |asked: &Durability| self.redis.url == HotUrl::Memory && needs_server(asked);
-        let expected = || "cached or landed, since redis.url is memory:, which has neither replicas nor a disk".to_owned();
-        ensure(!beyond(default), "durability.default", &default.show(), expected)?;
+        let expected = || {
+            "cached or landed, since redis.url is memory:, which has neither replicas nor a disk"
+                .to_owned()
+        };
+        ensure(
+            !beyond(default),
+            "durability.default",
+            &default.show(),
+            expected,
+        )?;
         // Shown without those that may stay as they are.
         let refused = logic_types.iter().filter(|(_, asked)| beyond(asked));
-        let refused: BTreeMap<_, _> = refused.map(|(name, asked)| (name.clone(), *asked)).collect();
-        ensure(refused.is_empty(), "durability.logic_types", &refused.show(), expected)
+        let refused: BTreeMap<_, _> = refused
+            .map(|(name, asked)| (name.clone(), *asked))
+            .collect();
+        ensure(
+            refused.is_empty(),
+            "durability.logic_types",
+            &refused.show(),
+            expected,
+        )
     }
 
     fn validate_connections(&self) -> Result<(), ConfigError> {
         let Self { redis, sql, .. } = self;
         let on_cluster = matches!(redis.url, HotUrl::Cluster { .. });
-        ensure(!on_cluster || redis.database_number() == 0, "redis.database", &redis.database.show(), || {
-            "0 or \"\", since a cluster has database 0 alone".to_owned()
-        })?;
-        ensure(redis.tls_ca_file.is_none() || redis.url.tls(), "redis.tls_ca_file", &redis.tls_ca_file.show(), || {
-            "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://".to_owned()
-        })?;
-        ensure(sql.tls_ca_file.is_none() || sql.tls.verifies(), "sql.tls_ca_file", &sql.tls_ca_file.show(), || {
-            "\"\", or sql.tls = \"verify-ca\" or \"verify-identity\"".to_owned()
-        })?;
+        ensure(
+            !on_cluster || redis.database_number() == 0,
+            "redis.database",
+            &redis.database.show(),
+            || "0 or \"\", since a cluster has database 0 alone".to_owned(),
+        )?;
+        ensure(
+            redis.tls_ca_file.is_none() || redis.url.tls(),
+            "redis.tls_ca_file",
+            &redis.tls_ca_file.show(),
+            || {
+                "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://"
+                    .to_owned()
+            },
+        )?;
+        ensure(
+            sql.tls_ca_file.is_none() || sql.tls.verifies(),
+            "sql.tls_ca_file",
+            &sql.tls_ca_file.show(),
+            || "\"\", or sql.tls = \"verify-ca\" or \"verify-identity\"".to_owned(),
+        )?;
         let needs_user = matches!(sql.url, ColdUrl::Mysql { .. });
-        ensure(!needs_user || sql.login().user.is_some(), "sql.user", &sql.user.show(), || {
-            "a user here or in sql.url: mysql://USER@HOST:PORT/DATABASE".to_owned()
-        })
+        ensure(
+            !needs_user || sql.login().user.is_some(),
+            "sql.user",
+            &sql.user.show(),
+            || "a user here or in sql.url: mysql://USER@HOST:PORT/DATABASE".to_owned(),
+        )
     }
 }
 
-fn ensure(holds: bool, key: &str, value: &impl Display, expected: impl FnOnce() -> String) -> Result<(), ConfigError> {
+fn ensure(
+    holds: bool,
+    key: &str,
+    value: &impl Display,
+    expected: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
     if holds {
         return Ok(());
     }
     let value = value.to_string();
-    Err(ConfigError::Value { place: Place::Program, key: key.to_owned(), value, expected: expected() })
+    Err(ConfigError::Value {
+        place: Place::Program,
+        key: key.to_owned(),
+        value,
+        expected: expected(),
+    })
 }

@@ -12,29 +12,34 @@ use crate::value::{Raw, Unread, Value};
 /// How to reach the cold tier, and which table holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlSettings {
-    /// Where it is. Required. `sqlite:PATH` keeps it in one file; `sqlite::memory:` forgets it with the process.
+    /// Where it is. Required. `sqlite:PATH` keeps it in one file; `sqlite::memory:` forgets it with
+    /// the process.
     pub url: ColdUrl,
-    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL says. MySQL needs one of the two.
+    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL
+    /// says. MySQL needs one of the two.
     pub user: Option<String>,
     /// The password, instead of the URL's. Default: none (empty in a file), as the URL says.
     pub password: Option<Secret>,
-    /// Whether the connection is encrypted and the server known. Default: [`TlsMode::Preferred`]. Not for SQLite.
+    /// Whether the connection is encrypted and the server known. Default: [`TlsMode::Preferred`].
+    /// Not for SQLite.
     pub tls: TlsMode,
-    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a file), those of the web.
-    /// Only with `verify-ca` and `verify-identity`.
+    /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
+    /// file), those of the web. Only with `verify-ca` and `verify-identity`.
     pub tls_ca_file: Option<PathBuf>,
-    /// The most connections for hot-loads and flushes of one process. 1 to 256. Default: 4. The worker has its own
-    /// ([`LandingSettings::connections`](crate::LandingSettings::connections)).
+    /// The most connections for hot-loads and flushes of one process. 1 to 256. Default: 4. The
+    /// worker has its own ([`LandingSettings::connections`](crate::LandingSettings::connections)).
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 3 s.
     pub connect_timeout: Duration,
-    /// How long a load or flush waits for a free connection. 10 ms to 1 min. Default: 3 s. Past it the call fails; nothing was sent.
+    /// How long a load or flush waits for a free connection. 10 ms to 1 min. Default: 3 s. Past it
+    /// the call fails; nothing was sent.
     pub acquire_timeout: Duration,
-    /// How long one statement may take. 100 ms to 1 h. Default: 30 s. Past it the connection is given up, and the statement
-    /// is tried again where it may be. MariaDB itself ends it a tenth before.
+    /// How long one statement may take. 100 ms to 1 h. Default: 30 s. Past it the connection is
+    /// given up, and the statement is tried again where it may be. MariaDB itself ends it a tenth
+    /// before.
     pub statement_timeout: Duration,
-    /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first. Default: `landing_rows`. Made when
-    /// it is missing.
+    /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first.
+    /// Default: `landing_rows`. Made when it is missing.
     pub table: String,
 }
 
@@ -43,7 +48,8 @@ pub struct SqlSettings {
 pub enum TlsMode {
     /// `disabled`: never encrypted.
     Disabled,
-    /// `preferred`: encrypted if the server offers it, its certificate unchecked. No protection from an active attacker.
+    /// `preferred`: encrypted if the server offers it, its certificate unchecked. No protection
+    /// from an active attacker.
     #[default]
     Preferred,
     /// `required`: encrypted, the certificate unchecked.
@@ -75,7 +81,9 @@ impl SqlSettings {
     /// Who logs in: `user` and `password`, and the URL's where those are none.
     #[must_use]
     pub fn login(&self) -> Login {
-        self.url.login().or_instead(self.user.as_ref(), self.password.as_ref())
+        self.url
+            .login()
+            .or_instead(self.user.as_ref(), self.password.as_ref())
     }
 }
 
@@ -85,12 +93,28 @@ impl Section for SqlSettings {
         vec![
             Entry::new("url", &mut self.url, any(COLD_URLS)),
             Entry::new("user", &mut self.user, any("text, or \"\" for the URL's")),
-            Entry::new("password", &mut self.password, any("text, or \"\" for the URL's")),
+            Entry::new(
+                "password",
+                &mut self.password,
+                any("text, or \"\" for the URL's"),
+            ),
             Entry::new("tls", &mut self.tls, any(TlsMode::KIND)),
-            Entry::new("tls_ca_file", &mut self.tls_ca_file, any("the path of a PEM file, or \"\" for none")),
+            Entry::new(
+                "tls_ca_file",
+                &mut self.tls_ca_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
             Entry::new("connections", &mut self.connections, between(1, 256)),
-            Entry::new("connect_timeout", &mut self.connect_timeout, between(short, long)),
-            Entry::new("acquire_timeout", &mut self.acquire_timeout, between(short, long)),
+            Entry::new(
+                "connect_timeout",
+                &mut self.connect_timeout,
+                between(short, long),
+            ),
+            Entry::new(
+                "acquire_timeout",
+                &mut self.acquire_timeout,
+                between(short, long),
+            ),
             Entry::new(
                 "statement_timeout",
                 &mut self.statement_timeout,
@@ -107,7 +131,9 @@ const TABLE: &str = "1 to 48 of A to Z, a to z, 0 to 9 and _, no digit first";
 #[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
 fn is_table(name: &String) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    (1..=48).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with(|c: char| c.is_ascii_digit())
+    (1..=48).contains(&name.len())
+        && name.bytes().all(plain)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
 impl TlsMode {
@@ -127,15 +153,23 @@ impl TlsMode {
 }
 
 impl Value for TlsMode {
-    const KIND: &'static str = "\"disabled\", \"preferred\", \"required\", \"verify-ca\" or \"verify-identity\"";
+    const KIND: &'static str =
+        "\"disabled\", \"preferred\", \"required\", \"verify-ca\" or \"verify-identity\"";
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
         let text = String::read(raw)?;
-        Self::NAMES.into_iter().find(|(name, _)| *name == text).map(|(_, mode)| mode).ok_or(Unread::Other)
+        Self::NAMES
+            .into_iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, mode)| mode)
+            .ok_or(Unread::Other)
     }
 
     fn show(&self) -> String {
-        let name = Self::NAMES.into_iter().find(|(_, mode)| mode == self).map_or("", |(name, _)| name);
+        let name = Self::NAMES
+            .into_iter()
+            .find(|(_, mode)| mode == self)
+            .map_or("", |(name, _)| name);
         format!("{name:?}")
     }
 

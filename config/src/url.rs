@@ -1,11 +1,14 @@
 //! What the URLs of both tiers have in common: login, hosts with ports, path and query.
 //!
-//! Written by hand since a URL parser knows neither several hosts nor which part of a refused text may hold a password.
+//! Written by hand since a URL parser knows neither several hosts nor which part of a refused text
+//! may hold a password.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode,
+};
 
 use crate::secret::{HIDDEN, Secret};
 
@@ -21,7 +24,9 @@ pub struct UrlError {
 }
 
 pub(crate) fn expected(what: impl Into<String>) -> UrlError {
-    UrlError { expected: what.into() }
+    UrlError {
+        expected: what.into(),
+    }
 }
 
 /// A host and its port.
@@ -54,7 +59,10 @@ pub struct Login {
 impl Login {
     /// This login where `user` and `password` leave it open, and theirs where they do not.
     pub(crate) fn or_instead(&self, user: Option<&String>, password: Option<&Secret>) -> Self {
-        Self { user: user.or(self.user.as_ref()).cloned(), password: password.or(self.password.as_ref()).cloned() }
+        Self {
+            user: user.or(self.user.as_ref()).cloned(),
+            password: password.or(self.password.as_ref()).cloned(),
+        }
     }
 }
 
@@ -88,7 +96,9 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn parse(rest: &str, default_port: u16) -> Result<Self, UrlError> {
         if rest.contains('#') {
-            return Err(expected("no \"#\"; write %23 for one in a name or password"));
+            return Err(expected(
+                "no \"#\"; write %23 for one in a name or password",
+            ));
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -96,13 +106,23 @@ impl Parts {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let nodes = match hosts {
             "" => Vec::new(),
-            hosts => hosts.split(',').map(|host| node(host, default_port)).collect::<Result<_, _>>()?,
+            hosts => hosts
+                .split(',')
+                .map(|host| node(host, default_port))
+                .collect::<Result<_, _>>()?,
         };
         Ok(Self {
-            login: Login { user: filled(decode(user)?), password: filled(decode(password)?).map(Secret::new) },
+            login: Login {
+                user: filled(decode(user)?),
+                password: filled(decode(password)?).map(Secret::new),
+            },
             nodes,
             path: decode(path)?,
-            query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect::<Result<_, _>>()?,
+            query: query
+                .split('&')
+                .filter(|pair| !pair.is_empty())
+                .map(pair)
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -118,7 +138,9 @@ impl Parts {
     pub(crate) fn no_query(&self) -> Result<(), UrlError> {
         match self.query.is_empty() {
             true => Ok(()),
-            false => Err(expected("no such parameter after \"?\"; time-outs, TLS and pools have keys of their own")),
+            false => Err(expected(
+                "no such parameter after \"?\"; time-outs, TLS and pools have keys of their own",
+            )),
         }
     }
 
@@ -131,7 +153,10 @@ impl Parts {
 
 /// Hides what may be a password in a URL that was refused, however it is misspelt.
 pub(crate) fn redact(text: &str) -> String {
-    let is_scheme = |s: &str| s.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'-');
+    let is_scheme = |s: &str| {
+        s.bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'-')
+    };
     match text.split_once("://") {
         Some((scheme, rest)) if is_scheme(scheme) => match rest.rsplit_once('@') {
             Some((_, hosts)) if !rest.contains('?') => format!("{scheme}://{HIDDEN}@{hosts}"),
@@ -143,7 +168,11 @@ pub(crate) fn redact(text: &str) -> String {
 
 /// Any text as a message may show it: a URL may have been put under any key by mistake.
 pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
-    if text.contains("://") && !text.starts_with("sqlite:") { Cow::Owned(redact(text)) } else { Cow::Borrowed(text) }
+    if text.contains("://") && !text.starts_with("sqlite:") {
+        Cow::Owned(redact(text))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// A path with the escapes that it needs inside a URL.
@@ -155,7 +184,9 @@ pub(crate) fn escaped(path: &str) -> impl fmt::Display {
 pub(crate) fn database(text: &str) -> Result<u32, UrlError> {
     match text {
         "" => Ok(0),
-        number => number.parse().map_err(|_| expected("the number of a database, such as /0")),
+        number => number
+            .parse()
+            .map_err(|_| expected("the number of a database, such as /0")),
     }
 }
 
@@ -165,16 +196,30 @@ pub(crate) fn filled(text: String) -> Option<String> {
 }
 
 fn node(text: &str, default_port: u16) -> Result<Node, UrlError> {
-    let bad_host = || expected("a host name, an address, or an IPv6 address in brackets, each perhaps with :PORT");
+    let bad_host = || {
+        expected("a host name, an address, or an IPv6 address in brackets, each perhaps with :PORT")
+    };
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or_else(bad_host)?;
             let _: std::net::Ipv6Addr = host.parse().map_err(|_| bad_host())?;
-            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or_else(bad_host)?) })
+            (
+                host,
+                if port.is_empty() {
+                    None
+                } else {
+                    Some(port.strip_prefix(':').ok_or_else(bad_host)?)
+                },
+            )
         }
         None => {
-            let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-            let is_name = |host: &str| host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+            let (host, port) = text
+                .split_once(':')
+                .map_or((text, None), |(host, port)| (host, Some(port)));
+            let is_name = |host: &str| {
+                host.bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+            };
             if host.is_empty() || !is_name(host) {
                 return Err(bad_host());
             }
@@ -183,11 +228,16 @@ fn node(text: &str, default_port: u16) -> Result<Node, UrlError> {
     };
     let port = match port {
         None => default_port,
-        Some(port) => {
-            port.parse().ok().filter(|port| *port > 0).ok_or_else(|| expected("a port from 1 to 65535 after the host"))?
-        }
+        Some(port) => port
+            .parse()
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| expected("a port from 1 to 65535 after the host"))?,
     };
-    Ok(Node { host: host.to_owned(), port })
+    Ok(Node {
+        host: host.to_owned(),
+        port,
+    })
 }
 
 fn pair(text: &str) -> Result<(String, String), UrlError> {
@@ -197,5 +247,7 @@ fn pair(text: &str) -> Result<(String, String), UrlError> {
 
 fn decode(text: &str) -> Result<String, UrlError> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Cow::into_owned).map_err(|_| expected("UTF-8 behind its % escapes"))
+    decoded
+        .map(Cow::into_owned)
+        .map_err(|_| expected("UTF-8 behind its % escapes"))
 }

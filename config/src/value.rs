@@ -26,7 +26,9 @@ impl Raw<'_> {
 
     fn integer(&self) -> Option<i64> {
         match self {
-            Self::Toml(value) => value.as_integer().and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok()),
+            Self::Toml(value) => value
+                .as_integer()
+                .and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok()),
             Self::Variable(text) => text.parse().ok(),
         }
     }
@@ -116,7 +118,9 @@ impl Value for Duration {
     const KIND: &'static str = "a duration such as \"500ms\", \"10s\", \"5min\" or \"1h\",";
 
     fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        raw.text().and_then(|text| humantime::parse_duration(text).ok()).ok_or(Unread::Other)
+        raw.text()
+            .and_then(|text| humantime::parse_duration(text).ok())
+            .ok_or(Unread::Other)
     }
 
     fn show(&self) -> String {

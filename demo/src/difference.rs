@@ -13,15 +13,23 @@ pub struct Difference {
     pub key: Key,
     /// What the player was told.
     pub log: Option<Cell>,
-    /// What was found instead, each with where: "rows by SQL", "hot-load", "login" or "acknowledgement".
+    /// What was found instead, each with where: "rows by SQL", "hot-load", "login" or
+    /// "acknowledgement".
     pub found: Vec<(&'static str, Option<Cell>)>,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (owner, field) = &self.key;
-        write!(f, "{owner} field {:?}: log {}", field.as_str(), Shown(self.log.as_ref()))?;
-        self.found.iter().try_for_each(|(place, cell)| write!(f, ", {place} {}", Shown(cell.as_ref())))
+        write!(
+            f,
+            "{owner} field {:?}: log {}",
+            field.as_str(),
+            Shown(self.log.as_ref())
+        )?;
+        self.found
+            .iter()
+            .try_for_each(|(place, cell)| write!(f, ", {place} {}", Shown(cell.as_ref())))
     }
 }
 
@@ -34,7 +42,11 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = |value: &[u8]| {
             let start = value.get(..SHOWN_MAX);
-            format!("\"{}\"{}", start.unwrap_or(value).escape_ascii(), if start.is_some() { "…" } else { "" })
+            format!(
+                "\"{}\"{}",
+                start.unwrap_or(value).escape_ascii(),
+                if start.is_some() { "…" } else { "" }
+            )
         };
         match self.0 {
             None => f.write_str("nothing"),
@@ -54,9 +66,15 @@ mod tests {
     #[test]
     fn a_difference_names_the_field_and_what_each_way_found() {
         let difference = Difference {
-            key: (Owner::new("demo", "eu", "player", "7").unwrap(), Field::new("gold").unwrap()),
+            key: (
+                Owner::new("demo", "eu", "player", "7").unwrap(),
+                Field::new("gold").unwrap(),
+            ),
             log: Some(Cell::Live("12".into())),
-            found: vec![("rows by SQL", Some(Cell::Removed(vec![b'x'; 40].into()))), ("hot-load", None)],
+            found: vec![
+                ("rows by SQL", Some(Cell::Removed(vec![b'x'; 40].into()))),
+                ("hot-load", None),
+            ],
         };
         let text = format!(
             r#"demo/eu/player/7 field "gold": log "12", rows by SQL removed, last "{}"…, hot-load nothing"#,

@@ -21,10 +21,16 @@ use crate::{CLOSE, settle_and_compare, show};
 pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match asked {
         Some(path) if path.exists() => {
-            anyhow::bail!("{} exists; the demo compares every row, so name a file that does not exist yet", path.display())
+            anyhow::bail!(
+                "{} exists; the demo compares every row, so name a file that does not exist yet",
+                path.display()
+            )
         }
         Some(path) => Ok(path),
-        None => Ok(TempDir::with_prefix("landing-demo-").context("a temporary folder")?.keep().join("game.db")),
+        None => Ok(TempDir::with_prefix("landing-demo-")
+            .context("a temporary folder")?
+            .keep()
+            .join("game.db")),
     }
 }
 
@@ -32,8 +38,15 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 /// The storage fails.
-pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> anyhow::Result<Table> {
-    let storage = Storage::open(Settings::embedded(file)).await.with_context(|| file.display().to_string())?;
+pub async fn run(
+    plan: Plan,
+    time: Duration,
+    file: &Path,
+    bar: &ProgressBar,
+) -> anyhow::Result<Table> {
+    let storage = Storage::open(Settings::embedded(file))
+        .await
+        .with_context(|| file.display().to_string())?;
     let over = async {
         sleep(time).await;
         Ok(())
@@ -44,6 +57,11 @@ pub async fn run(plan: Plan, time: Duration, file: &Path, bar: &ProgressBar) -> 
     storage.close(CLOSE).await;
 
     let end = vec![("database file", file.display().to_string())];
-    let run = Run { rows_landed: stats.rows_landed, loads_in_play: stats.hot_loads, more: Vec::new(), end };
+    let run = Run {
+        rows_landed: stats.rows_landed,
+        loads_in_play: stats.hot_loads,
+        more: Vec::new(),
+        end,
+    };
     Ok(Table::new(plan, &played, &compared, run))
 }

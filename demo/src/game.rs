@@ -64,7 +64,8 @@ pub struct Look<'a> {
     pub stats: &'a Stats,
 }
 
-/// Lets everybody log in and play until `over`, whose answer is returned too. `progress` is told some times a second.
+/// Lets everybody log in and play until `over`, whose answer is returned too. `progress` is told
+/// some times a second.
 ///
 /// # Errors
 /// `over` fails, or the storage refuses a player something for good.
@@ -78,7 +79,10 @@ pub async fn play<T>(
     let (stop, stopped) = watch::channel(false);
     let mut servers = JoinSet::new();
     for server in 0..GAME_SERVERS {
-        servers.spawn(serve(players(storage, plan, server, &totals)?, stopped.clone()));
+        servers.spawn(serve(
+            players(storage, plan, server, &totals)?,
+            stopped.clone(),
+        ));
     }
 
     let started = Instant::now();
@@ -110,14 +114,24 @@ pub async fn play<T>(
 }
 
 /// The players of one game server: every n-th.
-fn players(storage: &Storage, plan: Plan, server: u32, totals: &Arc<Totals>) -> storage_sdk::Result<Vec<Player>> {
+fn players(
+    storage: &Storage,
+    plan: Plan,
+    server: u32,
+    totals: &Arc<Totals>,
+) -> storage_sdk::Result<Vec<Player>> {
     let world = storage.scope("demo", "eu-1")?;
-    let ids = (1 + server..=plan.players).step_by(usize::try_from(GAME_SERVERS).unwrap_or(usize::MAX));
-    ids.map(|id| Player::new(storage, &world, id, plan.seed, totals)).collect()
+    let ids =
+        (1 + server..=plan.players).step_by(usize::try_from(GAME_SERVERS).unwrap_or(usize::MAX));
+    ids.map(|id| Player::new(storage, &world, id, plan.seed, totals))
+        .collect()
 }
 
 /// A game server: at each tick the next players act. At first everybody logs in.
-async fn serve(mut players: Vec<Player>, mut stopped: watch::Receiver<bool>) -> anyhow::Result<Vec<Player>> {
+async fn serve(
+    mut players: Vec<Player>,
+    mut stopped: watch::Receiver<bool>,
+) -> anyhow::Result<Vec<Player>> {
     for some in players.chunks_mut(ACTIONS) {
         try_join_all(some.iter_mut().map(Player::act)).await?;
     }
@@ -135,15 +149,29 @@ async fn serve(mut players: Vec<Player>, mut stopped: watch::Receiver<bool>) -> 
     Ok(players)
 }
 
-fn gather(players: &[Player], totals: Arc<Totals>, time: Duration, oldest_unlanded: Duration) -> Played {
+fn gather(
+    players: &[Player],
+    totals: Arc<Totals>,
+    time: Duration,
+    oldest_unlanded: Duration,
+) -> Played {
     let log = players.iter().flat_map(|player| {
         let owner = player.owner().owner();
-        player.log().iter().map(|(field, cell)| ((owner.clone(), field.clone()), cell.clone()))
+        player
+            .log()
+            .iter()
+            .map(|(field, cell)| ((owner.clone(), field.clone()), cell.clone()))
     });
     Played {
-        owners: players.iter().map(|player| player.owner().clone()).collect(),
+        owners: players
+            .iter()
+            .map(|player| player.owner().clone())
+            .collect(),
         log: log.collect(),
-        differences: players.iter().flat_map(|player| player.differences().iter().cloned()).collect(),
+        differences: players
+            .iter()
+            .flat_map(|player| player.differences().iter().cloned())
+            .collect(),
         totals,
         time,
         oldest_unlanded,

@@ -1,7 +1,8 @@
 //! The demo: the whole system at work, checked three ways.
 //!
-//! Simulated game servers log players in, let them play, save and log out, while what they write lands. Then everything that is
-//! cached is evicted and every player is hot-loaded; the players' own log, the rows by plain SQL and the hot-loads must agree.
+//! Simulated game servers log players in, let them play, save and log out, while what they write
+//! lands. Then everything that is cached is evicted and every player is hot-loaded; the players'
+//! own log, the rows by plain SQL and the hot-loads must agree.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -52,7 +53,8 @@ pub struct Args {
     /// Where the database file is made. Default: in a new temporary folder
     #[arg(long, value_name = "FILE", conflicts_with = "servers")]
     database: Option<PathBuf>,
-    /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which one is killed; 100 players or more
+    /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which
+    /// one is killed; 100 players or more
     #[arg(long)]
     servers: bool,
     /// Give up after this long
@@ -72,7 +74,10 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 }
 
 async fn play(args: Args) -> anyhow::Result<Exit> {
-    let plan = Plan { players: args.players, seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()) };
+    let plan = Plan {
+        players: args.players,
+        seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
+    };
     let time = Duration::from_secs(args.seconds);
     let bar = progress::phases(u64::try_from(time.as_millis())?);
     let ended = if args.servers {
@@ -83,7 +88,11 @@ async fn play(args: Args) -> anyhow::Result<Exit> {
     bar.finish_and_clear();
     let table = ended?;
     write!(std::io::stdout(), "{table}")?;
-    Ok(if table.agrees() { Exit::Fine } else { Exit::Found })
+    Ok(if table.agrees() {
+        Exit::Fine
+    } else {
+        Exit::Found
+    })
 }
 
 /// Shows on a bar how the play goes.
@@ -91,7 +100,9 @@ fn show(bar: &ProgressBar) -> impl FnMut(Look<'_>) {
     |look| {
         bar.set_position(u64::try_from(look.time.as_millis()).unwrap_or(u64::MAX));
         let (writes, marks) = (grouped(look.writes), grouped(look.stats.marks));
-        bar.set_message(format!("playing: {writes} writes acknowledged, {marks} marks wait to land"));
+        bar.set_message(format!(
+            "playing: {writes} writes acknowledged, {marks} marks wait to land"
+        ));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The players' own log: what each of them was told, apart from everything that the storage remembers.
+//! The players' own log: what each of them was told, apart from everything that the storage
+//! remembers.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ impl Log {
         sum
     }
 
-    /// Remembers that a field was removed; its last value stays, as a tombstone. Nothing happens to a field that is not live.
+    /// Remembers that a field was removed; its last value stays, as a tombstone. Nothing happens to
+    /// a field that is not live.
     pub fn remove(&mut self, field: &Field) {
         if let Some(cell) = self.0.get_mut(field)
             && let Cell::Live(value) = cell
@@ -45,8 +47,12 @@ impl Log {
     }
 
     fn counter(&self, field: &Field) -> i64 {
-        let digits = self.live(field).and_then(|value| std::str::from_utf8(value).ok());
-        digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
+        let digits = self
+            .live(field)
+            .and_then(|value| std::str::from_utf8(value).ok());
+        digits
+            .and_then(|digits| digits.parse().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -57,7 +63,10 @@ mod tests {
     #[test]
     fn a_counter_that_was_removed_starts_again_at_zero() {
         let (mut log, gold) = (Log::default(), Field::new("gold").unwrap());
-        assert_eq!((log.add(gold.clone(), 5), log.add(gold.clone(), -2)), (5, 3));
+        assert_eq!(
+            (log.add(gold.clone(), 5), log.add(gold.clone(), -2)),
+            (5, 3)
+        );
         log.remove(&gold);
         log.remove(&gold);
         assert_eq!(log.live(&gold), None);

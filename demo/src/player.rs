@@ -11,7 +11,9 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 use storage_model::{Cell, Field};
-use storage_sdk::{ByteOwner, Bytes, Kind, ObjStorage, OpId, Retry, SaveObject, Storage, World, codec};
+use storage_sdk::{
+    ByteOwner, Bytes, Kind, ObjStorage, OpId, Retry, SaveObject, Storage, World, codec,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::difference::Difference;
@@ -80,14 +82,28 @@ impl Player {
     ///
     /// # Errors
     /// None that a number as id can cause.
-    pub fn new(storage: &Storage, world: &World, id: u32, seed: u64, totals: &Arc<Totals>) -> storage_sdk::Result<Self> {
+    pub fn new(
+        storage: &Storage,
+        world: &World,
+        id: u32,
+        seed: u64,
+        totals: &Arc<Totals>,
+    ) -> storage_sdk::Result<Self> {
         Ok(Self {
             storage: storage.clone(),
             owner: world.bytes().owner(Profile::LOGIC_TYPE, id)?,
             profiles: world.objects(),
-            profile: Profile { id, name: format!("Player {id}"), level: 0, guild: None },
+            profile: Profile {
+                id,
+                name: format!("Player {id}"),
+                level: 0,
+                guild: None,
+            },
             online: false,
-            rng: StdRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(id.into())),
+            rng: StdRng::seed_from_u64(
+                seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .wrapping_add(id.into()),
+            ),
             log: Log::default(),
             differences: Vec::new(),
             totals: Arc::clone(totals),
@@ -117,7 +133,11 @@ impl Player {
     /// # Errors
     /// The storage refuses something for good.
     pub async fn act(&mut self) -> anyhow::Result<()> {
-        let acted = if self.online { self.play().await } else { self.login().await };
+        let acted = if self.online {
+            self.play().await
+        } else {
+            self.login().await
+        };
         acted.with_context(|| format!("player {}", self.profile.id))
     }
 
@@ -132,16 +152,32 @@ impl Player {
         }
     }
 
-    /// Reads everything back, from wherever it is by now, and compares it with the log. A new player is created.
+    /// Reads everything back, from wherever it is by now, and compares it with the log. A new
+    /// player is created.
     async fn login(&mut self) -> anyhow::Result<()> {
         let profile = self.profiles.load(self.profile.id).await?;
         let record = self.owner.get_all().await?;
-        let mut seen: BTreeMap<Field, Bytes> = record.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
+        let mut seen: BTreeMap<Field, Bytes> = record
+            .iter()
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect();
         if let Some(profile) = &profile {
-            seen.insert(field(Profile::FIELD)?, codec::encode(&**profile, Profile::SCHEMA_VERSION)?);
+            seen.insert(
+                field(Profile::FIELD)?,
+                codec::encode(&**profile, Profile::SCHEMA_VERSION)?,
+            );
         }
-        let names: BTreeSet<Field> = self.log.iter().map(|(field, _)| field).chain(seen.keys()).cloned().collect();
-        for name in names.iter().filter(|name| self.log.live(name) != seen.get(*name)) {
+        let names: BTreeSet<Field> = self
+            .log
+            .iter()
+            .map(|(field, _)| field)
+            .chain(seen.keys())
+            .cloned()
+            .collect();
+        for name in names
+            .iter()
+            .filter(|name| self.log.live(name) != seen.get(*name))
+        {
             let found = seen.get(name).cloned().map(Cell::Live);
             self.differences.push(self.difference(name, "login", found));
         }
@@ -156,7 +192,10 @@ impl Player {
     /// Several fields in one write.
     async fn walk(&mut self) -> anyhow::Result<()> {
         let [x, y, health] = [10_000, 10_000, 100].map(|limit| self.rng.random_range(0..limit));
-        let mut fields = vec![("position", format!("{x},{y}")), ("health", health.to_string())];
+        let mut fields = vec![
+            ("position", format!("{x},{y}")),
+            ("health", health.to_string()),
+        ];
         if self.rng.random_bool(0.2) {
             fields.push(("zone", format!("zone-{}", self.rng.random_range(0..20))));
         }
@@ -165,7 +204,10 @@ impl Player {
 
     /// Counters, all of them or none.
     async fn earn(&mut self) -> anyhow::Result<()> {
-        let by = [("gold", self.rng.random_range(-50..=60)), ("experience", self.rng.random_range(1..=500))];
+        let by = [
+            ("gold", self.rng.random_range(-50..=60)),
+            ("experience", self.rng.random_range(1..=500)),
+        ];
         let owner = self.owner.clone();
         let counters = self.sure(|id| owner.incr_many(by).with_id(id)).await?;
         self.changed(counters.ack().changed());
@@ -174,7 +216,8 @@ impl Player {
             let told = counters.get(name);
             if told != Some(sum) {
                 let told = told.map(|told| Cell::Live(told.to_string().into()));
-                self.differences.push(self.difference(&field(name)?, "acknowledgement", told));
+                self.differences
+                    .push(self.difference(&field(name)?, "acknowledgement", told));
             }
         }
         Ok(())
@@ -195,7 +238,9 @@ impl Player {
             names.push("gold".to_owned());
         }
         let owner = self.owner.clone();
-        let ack = self.sure(|id| owner.remove(names.iter().map(String::as_str)).with_id(id)).await?;
+        let ack = self
+            .sure(|id| owner.remove(names.iter().map(String::as_str)).with_id(id))
+            .await?;
         self.changed(ack.changed());
         for name in &names {
             self.log.remove(&field(name)?);
@@ -206,15 +251,22 @@ impl Player {
     /// Saves the profile, one level up.
     async fn save(&mut self) -> anyhow::Result<()> {
         self.profile.level += 1;
-        self.profile.guild = self.rng.random_bool(0.5).then(|| format!("Guild {}", self.rng.random_range(0..50)));
+        self.profile.guild = self
+            .rng
+            .random_bool(0.5)
+            .then(|| format!("Guild {}", self.rng.random_range(0..50)));
         let (profiles, profile) = (self.profiles.clone(), self.profile.clone());
         let ack = self.sure(|id| profiles.save(&profile).with_id(id)).await?;
         self.changed(ack.changed());
-        self.log.set(field(Profile::FIELD)?, codec::encode(&profile, Profile::SCHEMA_VERSION)?);
+        self.log.set(
+            field(Profile::FIELD)?,
+            codec::encode(&profile, Profile::SCHEMA_VERSION)?,
+        );
         Ok(())
     }
 
-    /// Saves, waits for the database and leaves the hot tier. A player whom the database keeps waiting stays online.
+    /// Saves, waits for the database and leaves the hot tier. A player whom the database keeps
+    /// waiting stays online.
     async fn logout(&mut self) -> anyhow::Result<()> {
         self.save().await?;
         match self.owner.unload(LOGOUT).await {
@@ -233,9 +285,14 @@ impl Player {
     }
 
     async fn update<V: Into<Bytes>>(&mut self, fields: Vec<(&str, V)>) -> anyhow::Result<()> {
-        let fields: Vec<(&str, Bytes)> = fields.into_iter().map(|(name, value)| (name, value.into())).collect();
+        let fields: Vec<(&str, Bytes)> = fields
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect();
         let owner = self.owner.clone();
-        let ack = self.sure(|id| owner.update(fields.iter().cloned()).with_id(id)).await?;
+        let ack = self
+            .sure(|id| owner.update(fields.iter().cloned()).with_id(id))
+            .await?;
         self.changed(ack.changed());
         for (name, value) in fields {
             self.log.set(field(name)?, value);
@@ -249,11 +306,20 @@ impl Player {
     }
 
     fn difference(&self, field: &Field, place: &'static str, found: Option<Cell>) -> Difference {
-        let log = self.log.iter().find(|(known, _)| *known == field).map(|(_, cell)| cell.clone());
-        Difference { key: (self.owner.owner().clone(), field.clone()), log, found: vec![(place, found)] }
+        let log = self
+            .log
+            .iter()
+            .find(|(known, _)| *known == field)
+            .map(|(_, cell)| cell.clone());
+        Difference {
+            key: (self.owner.owner().clone(), field.clone()),
+            log,
+            found: vec![(place, found)],
+        }
     }
 
-    /// Sends a write until it is sure: acknowledged, or refused for good. All sendings share one id, so it is applied once.
+    /// Sends a write until it is sure: acknowledged, or refused for good. All sendings share one
+    /// id, so it is applied once.
     async fn sure<W, T>(&self, write: impl Fn(OpId) -> W) -> anyhow::Result<T>
     where
         W: IntoFuture<Output = storage_sdk::Result<T>>,

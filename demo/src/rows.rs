@@ -20,7 +20,8 @@ pub enum Database {
     Mysql(String),
 }
 
-const ALL: &str = "SELECT app_id, region_id, logic_type, owner_id, field, value, is_del FROM landing_rows";
+const ALL: &str =
+    "SELECT app_id, region_id, logic_type, owner_id, field, value, is_del FROM landing_rows";
 
 impl Database {
     /// All rows of the table.
@@ -30,7 +31,11 @@ impl Database {
     pub async fn rows(&self) -> anyhow::Result<BTreeMap<Key, Cell>> {
         let rows = match self {
             Self::Sqlite(path) => {
-                let mut connection = SqliteConnectOptions::new().filename(path).read_only(true).connect().await?;
+                let mut connection = SqliteConnectOptions::new()
+                    .filename(path)
+                    .read_only(true)
+                    .connect()
+                    .await?;
                 let rows = sqlx::query(ALL).fetch_all(&mut connection).await?;
                 connection.close().await?;
                 rows.iter().map(row).collect()
@@ -56,5 +61,8 @@ where
     let text = |column: usize| anyhow::Ok(String::from_utf8(row.try_get(column)?)?);
     let owner = Owner::new(&text(0)?, &text(1)?, &text(2)?, &text(3)?)?;
     let value: Vec<u8> = row.try_get(5)?;
-    Ok(((owner, Field::new(&text(4)?)?), Cell::from_row(row.try_get(6)?, value.into())))
+    Ok((
+        (owner, Field::new(&text(4)?)?),
+        Cell::from_row(row.try_get(6)?, value.into()),
+    ))
 }

@@ -1,4 +1,5 @@
-//! `demo --servers`: real servers, two worker processes, one of them killed in the middle of its work.
+//! `demo --servers`: real servers, two worker processes, one of them killed in the middle of its
+//! work.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,9 +32,12 @@ struct Stage {
 
 impl Stage {
     async fn set() -> anyhow::Result<Self> {
-        let (redis, database) =
-            tokio::try_join!(RedisServer::start(RedisOptions::default()), MariaDbServer::start(MariaDbOptions::default()))?;
-        // Few partitions, and small batches, so that a snapshot takes several; locks that soon run out.
+        let (redis, database) = tokio::try_join!(
+            RedisServer::start(RedisOptions::default()),
+            MariaDbServer::start(MariaDbOptions::default())
+        )?;
+        // Few partitions, and small batches, so that a snapshot takes several; locks that soon run
+        // out.
         let text = format!(
             "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
              [landing]\nbatch_rows = 10\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
@@ -44,13 +48,25 @@ impl Stage {
         let folder = TempDir::with_prefix("landing-demo-").context("a temporary folder")?;
         let file = folder.path().join("storage.toml");
         std::fs::write(&file, text).with_context(|| file.display().to_string())?;
-        Ok(Self { _redis: redis, database, settings, file, _folder: folder })
+        Ok(Self {
+            _redis: redis,
+            database,
+            settings,
+            file,
+            _folder: folder,
+        })
     }
 
     /// Rows that the database was given since it started; it counts them itself.
     async fn rows_written(&self) -> anyhow::Result<u64> {
-        let status = self.database.sql("SHOW GLOBAL STATUS LIKE 'Handler_write'").await?;
-        let count = status.split_whitespace().next_back().context("the database does not count its rows")?;
+        let status = self
+            .database
+            .sql("SHOW GLOBAL STATUS LIKE 'Handler_write'")
+            .await?;
+        let count = status
+            .split_whitespace()
+            .next_back()
+            .context("the database does not count its rows")?;
         Ok(count.parse()?)
     }
 }
@@ -58,7 +74,8 @@ impl Stage {
 /// Plays on real servers while a worker is killed, and compares.
 ///
 /// # Errors
-/// Too few players, a server is not installed or does not start, the storage fails, or no worker could be killed in the middle.
+/// Too few players, a server is not installed or does not start, the storage fails, or no worker
+/// could be killed in the middle.
 pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<Table> {
     anyhow::ensure!(
         plan.players >= PLAYERS_MIN,
@@ -87,11 +104,26 @@ pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Resul
     let rows_landed = stage.rows_written().await? - before;
     storage.close(CLOSE).await;
 
-    let of = if taken_over.kills == 1 { String::new() } else { format!(" (at kill {})", taken_over.kills) };
+    let of = if taken_over.kills == 1 {
+        String::new()
+    } else {
+        format!(" (at kill {})", taken_over.kills)
+    };
     let more = vec![
-        ("workers", format!("2 processes, one killed with SIGKILL in the middle of a snapshot{of}")),
-        ("taken over", format!("{} marks, by the other worker", grouped(taken_over.marks))),
+        (
+            "workers",
+            format!("2 processes, one killed with SIGKILL in the middle of a snapshot{of}"),
+        ),
+        (
+            "taken over",
+            format!("{} marks, by the other worker", grouped(taken_over.marks)),
+        ),
     ];
-    let run = Run { rows_landed, loads_in_play: stats.hot_loads, more, end: Vec::new() };
+    let run = Run {
+        rows_landed,
+        loads_in_play: stats.hot_loads,
+        more,
+        end: Vec::new(),
+    };
     Ok(Table::new(plan, &played, &compared, run))
 }

@@ -48,25 +48,61 @@ impl Table {
                     plan.seed
                 ),
             ),
-            ("logins, logouts", format!("{}, {}", grouped(of(&totals.logins)), grouped(of(&totals.logouts)))),
-            ("writes acknowledged", format!("{}, of {} fields", grouped(writes), grouped(fields))),
+            (
+                "logins, logouts",
+                format!(
+                    "{}, {}",
+                    grouped(of(&totals.logins)),
+                    grouped(of(&totals.logouts))
+                ),
+            ),
+            (
+                "writes acknowledged",
+                format!("{}, of {} fields", grouped(writes), grouped(fields)),
+            ),
             ("rows landed", grouped(run.rows_landed)),
-            ("coalescing ratio", format!("{} fields written for a row landed", ratio(fields, run.rows_landed))),
-            ("oldest unlanded age", format!("{} at its worst", seconds(played.oldest_unlanded))),
+            (
+                "coalescing ratio",
+                format!(
+                    "{} fields written for a row landed",
+                    ratio(fields, run.rows_landed)
+                ),
+            ),
+            (
+                "oldest unlanded age",
+                format!("{} at its worst", seconds(played.oldest_unlanded)),
+            ),
             (
                 "hot loads",
-                format!("{} after the eviction, {} at logins", grouped(compared.hot_loads), grouped(run.loads_in_play)),
+                format!(
+                    "{} after the eviction, {} at logins",
+                    grouped(compared.hot_loads),
+                    grouped(run.loads_in_play)
+                ),
             ),
         ];
         let repeats = of(&totals.repeats);
         if repeats > 0 {
-            lines.push(("writes repeated", format!("{} under the same id", grouped(repeats))));
+            lines.push((
+                "writes repeated",
+                format!("{} under the same id", grouped(repeats)),
+            ));
         }
         lines.extend(run.more);
-        lines.push(("compared", format!("{} fields: players' log, rows by SQL, hot-loads", grouped(count(compared.fields)))));
+        lines.push((
+            "compared",
+            format!(
+                "{} fields: players' log, rows by SQL, hot-loads",
+                grouped(count(compared.fields))
+            ),
+        ));
         lines.push(("differences", grouped(count(compared.differences.len()))));
         lines.extend(run.end);
-        Self { lines, listed: listed(compared), agrees: compared.differences.is_empty() }
+        Self {
+            lines,
+            listed: listed(compared),
+            agrees: compared.differences.is_empty(),
+        }
     }
 
     /// Whether log, rows and hot-loads agree on every field.
@@ -78,19 +114,33 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        let width = self
+            .lines
+            .iter()
+            .map(|(name, _)| name.chars().count())
+            .max()
+            .unwrap_or_default();
         for (name, value) in &self.lines {
             writeln!(f, "{name:<width$}  {value}")?;
         }
-        self.listed.iter().try_for_each(|line| writeln!(f, "{line}"))
+        self.listed
+            .iter()
+            .try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
 fn listed(compared: &Comparison) -> Vec<String> {
     let differences = &compared.differences;
-    let mut lines: Vec<String> = differences.iter().take(LISTED_MAX).map(|difference| format!("  {difference}")).collect();
+    let mut lines: Vec<String> = differences
+        .iter()
+        .take(LISTED_MAX)
+        .map(|difference| format!("  {difference}"))
+        .collect();
     if differences.len() > LISTED_MAX {
-        lines.push(format!("  and {} more", grouped(count(differences.len() - LISTED_MAX))));
+        lines.push(format!(
+            "  and {} more",
+            grouped(count(differences.len() - LISTED_MAX))
+        ));
     }
     lines
 }
@@ -130,7 +180,13 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_ratios_have_one_decimal() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([ratio(25, 10), ratio(29_999, 10), ratio(1, 0)], ["2.5", "2,999.9", "-"]);
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            [ratio(25, 10), ratio(29_999, 10), ratio(1, 0)],
+            ["2.5", "2,999.9", "-"]
+        );
     }
 }

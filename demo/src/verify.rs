@@ -38,15 +38,23 @@ pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
     let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
     let marks: u64 = left.iter().map(|(_, peek)| peek.live + peek.snapshot).sum();
     let errors: u64 = left.iter().map(|(_, peek)| peek.errors).sum();
-    anyhow::ensure!(left.is_empty(), "after {LANDING:?} {marks} marks have not landed, and {errors} were refused");
+    anyhow::ensure!(
+        left.is_empty(),
+        "after {LANDING:?} {marks} marks have not landed, and {errors} were refused"
+    );
     Ok(())
 }
 
-/// Evicts every player, reads the rows by plain SQL, hot-loads every player, and compares. Everything has landed.
+/// Evicts every player, reads the rows by plain SQL, hot-loads every player, and compares.
+/// Everything has landed.
 ///
 /// # Errors
 /// A player can't be evicted or loaded, or the rows can't be read.
-pub async fn compare(storage: &Storage, played: &Played, database: &Database) -> anyhow::Result<Comparison> {
+pub async fn compare(
+    storage: &Storage,
+    played: &Played,
+    database: &Database,
+) -> anyhow::Result<Comparison> {
     evict(storage, &played.owners).await?;
     let rows = database.rows().await?;
     let before = storage.stats().await?.hot_loads;
@@ -56,15 +64,27 @@ pub async fn compare(storage: &Storage, played: &Played, database: &Database) ->
     let mut differences: BTreeMap<Key, Difference> = BTreeMap::new();
     let compared = differing(&played.log, &rows, &loaded);
     for difference in played.differences.iter().cloned().chain(compared) {
-        differences.entry(difference.key.clone()).or_insert(difference);
+        differences
+            .entry(difference.key.clone())
+            .or_insert(difference);
     }
-    Ok(Comparison { fields: played.log.len(), hot_loads, differences: differences.into_values().collect() })
+    Ok(Comparison {
+        fields: played.log.len(),
+        hot_loads,
+        differences: differences.into_values().collect(),
+    })
 }
 
 async fn evict(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<()> {
     let owners: Vec<Owner> = owners.iter().map(|owner| owner.owner().clone()).collect();
-    for (owner, evicted) in owners.iter().zip(storage.tiers().hot().evict(&owners).await) {
-        anyhow::ensure!(evicted? == Evicted::Gone, "{owner} could not be evicted: it has not landed");
+    for (owner, evicted) in owners
+        .iter()
+        .zip(storage.tiers().hot().evict(&owners).await)
+    {
+        anyhow::ensure!(
+            evicted? == Evicted::Gone,
+            "{owner} could not be evicted: it has not landed"
+        );
     }
     Ok(())
 }
@@ -74,18 +94,32 @@ async fn load(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<BTreeMa
     for some in owners.chunks(AT_ONCE) {
         let Some(first) = some.first() else { continue };
         let scope = first.owner().scope();
-        let records = storage.scope(scope.app(), scope.region())?.bytes().get_all_many(some).await;
+        let records = storage
+            .scope(scope.app(), scope.region())?
+            .bytes()
+            .get_all_many(some)
+            .await;
         for (owner, record) in some.iter().zip(records) {
             let record = record.context("the hot-load")?;
-            let fields = record.iter().map(|(field, value)| ((owner.owner().clone(), field.clone()), Cell::Live(value.clone())));
+            let fields = record.iter().map(|(field, value)| {
+                (
+                    (owner.owner().clone(), field.clone()),
+                    Cell::Live(value.clone()),
+                )
+            });
             loaded.extend(fields);
         }
     }
     Ok(loaded)
 }
 
-/// The fields of which log, rows and hot-loads don't agree. A removed field has a row and is not loaded.
-fn differing(log: &BTreeMap<Key, Cell>, rows: &BTreeMap<Key, Cell>, loaded: &BTreeMap<Key, Cell>) -> Vec<Difference> {
+/// The fields of which log, rows and hot-loads don't agree. A removed field has a row and is not
+/// loaded.
+fn differing(
+    log: &BTreeMap<Key, Cell>,
+    rows: &BTreeMap<Key, Cell>,
+    loaded: &BTreeMap<Key, Cell>,
+) -> Vec<Difference> {
     let keys: BTreeSet<&Key> = log.keys().chain(rows.keys()).chain(loaded.keys()).collect();
     let one = |key: &Key| {
         let (told, row, loaded) = (log.get(key), rows.get(key), loaded.get(key));
@@ -96,7 +130,11 @@ fn differing(log: &BTreeMap<Key, Cell>, rows: &BTreeMap<Key, Cell>, loaded: &BTr
         if loaded.and_then(Cell::live) != told.and_then(Cell::live) {
             found.push(("hot-load", loaded.cloned()));
         }
-        (!found.is_empty()).then(|| Difference { key: key.clone(), log: told.cloned(), found })
+        (!found.is_empty()).then(|| Difference {
+            key: key.clone(),
+            log: told.cloned(),
+            found,
+        })
     };
     keys.into_iter().filter_map(one).collect()
 }
@@ -109,7 +147,10 @@ mod tests {
 
     fn cells<const N: usize>(cells: [(&str, Cell); N]) -> BTreeMap<Key, Cell> {
         let owner = Owner::new("demo", "eu", "player", "1").unwrap();
-        cells.into_iter().map(|(field, cell)| ((owner.clone(), Field::new(field).unwrap()), cell)).collect()
+        cells
+            .into_iter()
+            .map(|(field, cell)| ((owner.clone(), Field::new(field).unwrap()), cell))
+            .collect()
     }
 
     fn live(value: &'static str) -> Cell {
@@ -125,13 +166,30 @@ mod tests {
 
     #[test]
     fn every_field_that_differs_counts_once_and_names_who_disagrees() {
-        let log = cells([("a", live("1")), ("b", live("1")), ("c", Cell::Removed("1".into())), ("lost", live("1"))]);
-        let rows = cells([("a", live("2")), ("b", live("1")), ("c", live("1")), ("strange", live("1"))]);
+        let log = cells([
+            ("a", live("1")),
+            ("b", live("1")),
+            ("c", Cell::Removed("1".into())),
+            ("lost", live("1")),
+        ]);
+        let rows = cells([
+            ("a", live("2")),
+            ("b", live("1")),
+            ("c", live("1")),
+            ("strange", live("1")),
+        ]);
         let loaded = cells([("a", live("2")), ("b", live("2"))]);
         let found: Vec<_> = differing(&log, &rows, &loaded)
             .into_iter()
             .map(|difference| {
-                (difference.key.1.as_str().to_owned(), difference.found.iter().map(|(way, _)| *way).collect::<Vec<_>>())
+                (
+                    difference.key.1.as_str().to_owned(),
+                    difference
+                        .found
+                        .iter()
+                        .map(|(way, _)| *way)
+                        .collect::<Vec<_>>(),
+                )
             })
             .collect();
         let expected = [
@@ -141,6 +199,9 @@ mod tests {
             ("lost", vec!["rows by SQL", "hot-load"]),
             ("strange", vec!["rows by SQL"]),
         ];
-        assert_eq!(found, expected.map(|(field, ways)| (field.to_owned(), ways)));
+        assert_eq!(
+            found,
+            expected.map(|(field, ways)| (field.to_owned(), ways))
+        );
     }
 }

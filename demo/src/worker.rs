@@ -13,9 +13,10 @@ use storage_landing::Backlog;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Becomes the worker (`exec`), and leaves a watchdog beside it that reads the pipe whose other end the demo holds. A line means
-/// that the demo has ended the worker itself. The end of the pipe means that the demo is dead, however it died: then the watchdog
-/// kills the worker, which would wait for its servers for ever.
+/// Becomes the worker (`exec`), and leaves a watchdog beside it that reads the pipe whose other end
+/// the demo holds. A line means that the demo has ended the worker itself. The end of the pipe
+/// means that the demo is dead, however it died: then the watchdog kills the worker, which would
+/// wait for its servers for ever.
 const WATCHED: &str = r#"
 exec 3<&0 0</dev/null
 { read -r line <&3 || kill -9 $$; } >/dev/null 2>&1 &
@@ -40,30 +41,58 @@ impl WorkerProcess {
         let log = settings.with_file_name(format!("{name}.log"));
         let output = File::create(&log).with_context(|| log.display().to_string())?;
         let mut command = Command::new("sh");
-        command.args(["-c", WATCHED, "sh"]).arg(std::env::current_exe()?).args(["worker", "--config"]).arg(settings);
+        command
+            .args(["-c", WATCHED, "sh"])
+            .arg(std::env::current_exe()?)
+            .args(["worker", "--config"])
+            .arg(settings);
         // The settings are the file's alone, whatever the demo was started with.
-        for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__")) {
+        for (variable, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__"))
+        {
             command.env_remove(variable);
         }
-        command.env("STORAGE__LANDING__WORKER_NAME", name).env("NO_COLOR", "1");
-        command.stdin(Stdio::piped()).stdout(output.try_clone()?).stderr(output);
-        let mut child = command.spawn().context("a landing worker can't be started")?;
-        let watchdog = child.stdin.take().context("a piped child has a standard input")?;
-        Ok(Self { name: name.to_owned(), child, watchdog, log })
+        command
+            .env("STORAGE__LANDING__WORKER_NAME", name)
+            .env("NO_COLOR", "1");
+        command
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let mut child = command
+            .spawn()
+            .context("a landing worker can't be started")?;
+        let watchdog = child
+            .stdin
+            .take()
+            .context("a piped child has a standard input")?;
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            watchdog,
+            log,
+        })
     }
 
     /// Fails if the process has ended, with the end of its log.
     fn check(&mut self) -> anyhow::Result<()> {
-        let Some(status) = self.child.try_wait()? else { return Ok(()) };
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(());
+        };
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        anyhow::bail!("worker {} ended with {status}; its log ends: {}", self.name, log.lines().next_back().unwrap_or_default())
+        anyhow::bail!(
+            "worker {} ended with {status}; its log ends: {}",
+            self.name,
+            log.lines().next_back().unwrap_or_default()
+        )
     }
 }
 
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could kill the id's next owner.
+        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could
+        // kill the id's next owner.
         let _ = self.watchdog.write_all(b"\n");
         let _ = self.child.wait();
     }
@@ -85,22 +114,40 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Workers that are killed until one is hit in the middle of a snapshot.
 const KILLS_MAX: u32 = 10;
 
-/// Starts a second worker beside `other`, kills it with SIGKILL while one of its snapshots is half settled, and waits until `other`
-/// holds what the dead one held. A worker that was quicker than the kill is replaced, and the next one killed.
+/// Starts a second worker beside `other`, kills it with SIGKILL while one of its snapshots is half
+/// settled, and waits until `other` holds what the dead one held. A worker that was quicker than
+/// the kill is replaced, and the next one killed.
 ///
 /// # Errors
 /// A worker ends by itself, no kill hits, or nobody takes over.
-pub async fn kill_one(hot: &dyn HotStore, other: &mut WorkerProcess, settings: &Path) -> anyhow::Result<TakenOver> {
+pub async fn kill_one(
+    hot: &dyn HotStore,
+    other: &mut WorkerProcess,
+    settings: &Path,
+) -> anyhow::Result<TakenOver> {
     for kills in 1..=KILLS_MAX {
         let mut victim = WorkerProcess::start(&format!("worker-{}", kills + 1), settings)?;
-        let half = timeout(PATIENCE, half_settled(hot, &mut victim)).await.context("no snapshot was ever half settled")??;
+        let half = timeout(PATIENCE, half_settled(hot, &mut victim))
+            .await
+            .context("no snapshot was ever half settled")??;
         let name = victim.name.clone();
         drop(victim);
         let left = Backlog::read(hot).await?.partitions;
-        let left: Vec<_> = left.into_iter().filter(|(_, peek)| is_held(peek, &name) && peek.snapshot > 0).collect();
-        if left.iter().any(|(partition, peek)| *partition == half.partition && half.is_still(peek)) {
-            timeout(PATIENCE, taken_over(hot, other, &left)).await.context("nobody took over from the killed worker")??;
-            return Ok(TakenOver { marks: left.iter().map(|(_, peek)| peek.snapshot).sum(), kills });
+        let left: Vec<_> = left
+            .into_iter()
+            .filter(|(_, peek)| is_held(peek, &name) && peek.snapshot > 0)
+            .collect();
+        if left
+            .iter()
+            .any(|(partition, peek)| *partition == half.partition && half.is_still(peek))
+        {
+            timeout(PATIENCE, taken_over(hot, other, &left))
+                .await
+                .context("nobody took over from the killed worker")??;
+            return Ok(TakenOver {
+                marks: left.iter().map(|(_, peek)| peek.snapshot).sum(),
+                kills,
+            });
         }
     }
     anyhow::bail!("{KILLS_MAX} workers were killed, none of them in the middle of a snapshot")
@@ -136,7 +183,11 @@ async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow:
                 seen.remove(&partition);
                 continue;
             }
-            let first = Half { partition, oldest: peek.oldest(), whole: peek.snapshot };
+            let first = Half {
+                partition,
+                oldest: peek.oldest(),
+                whole: peek.snapshot,
+            };
             let half = seen.entry(partition).or_insert(first);
             if half.oldest != peek.oldest() {
                 *half = first;
@@ -149,20 +200,32 @@ async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow:
     }
 }
 
-/// Waits until a worker holds these partitions, and has finished the snapshots that were left in them.
-async fn taken_over(hot: &dyn HotStore, worker: &mut WorkerProcess, left: &[(Partition, PartitionPeek)]) -> anyhow::Result<()> {
-    let mut open: BTreeMap<Partition, &PartitionPeek> = left.iter().map(|(partition, peek)| (*partition, peek)).collect();
+/// Waits until a worker holds these partitions, and has finished the snapshots that were left in
+/// them.
+async fn taken_over(
+    hot: &dyn HotStore,
+    worker: &mut WorkerProcess,
+    left: &[(Partition, PartitionPeek)],
+) -> anyhow::Result<()> {
+    let mut open: BTreeMap<Partition, &PartitionPeek> = left
+        .iter()
+        .map(|(partition, peek)| (*partition, peek))
+        .collect();
     let started = Instant::now();
     while !open.is_empty() {
         worker.check()?;
         for (partition, peek) in Backlog::read(hot).await?.partitions {
-            let is_finished = |before: &&PartitionPeek| peek.snapshot == 0 || peek.oldest() != before.oldest();
+            let is_finished =
+                |before: &&PartitionPeek| peek.snapshot == 0 || peek.oldest() != before.oldest();
             if is_held(&peek, &worker.name) && open.get(&partition).is_some_and(is_finished) {
                 open.remove(&partition);
             }
         }
         sleep(LOOK).await;
     }
-    tracing::debug!(takeover_ms = started.elapsed().as_millis(), "the snapshots of the killed worker are finished");
+    tracing::debug!(
+        takeover_ms = started.elapsed().as_millis(),
+        "the snapshots of the killed worker are finished"
+    );
     Ok(())
 }

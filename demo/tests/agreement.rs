@@ -5,15 +5,18 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use storage_demo::game::{self, Plan, Played};
 use storage_demo::rows::Database;
 use storage_demo::table::{Run, Table};
 use storage_demo::verify;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use storage_sdk::{Settings, Storage};
 
-const PLAN: Plan = Plan { players: 24, seed: 7 };
+const PLAN: Plan = Plan {
+    players: 24,
+    seed: 7,
+};
 
 /// An embedded storage on which players have played, and all of it has landed.
 struct Stage {
@@ -32,7 +35,11 @@ impl Stage {
         };
         let (played, ()) = game::play(&storage, PLAN, over, |_| {}).await?;
         verify::landed(&storage).await?;
-        Ok(Self { folder, storage, played })
+        Ok(Self {
+            folder,
+            storage,
+            played,
+        })
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -45,7 +52,10 @@ impl Stage {
 
     /// Changes the database behind the storage's back; answers how many rows.
     async fn alter(&self, statement: &'static str) -> Result<u64> {
-        let mut connection = SqliteConnectOptions::new().filename(self.file()).connect().await?;
+        let mut connection = SqliteConnectOptions::new()
+            .filename(self.file())
+            .connect()
+            .await?;
         let altered = connection.execute(statement).await?.rows_affected();
         connection.close().await?;
         Ok(altered)
@@ -58,8 +68,17 @@ async fn players_rows_and_hot_loads_agree_and_every_player_is_loaded() {
     let compared = stage.compare().await.unwrap();
     assert_eq!(compared.differences, []);
     assert_eq!(compared.hot_loads, u64::from(PLAN.players));
-    assert!(compared.fields > 24 * 5, "each player has a profile, counters and a bag: {}", compared.fields);
-    let removed = stage.played.log.values().filter(|cell| cell.live().is_none()).count();
+    assert!(
+        compared.fields > 24 * 5,
+        "each player has a profile, counters and a bag: {}",
+        compared.fields
+    );
+    let removed = stage
+        .played
+        .log
+        .values()
+        .filter(|cell| cell.live().is_none())
+        .count();
     assert!(removed > 0, "players have lost things");
 }
 
@@ -70,16 +89,26 @@ async fn one_altered_row_is_one_difference() {
                WHERE (owner_id, field) IN (SELECT owner_id, field FROM landing_rows WHERE is_del = 0 LIMIT 1)";
     assert_eq!(stage.alter(one).await.unwrap(), 1);
     let compared = stage.compare().await.unwrap();
-    let [difference] = compared.differences.as_slice() else { panic!("{:?}", compared.differences) };
+    let [difference] = compared.differences.as_slice() else {
+        panic!("{:?}", compared.differences)
+    };
     let ways: Vec<_> = difference.found.iter().map(|(way, _)| *way).collect();
     assert_eq!(ways, ["rows by SQL", "hot-load"]);
 
-    let run = Run { rows_landed: 1, loads_in_play: 0, more: Vec::new(), end: Vec::new() };
+    let run = Run {
+        rows_landed: 1,
+        loads_in_play: 0,
+        more: Vec::new(),
+        end: Vec::new(),
+    };
     let table = Table::new(PLAN, &stage.played, &compared, run);
     assert!(!table.agrees(), "the program fails");
     let text = table.to_string();
     assert_eq!(line(&text, "differences").unwrap(), "1");
-    assert!(text.ends_with(&format!("  {difference}\n")), "the difference is listed:\n{text}");
+    assert!(
+        text.ends_with(&format!("  {difference}\n")),
+        "the difference is listed:\n{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,20 +130,44 @@ fn demo(args: &[&str]) -> Result<Output> {
 /// The value of a line of the table.
 fn line<'a>(table: &'a str, name: &str) -> Result<&'a str> {
     let line = table.lines().find_map(|line| line.strip_prefix(name));
-    Ok(line.with_context(|| format!("no {name} in:\n{table}"))?.trim())
+    Ok(line
+        .with_context(|| format!("no {name} in:\n{table}"))?
+        .trim())
 }
 
 #[test]
 fn the_program_prints_a_table_without_differences_and_exits_with_0() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("demo.db").display().to_string();
-    let output = demo(&["--players", "20", "--seconds", "1", "--seed", "3", "--database", &file]).unwrap();
+    let output = demo(&[
+        "--players",
+        "20",
+        "--seconds",
+        "1",
+        "--seed",
+        "3",
+        "--database",
+        &file,
+    ])
+    .unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{table}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(line(&table, "differences").unwrap(), "0");
     assert_eq!(line(&table, "database file").unwrap(), file);
-    assert!(line(&table, "players").unwrap().ends_with("seed 3"), "{table}");
-    assert!(line(&table, "hot loads").unwrap().starts_with("20 after the eviction"), "{table}");
+    assert!(
+        line(&table, "players").unwrap().ends_with("seed 3"),
+        "{table}"
+    );
+    assert!(
+        line(&table, "hot loads")
+            .unwrap()
+            .starts_with("20 after the eviction"),
+        "{table}"
+    );
 
     let again = demo(&["--database", &file]).unwrap();
     assert_eq!(again.status.code(), Some(1));
@@ -126,10 +179,23 @@ fn the_program_prints_a_table_without_differences_and_exits_with_0() {
 fn on_servers_a_worker_is_killed_in_the_middle_and_the_other_takes_over() {
     let output = demo(&["--servers", "--players", "200", "--seconds", "2"]).unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{table}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(line(&table, "differences").unwrap(), "0");
     let few = demo(&["--servers", "--players", "99"]).unwrap();
-    assert!(!few.status.success() && String::from_utf8_lossy(&few.stderr).contains("let 100 or more play"));
-    let (marks, _) = line(&table, "taken over").unwrap().split_once(" marks").unwrap();
-    assert!(marks.replace(',', "").parse::<u64>().unwrap() > 0, "{table}");
+    assert!(
+        !few.status.success()
+            && String::from_utf8_lossy(&few.stderr).contains("let 100 or more play")
+    );
+    let (marks, _) = line(&table, "taken over")
+        .unwrap()
+        .split_once(" marks")
+        .unwrap();
+    assert!(
+        marks.replace(',', "").parse::<u64>().unwrap() > 0,
+        "{table}"
+    );
 }

@@ -24,7 +24,10 @@ impl Keys {
     /// The keys of a write.
     #[must_use]
     pub fn of_write(&self, partition: Partition, owner: &Owner) -> ([String; 4], [String; 2]) {
-        (self.0.of_writes(partition), self.0.of_write(partition, &key::owner_part(owner)))
+        (
+            self.0.of_writes(partition),
+            self.0.of_write(partition, &key::owner_part(owner)),
+        )
     }
 }
 

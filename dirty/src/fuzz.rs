@@ -1,4 +1,5 @@
-//! Hostile names, marks and replies: what is made comes back, and what nobody made is refused without a panic.
+//! Hostile names, marks and replies: what is made comes back, and what nobody made is refused
+//! without a panic.
 //!
 //! `PROPTEST_CASES` sets how many inputs each test takes.
 
@@ -13,19 +14,28 @@ use crate::mark;
 /// So many inputs, or as many as the environment says.
 pub(crate) fn inputs(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) }
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(given.unwrap_or(cases))
+    }
 }
 
 /// Names made of what separates, escapes and reserves, and of anything else.
 fn name() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        ":", "%", "%3A", "%25", "%253A", "{", "}", "{0}", ":d:", ":v", "-", "a", "b", "é", "名", " ", "\u{7ff}", "'",
+        ":", "%", "%3A", "%25", "%253A", "{", "}", "{0}", ":d:", ":v", "-", "a", "b", "é", "名",
+        " ", "\u{7ff}", "'",
     ]);
-    prop_oneof![prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat()), "[^\\p{Cc}]{1,16}"]
+    prop_oneof![
+        prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat()),
+        "[^\\p{Cc}]{1,16}"
+    ]
 }
 
 fn owner() -> impl Strategy<Value = Owner> {
-    let fits = |(app, region, logic, id): (String, String, String, String)| Owner::new(&app, &region, &logic, &id).ok();
+    let fits = |(app, region, logic, id): (String, String, String, String)| {
+        Owner::new(&app, &region, &logic, &id).ok()
+    };
     (name(), name(), name(), name()).prop_filter_map("a name is too long", fits)
 }
 
@@ -35,7 +45,9 @@ fn field() -> impl Strategy<Value = Field> {
 
 /// Text and bytes that look like what the storage writes.
 fn foreign() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop::sample::select(vec![":", "%", "%3A", "%25", "\u{1f}", "a", "b", "\n", "%41"]);
+    let piece = prop::sample::select(vec![
+        ":", "%", "%3A", "%25", "\u{1f}", "a", "b", "\n", "%41",
+    ]);
     prop_oneof![
         prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat().into_bytes()),
         prop::collection::vec(any::<u8>(), 0..40),

@@ -1,7 +1,8 @@
 //! The names of keys and of stored fields.
 //!
-//! Every key of a partition carries the partition's number as its hash tag, so that a cluster holds them all in one slot. Parts of
-//! names are escaped, so that no two owners share a key and every key can be split into its parts again (R9).
+//! Every key of a partition carries the partition's number as its hash tag, so that a cluster holds
+//! them all in one slot. Parts of names are escaped, so that no two owners share a key and every
+//! key can be split into its parts again (R9).
 
 use std::borrow::Cow;
 
@@ -16,7 +17,9 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned() }
+        Self {
+            prefix: prefix.to_owned(),
+        }
     }
 
     /// What all keys begin with.
@@ -48,7 +51,12 @@ impl Keys {
 
     /// The keys of a write that are its partition's, as `update.lua` and `mutate.lua` name them.
     pub(crate) fn of_writes(&self, partition: Partition) -> [String; 4] {
-        [self.dirty(partition), self.part(partition), self.ops(partition, 0), self.ops(partition, 1)]
+        [
+            self.dirty(partition),
+            self.part(partition),
+            self.ops(partition, 0),
+            self.ops(partition, 1),
+        ]
     }
 
     /// Those that are its owner's, whose [`owner_part`] is given.
@@ -86,15 +94,27 @@ impl Keys {
         self.of_partition("marks", partition, ":leaving")
     }
 
-    /// The maps of marks: dirty map, snapshot, error map, marks on probation, marks whose probation ends.
+    /// The maps of marks: dirty map, snapshot, error map, marks on probation, marks whose probation
+    /// ends.
     pub(crate) fn maps(&self, partition: Partition) -> [String; 5] {
-        let [dirty, saving, error] = [self.dirty(partition), self.saving(partition), self.error(partition)];
-        [dirty, saving, error, self.landed(partition), self.leaving(partition)]
+        let [dirty, saving, error] = [
+            self.dirty(partition),
+            self.saving(partition),
+            self.error(partition),
+        ];
+        [
+            dirty,
+            saving,
+            error,
+            self.landed(partition),
+            self.leaving(partition),
+        ]
     }
 
     /// The maps of marks as layout 1 named them.
     pub(crate) fn maps_of_layout_1(&self, partition: Partition) -> [String; 5] {
-        ["", ":saving", ":error", ":landed", ":leaving"].map(|map| self.of_partition("dirty", partition, map))
+        ["", ":saving", ":error", ":landed", ":leaving"]
+            .map(|map| self.of_partition("dirty", partition, map))
     }
 
     /// Owners that go when no map names them any more.
@@ -143,12 +163,13 @@ impl Keys {
         key
     }
 
-    /// A key up to its partition, with room for so much more. Every write needs several and every row that lands two, so they are made
-    /// whole at once, and without the machinery of `format!`.
+    /// A key up to its partition, with room for so much more. Every write needs several and every
+    /// row that lands two, so they are made whole at once, and without the machinery of `format!`.
     fn begun(&self, kind: &str, partition: Partition, more: usize) -> String {
         let mut number = itoa::Buffer::new();
         let number = number.format(partition.0);
-        let mut key = String::with_capacity(self.prefix.len() + kind.len() + number.len() + 4 + more);
+        let mut key =
+            String::with_capacity(self.prefix.len() + kind.len() + number.len() + 4 + more);
         for text in [&self.prefix, "-", kind, ":{", number, "}"] {
             key.push_str(text);
         }
@@ -182,7 +203,10 @@ pub(crate) fn owner_part(owner: &Owner) -> String {
 const OWNER_PART: usize = 64;
 
 fn push_owner(text: &mut String, owner: &Owner) {
-    for (at, name) in [owner.app(), owner.region(), owner.logic_type(), owner.id()].into_iter().enumerate() {
+    for (at, name) in [owner.app(), owner.region(), owner.logic_type(), owner.id()]
+        .into_iter()
+        .enumerate()
+    {
         text.push_str(if at > 0 { ":" } else { "" });
         text.push_str(&escape(name));
     }
@@ -191,7 +215,8 @@ fn push_owner(text: &mut String, owner: &Owner) {
 /// The owner of a part that [`owner_part`] made; none for any other text.
 pub(crate) fn owner_of(part: &str) -> Option<Owner> {
     let mut parts = part.split(':').map(unescape);
-    let (app, region, logic_type, id) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let (app, region, logic_type, id) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() {
         return None;
     }
@@ -208,19 +233,28 @@ fn escape(part: &str) -> Cow<'_, str> {
     }
 }
 
-// What `escape` never makes comes out as some other text here; `owner_of` finds that by escaping it again.
+// What `escape` never makes comes out as some other text here; `owner_of` finds that by escaping it
+// again.
 fn unescape(part: &str) -> Cow<'_, str> {
-    if part.contains('%') { Cow::Owned(part.replace("%3A", ":").replace("%25", "%")) } else { Cow::Borrowed(part) }
+    if part.contains('%') {
+        Cow::Owned(part.replace("%3A", ":").replace("%25", "%"))
+    } else {
+        Cow::Borrowed(part)
+    }
 }
 
 /// What the names of tombstones begin with.
 pub(crate) const TOMBSTONE: &str = ":d:";
 
-/// The field's name in the owner's hash. Reserved names begin with ':', so a name that does gets a '%' before it, as does one that
-/// begins with '%'.
+/// The field's name in the owner's hash. Reserved names begin with ':', so a name that does gets a
+/// '%' before it, as does one that begins with '%'.
 pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
     let name = field.as_str();
-    if name.starts_with([':', '%']) && !broken("R9-field") { Cow::Owned(format!("%{name}")) } else { Cow::Borrowed(name) }
+    if name.starts_with([':', '%']) && !broken("R9-field") {
+        Cow::Owned(format!("%{name}"))
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 /// The name of the field's tombstone in the owner's hash.
@@ -241,12 +275,18 @@ mod tests {
 
     use super::*;
 
-    const NAMES: [&str; 14] = ["a", "b", "a:b", "b:c", "%", "%3A", "%25", ":", "::", "%3A:", "a%", "{1}", "名前", " "];
+    const NAMES: [&str; 14] = [
+        "a", "b", "a:b", "b:c", "%", "%3A", "%25", ":", "::", "%3A:", "a%", "{1}", "名前", " ",
+    ];
 
     fn owners() -> impl Iterator<Item = Owner> {
         NAMES.iter().flat_map(|app| {
             NAMES.iter().flat_map(move |region| {
-                NAMES.iter().flat_map(move |logic| NAMES.iter().filter_map(move |id| Owner::new(app, region, logic, id).ok()))
+                NAMES.iter().flat_map(move |logic| {
+                    NAMES
+                        .iter()
+                        .filter_map(move |id| Owner::new(app, region, logic, id).ok())
+                })
             })
         })
     }
@@ -256,8 +296,15 @@ mod tests {
         let keys = Keys::new("slug");
         let mut seen = BTreeSet::new();
         for owner in owners() {
-            assert_eq!(owner_of(&owner_part(&owner)), Some(owner.clone()), "{owner}");
-            assert!(seen.insert(keys.data(Partition(7), &owner)), "{owner} shares a key");
+            assert_eq!(
+                owner_of(&owner_part(&owner)),
+                Some(owner.clone()),
+                "{owner}"
+            );
+            assert!(
+                seen.insert(keys.data(Partition(7), &owner)),
+                "{owner} shares a key"
+            );
         }
         assert_eq!(seen.len(), NAMES.len().pow(4));
     }
@@ -276,7 +323,17 @@ mod tests {
 
     #[test]
     fn text_that_somebody_else_wrote_is_no_owner_and_no_field() {
-        for text in ["", "a", "a:b:c", "a:b:c:", "a:b:c:d:e", "a:b:c:%", "a:b:c:%41", "a:b:c:\n", ":::"] {
+        for text in [
+            "",
+            "a",
+            "a:b:c",
+            "a:b:c:",
+            "a:b:c:d:e",
+            "a:b:c:%",
+            "a:b:c:%41",
+            "a:b:c:\n",
+            ":::",
+        ] {
             assert_eq!(owner_of(text), None, "{text:?}");
         }
         for text in ["", "%", "%a", ":v", "a\u{1f}"] {
@@ -287,9 +344,18 @@ mod tests {
     #[test]
     fn keys_never_change_between_releases() {
         // A fixture: stored data is found by these names.
-        let (keys, owner) = (Keys::new("slug"), Owner::new("a:b", "eu", "player", "50%").unwrap());
-        assert_eq!(keys.data(Partition(3), &owner), "slug-data:{3}:a%3Ab:eu:player:50%25");
-        assert_eq!(keys.exist(Partition(3), &owner), "slug-exist:{3}:a%3Ab:eu:player:50%25");
+        let (keys, owner) = (
+            Keys::new("slug"),
+            Owner::new("a:b", "eu", "player", "50%").unwrap(),
+        );
+        assert_eq!(
+            keys.data(Partition(3), &owner),
+            "slug-data:{3}:a%3Ab:eu:player:50%25"
+        );
+        assert_eq!(
+            keys.exist(Partition(3), &owner),
+            "slug-exist:{3}:a%3Ab:eu:player:50%25"
+        );
         assert_eq!(keys.saving(Partition(3)), "slug-marks:{3}:saving");
         assert_eq!(keys.landed(Partition(3)), "slug-marks:{3}:landed");
         assert_eq!(keys.leaving(Partition(3)), "slug-marks:{3}:leaving");

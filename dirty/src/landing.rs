@@ -19,8 +19,8 @@ pub enum Snapshot {
     Leftover(SnapshotId),
 }
 
-/// The number of a snapshot, counted by the hot tier; it means something only together with the epoch. Nothing is added to a snapshot, so
-/// who names it is sure of its marks (R5).
+/// The number of a snapshot, counted by the hot tier; it means something only together with the
+/// epoch. Nothing is added to a snapshot, so who names it is sure of its marks (R5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SnapshotId(pub u64);
 
@@ -51,7 +51,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the mark was put aside, since the hash that it is of was lost (R6). No hash that its owner has by now proves anything of it.
+    /// Whether the mark was put aside, since the hash that it is of was lost (R6). No hash that its
+    /// owner has by now proves anything of it.
     #[must_use]
     pub fn is_aside(&self) -> bool {
         mark::is_aside(&self.raw)
@@ -63,7 +64,8 @@ impl Entry {
 pub struct Page<T> {
     /// Entries; one may come twice over several pages.
     pub entries: Vec<T>,
-    /// Where to go on; none at the end. An entry that is there from the first page to the last is in some page.
+    /// Where to go on; none at the end. An entry that is there from the first page to the last is
+    /// in some page.
     pub next: Option<u64>,
 }
 
@@ -74,14 +76,16 @@ pub struct Collected {
     pub epoch: Epoch,
     /// How far landings are known to reach.
     pub landed: Version,
-    /// How far a landing of the values is said to reach at least, whatever their versions, so that a hot tier that forgets the values is
-    /// known by it (R14).
+    /// How far a landing of the values is said to reach at least, whatever their versions, so that
+    /// a hot tier that forgets the values is known by it (R14).
     pub reaches: Version,
     /// The database that the partition is landed to in this epoch; none if it is not watched.
     pub database: Option<DatabaseId>,
-    /// Whether the error map has entries; mostly it has none, and then nothing that lands has one. Only who holds the lock adds any.
+    /// Whether the error map has entries; mostly it has none, and then nothing that lands has one.
+    /// Only who holds the lock adds any.
     pub has_errors: bool,
-    /// One read for each owner asked, in order; value and version of one owner belong together (R3).
+    /// One read for each owner asked, in order; value and version of one owner belong together
+    /// (R3).
     pub reads: Vec<HotRead>,
 }
 
@@ -96,12 +100,13 @@ pub struct Settle {
     pub epoch: Epoch,
     /// How far the commit reaches; `landed` is raised to it.
     pub landed: Version,
-    /// The snapshot that the marks were read from. If another one is there by now, its marks stay (R5).
+    /// The snapshot that the marks were read from. If another one is there by now, its marks stay
+    /// (R5).
     pub snapshot: SnapshotId,
     /// Its entries.
     pub marks: Vec<Entry>,
-    /// The rows that were committed. Error marks of these fields at or below these versions are cleared. A worker that collected
-    /// while the error map was empty needs to name none.
+    /// The rows that were committed. Error marks of these fields at or below these versions are
+    /// cleared. A worker that collected while the error map was empty needs to name none.
     pub rows: Vec<(Owner, Field, Version)>,
     /// Whether what is cleared goes on probation, and keeps its owner until that ends.
     pub probation: bool,
@@ -121,7 +126,8 @@ pub struct Settled {
 pub struct Fault {
     /// Which field.
     pub field: Field,
-    /// The version that was refused: the row's, and never below the mark's, since an error mark goes when a row of its version lands.
+    /// The version that was refused: the row's, and never below the mark's, since an error mark
+    /// goes when a row of its version lands.
     pub version: Version,
     /// The database's error number; 0 for a reason of our own.
     pub code: u32,
@@ -132,12 +138,14 @@ pub struct Fault {
 /// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
-    /// The snapshot entry that is cleared in the same step if it is still there; none for a repeated attempt, which changes nothing if its
-    /// error mark is gone.
+    /// The snapshot entry that is cleared in the same step if it is still there; none for a
+    /// repeated attempt, which changes nothing if its error mark is gone.
     pub source: Option<Entry>,
-    /// Whose fields; none if the source can't be read, which is then parked under its own name, with code 0 and "unreadable mark".
+    /// Whose fields; none if the source can't be read, which is then parked under its own name,
+    /// with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
-    /// The refused fields. Each becomes an error mark of its own; where one is there already, the greater version stays.
+    /// The refused fields. Each becomes an error mark of its own; where one is there already, the
+    /// greater version stays.
     pub faults: Vec<Fault>,
 }
 
@@ -158,7 +166,8 @@ pub struct Park {
     pub lock: Lock,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
-    /// The snapshot that the entries were read from. If another one is there by now, they are landed or parked already.
+    /// The snapshot that the entries were read from. If another one is there by now, they are
+    /// landed or parked already.
     pub snapshot: SnapshotId,
     /// The first delay before another attempt; it doubles with each attempt.
     pub retry_min: Duration,
@@ -170,7 +179,8 @@ pub struct Park {
     pub parked: Vec<Parked>,
 }
 
-/// One error mark: of one field, or of what can't be read. The error map has an entry for each owner, which holds those of its fields.
+/// One error mark: of one field, or of what can't be read. The error map has an entry for each
+/// owner, which holds those of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorEntry {
     /// The entry's name as stored; error marks of one owner share it.

@@ -40,15 +40,22 @@ pub mod session;
 pub mod store;
 
 pub use error::{HotError, HotKind};
-pub use landing::{Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot, SnapshotId};
+pub use landing::{
+    Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot,
+    SnapshotId,
+};
 pub use mark::Mark;
 pub use memory::{MemorySettings, MemoryStore};
 pub use memory_use::MemoryUse;
 pub use open::{open, open_for_reading};
-pub use owner::{Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal};
+pub use owner::{
+    Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal,
+};
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use probation::{Acquit, Probation, Window};
 pub use redis::{RedisOptions, RedisStore};
-pub use session::{Asked, Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore};
+pub use session::{
+    Asked, Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore,
+};
 pub use store::HotStore;

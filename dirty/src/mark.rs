@@ -13,8 +13,8 @@ pub struct Mark {
     pub fields: Vec<Field>,
 }
 
-/// Stands between fields, and behind the owner's part in the name of a mark that was put aside. No name holds it, since names hold no
-/// control characters.
+/// Stands between fields, and behind the owner's part in the name of a mark that was put aside. No
+/// name holds it, since names hold no control characters.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// The fields of a mark as they stand in its value behind the version.
@@ -30,7 +30,8 @@ pub(crate) fn fields_text<'a>(fields: impl IntoIterator<Item = &'a Field>) -> St
     text
 }
 
-/// The owner that an entry's name tells; none for a name that nobody here made. A mark that was put aside has a version behind it.
+/// The owner that an entry's name tells; none for a name that nobody here made. A mark that was put
+/// aside has a version behind it.
 pub(crate) fn owner_of(name: &[u8]) -> Option<Owner> {
     key::owner_of(std::str::from_utf8(name).ok()?.split(SEPARATOR).next()?)
 }
@@ -43,7 +44,11 @@ pub(crate) fn is_aside(name: &[u8]) -> bool {
 /// The mark of an entry: its name, and its value without the version; none if nobody here made it.
 pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
     let owner = owner_of(name)?;
-    let mut fields = std::str::from_utf8(fields).ok()?.split(SEPARATOR).map(key::field_of).collect::<Option<Vec<_>>>()?;
+    let mut fields = std::str::from_utf8(fields)
+        .ok()?
+        .split(SEPARATOR)
+        .map(key::field_of)
+        .collect::<Option<Vec<_>>>()?;
     fields.sort_unstable();
     fields.dedup();
     Some(Mark { owner, fields })
@@ -59,14 +64,27 @@ mod tests {
 
     #[test]
     fn a_mark_comes_back_from_its_name_and_its_fields() {
-        let owners = [("a:b", "c"), ("a", "b:c"), ("a", "b"), ("%3A", ":")].map(|(x, y)| Owner::new("app", "eu", x, y).unwrap());
-        let sets = [vec!["gold"], vec![":v"], vec!["%:v"], vec!["a", "b"], vec![":d:a", "a"]];
+        let owners = [("a:b", "c"), ("a", "b:c"), ("a", "b"), ("%3A", ":")]
+            .map(|(x, y)| Owner::new("app", "eu", x, y).unwrap());
+        let sets = [
+            vec!["gold"],
+            vec![":v"],
+            vec!["%:v"],
+            vec!["a", "b"],
+            vec![":d:a", "a"],
+        ];
         for owner in &owners {
             for set in &sets {
-                let mark = Mark { owner: owner.clone(), fields: set.iter().map(|name| field(name)).collect() };
+                let mark = Mark {
+                    owner: owner.clone(),
+                    fields: set.iter().map(|name| field(name)).collect(),
+                };
                 let name = key::owner_part(owner);
                 let fields = fields_text(&mark.fields);
-                assert_eq!(decode(name.as_bytes(), fields.as_bytes()), Some(mark.clone()));
+                assert_eq!(
+                    decode(name.as_bytes(), fields.as_bytes()),
+                    Some(mark.clone())
+                );
                 let aside = format!("{name}{SEPARATOR}0000000000000a");
                 assert_eq!(decode(aside.as_bytes(), fields.as_bytes()), Some(mark));
             }
@@ -81,8 +99,18 @@ mod tests {
 
     #[test]
     fn what_somebody_else_wrote_is_no_mark() {
-        for (name, fields) in [("", "f"), ("a:b:c", "f"), ("a:b:c:d", ""), ("a:b:c:d", "f\u{1f}"), ("a:b:c:d:e", "f")] {
-            assert_eq!(decode(name.as_bytes(), fields.as_bytes()), None, "{name:?} {fields:?}");
+        for (name, fields) in [
+            ("", "f"),
+            ("a:b:c", "f"),
+            ("a:b:c:d", ""),
+            ("a:b:c:d", "f\u{1f}"),
+            ("a:b:c:d:e", "f"),
+        ] {
+            assert_eq!(
+                decode(name.as_bytes(), fields.as_bytes()),
+                None,
+                "{name:?} {fields:?}"
+            );
         }
         assert_eq!(decode(b"\xff\xfe", b"f"), None);
         assert_eq!(decode(b"a:b:c:d", b"\xff"), None);

@@ -12,11 +12,15 @@ use crate::{HotError, HotStore, MemorySettings, MemoryStore};
 /// Opens the engine that `redis.url` names. `clock` is the memory engine's; Redis has its own.
 ///
 /// # Errors
-/// The server can't be reached, refuses the login, is too old, or must not be trusted with unlanded data.
+/// The server can't be reached, refuses the login, is too old, or must not be trusted with unlanded
+/// data.
 ///
 /// # Cancel safety
 /// Dropped, nothing is open.
-pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn HotStore>, HotError> {
+pub async fn open(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn HotStore>, HotError> {
     open_as(settings, clock, false).await
 }
 
@@ -27,11 +31,18 @@ pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn 
 ///
 /// # Cancel safety
 /// As [`open()`].
-pub async fn open_for_reading(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Arc<dyn HotStore>, HotError> {
+pub async fn open_for_reading(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn HotStore>, HotError> {
     open_as(settings, clock, true).await
 }
 
-async fn open_as(settings: &Settings, clock: Arc<dyn Clock>, read_only: bool) -> Result<Arc<dyn HotStore>, HotError> {
+async fn open_as(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+    read_only: bool,
+) -> Result<Arc<dyn HotStore>, HotError> {
     let RedisSettings { partitions, .. } = settings.redis;
     let Some(url) = url(&settings.redis) else {
         let memory = MemorySettings {
@@ -78,17 +89,44 @@ async fn open_as(settings: &Settings, clock: Arc<dyn Clock>, read_only: bool) ->
 fn url(settings: &RedisSettings) -> Option<String> {
     Some(match &settings.url {
         HotUrl::Memory => return None,
-        HotUrl::Server { node, tls, .. } => format!("{}://{node}", if *tls { "rediss" } else { "redis" }),
+        HotUrl::Server { node, tls, .. } => {
+            format!("{}://{node}", if *tls { "rediss" } else { "redis" })
+        }
         HotUrl::Unix { path, .. } => format!("redis+unix://{path}"),
         HotUrl::Cluster { seeds, tls, .. } => {
-            format!("{}://{}", if *tls { "rediss-cluster" } else { "redis-cluster" }, list(seeds))
+            format!(
+                "{}://{}",
+                if *tls {
+                    "rediss-cluster"
+                } else {
+                    "redis-cluster"
+                },
+                list(seeds)
+            )
         }
-        HotUrl::Sentinel { sentinels, master, tls, .. } => {
-            format!("{}://{}/{master}", if *tls { "rediss-sentinel" } else { "redis-sentinel" }, list(sentinels))
+        HotUrl::Sentinel {
+            sentinels,
+            master,
+            tls,
+            ..
+        } => {
+            format!(
+                "{}://{}/{master}",
+                if *tls {
+                    "rediss-sentinel"
+                } else {
+                    "redis-sentinel"
+                },
+                list(sentinels)
+            )
         }
     })
 }
 
 fn list(nodes: &[Node]) -> String {
-    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    nodes
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }

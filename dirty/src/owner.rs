@@ -31,15 +31,18 @@ pub struct Read {
 pub struct Header {
     /// The version of the owner's last write.
     pub version: Version,
-    /// The all-cached marker: every field that has a row is in the hash, so a field that is not there was never written.
+    /// The all-cached marker: every field that has a row is in the hash, so a field that is not
+    /// there was never written.
     pub complete: bool,
     /// The generation the hash was written under.
     pub generation: Epoch,
-    /// Whether that is lower than the partition's: the hot tier came back older since, so rows may be newer than this (R14).
+    /// Whether that is lower than the partition's: the hot tier came back older since, so rows may
+    /// be newer than this (R14).
     pub suspect: bool,
-    /// A mark is of this hash if its version is at or above this one and not above [`Header::version`]; any other is of a hash that was
-    /// lost (R6). Only a hash that was made while a map named its owner says so; of any other it is [`Version::ZERO`], as in the answer to
-    /// a read of some live fields, which does not ask.
+    /// A mark is of this hash if its version is at or above this one and not above
+    /// [`Header::version`]; any other is of a hash that was lost (R6). Only a hash that was made
+    /// while a map named its owner says so; of any other it is [`Version::ZERO`], as in the answer
+    /// to a read of some live fields, which does not ask.
     pub born: Version,
 }
 
@@ -59,7 +62,8 @@ pub enum Marker {
     Unknown,
     /// The cold tier was asked a short while ago, and had no row.
     Absent,
-    /// The owner has or had a hash, and this is the number of the one that was made last: no two have the same.
+    /// The owner has or had a hash, and this is the number of the one that was made last: no two
+    /// have the same.
     At(Version),
 }
 
@@ -74,7 +78,8 @@ impl Marker {
     }
 }
 
-/// What a reader remembers before it asks the cold tier, so that what it brings back can be checked (R7, R15).
+/// What a reader remembers before it asks the cold tier, so that what it brings back can be checked
+/// (R7, R15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Observed {
     /// The owner's exist marker.
@@ -101,7 +106,8 @@ pub struct Load {
 /// What became of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filled {
-    /// The load was proved. This is the whole owner, rows and hash taken together; fields of the hash won.
+    /// The load was proved. This is the whole owner, rows and hash taken together; fields of the
+    /// hash won.
     Accepted(HotRead),
     /// The owner or the epoch moved since it was observed. Observe and load again.
     Refused,
@@ -112,7 +118,8 @@ pub enum Filled {
 pub enum Mutated {
     /// All of it happened, now or when the same id was first applied.
     Applied(Applied),
-    /// It builds on something that the hash does not hold. Nothing changed: load, and repeat with the load.
+    /// It builds on something that the hash does not hold. Nothing changed: load, and repeat with
+    /// the load.
     Load(Observed),
     /// It must not happen. Nothing changed.
     Refused(Refusal),
@@ -124,8 +131,9 @@ pub enum Mutated {
 pub enum Refusal {
     /// The deadline has passed in the hot tier's time.
     Expired,
-    /// The partition was adopted since the mutation was sent. If the generation is the one of then, the hot tier still knows the ids of
-    /// what landed, so a repeat is applied once; otherwise nobody can tell whether an earlier copy was applied.
+    /// The partition was adopted since the mutation was sent. If the generation is the one of then,
+    /// the hot tier still knows the ids of what landed, so a repeat is applied once; otherwise
+    /// nobody can tell whether an earlier copy was applied.
     Moved {
         /// The epoch now.
         epoch: Epoch,
@@ -144,11 +152,13 @@ pub enum Refusal {
     NotLanded,
     /// A plain write of an owner that a session holds.
     Held(Box<Session>),
-    /// A write of a session that is not the owner's, or no longer; the one that is, if there is one.
+    /// A write of a session that is not the owner's, or no longer; the one that is, if there is
+    /// one.
     Fenced(Option<Box<Session>>),
     /// A write of a session after the epoch became this one, and before its grace has ended.
     Grace(Epoch),
-    /// A write of a session that was not confirmed in this epoch: claim it, and save on condition of the owner's version.
+    /// A write of a session that was not confirmed in this epoch: claim it, and save on condition
+    /// of the owner's version.
     Unconfirmed(Epoch),
 }
 
@@ -157,6 +167,7 @@ pub enum Refusal {
 pub enum Evicted {
     /// The hash is gone, or was not there.
     Gone,
-    /// The hash has unlanded marks, or marks on probation, and stays; it goes with the last of them.
+    /// The hash has unlanded marks, or marks on probation, and stays; it goes with the last of
+    /// them.
     WhenLanded,
 }

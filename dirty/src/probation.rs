@@ -1,9 +1,11 @@
 //! Landed marks that stay for a while, since the database may forget what it committed (H33).
 //!
-//! A settled mark moves to the map of the present window and keeps its owner's hash. As soon as no window leaves, the present one
-//! does: its marks stay for a period, which the worker measures by its own clock, since the hot tier's may leap (H11). Then the
-//! database is looked at once more. If it still is the one that the partition was landed to, it has kept the commits for so long that
-//! it keeps them for good, and the marks go. A change of the epoch, whatever it comes from, makes all of them live again.
+//! A settled mark moves to the map of the present window and keeps its owner's hash. As soon as no
+//! window leaves, the present one does: its marks stay for a period, which the worker measures by
+//! its own clock, since the hot tier's may leap (H11). Then the database is looked at once more. If
+//! it still is the one that the partition was landed to, it has kept the commits for so long that
+//! it keeps them for good, and the marks go. A change of the epoch, whatever it comes from, makes
+//! all of them live again.
 
 use storage_model::{Epoch, Partition};
 
@@ -25,7 +27,8 @@ pub enum Probation {
 pub struct Window {
     /// The epoch in which all of them were settled.
     pub epoch: Epoch,
-    /// How many windows there were. Counted by the hot tier, so it means something only together with the epoch.
+    /// How many windows there were. Counted by the hot tier, so it means something only together
+    /// with the epoch.
     pub number: u64,
 }
 

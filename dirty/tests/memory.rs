@@ -1,4 +1,5 @@
-//! The engine in memory passes the suite of the hot tier, and keeps its invariants through random histories.
+//! The engine in memory passes the suite of the hot tier, and keeps its invariants through random
+//! histories.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,9 +15,12 @@ use async_trait::async_trait;
 use storage_dirty::conformance::{Capabilities, Life, Rig};
 use storage_dirty::memory::MemoryState;
 use storage_dirty::{
-    Adopt, Fields, Filled, HotKind, HotStore, Load, MemorySettings, MemoryStore, OpenSession, Opened, Read, SessionStore,
+    Adopt, Fields, Filled, HotKind, HotStore, Load, MemorySettings, MemoryStore, OpenSession,
+    Opened, Read, SessionStore,
 };
-use storage_model::{Bytes, Cell, Clock, Epoch, Field, ManualClock, OpId, Owner, Partition, Timestamp, Version};
+use storage_model::{
+    Bytes, Cell, Clock, Epoch, Field, ManualClock, OpId, Owner, Partition, Timestamp, Version,
+};
 
 #[derive(Debug)]
 struct Memory {
@@ -27,9 +31,16 @@ struct Memory {
 
 async fn memory() -> Box<dyn Rig> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let settings = MemorySettings { partitions: 4, ..MemorySettings::default() };
+    let settings = MemorySettings {
+        partitions: 4,
+        ..MemorySettings::default()
+    };
     let store = MemoryStore::new(settings, clock.clone());
-    Box::new(Memory { store, clock, saved: Mutex::default() })
+    Box::new(Memory {
+        store,
+        clock,
+        saved: Mutex::default(),
+    })
 }
 
 #[async_trait]
@@ -38,7 +49,10 @@ impl Rig for Memory {
         &self.store
     }
     fn capabilities(&self) -> Capabilities {
-        Capabilities { foreign_mark: false, ..Capabilities::ALL }
+        Capabilities {
+            foreign_mark: false,
+            ..Capabilities::ALL
+        }
     }
     async fn advance(&self, by: Duration) {
         self.clock.advance(by);
@@ -77,56 +91,129 @@ storage_dirty::hot_conformance!(conformance, memory());
 /// Of whatever partition the landed data are.
 #[tokio::test]
 async fn a_session_takes_room_that_landed_data_make() {
-    let store =
-        MemoryStore::new(MemorySettings { partitions: 4, ..MemorySettings::default() }, Arc::new(ManualClock::new(Timestamp(9))));
+    let store = MemoryStore::new(
+        MemorySettings {
+            partitions: 4,
+            ..MemorySettings::default()
+        },
+        Arc::new(ManualClock::new(Timestamp(9))),
+    );
     for partition in (0..4).map(Partition) {
-        let seen = store.partition_states(&[partition]).await.remove(0).unwrap();
+        let seen = store
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap();
         let (epoch, last_version) = (Epoch(1), Version::ZERO);
-        let adopt = Adopt { partition, seen, epoch, last_version, landed_here: false, compare_all: false, database: None };
+        let adopt = Adopt {
+            partition,
+            seen,
+            epoch,
+            last_version,
+            landed_here: false,
+            compare_all: false,
+            database: None,
+        };
         assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     }
     let owner = |id: u32| Owner::new("game", "eu", "player", &id.to_string()).unwrap();
     let landed = owner(0);
-    let others = (1..).map(owner).filter(|other| other.partition(4) != landed.partition(4)).take(3);
-    let observed = store.observe(std::slice::from_ref(&landed)).await.remove(0).unwrap();
-    let rows = vec![(Field::new("bag").unwrap(), Cell::Live(Bytes::from(vec![0; 1_000])), Version::ZERO)];
-    let load = Load { owner: landed.clone(), observed, rows, complete: true };
-    assert!(matches!(store.fill(&[load]).await.remove(0), Ok(Filled::Accepted(_))));
+    let others = (1..)
+        .map(owner)
+        .filter(|other| other.partition(4) != landed.partition(4))
+        .take(3);
+    let observed = store
+        .observe(std::slice::from_ref(&landed))
+        .await
+        .remove(0)
+        .unwrap();
+    let rows = vec![(
+        Field::new("bag").unwrap(),
+        Cell::Live(Bytes::from(vec![0; 1_000])),
+        Version::ZERO,
+    )];
+    let load = Load {
+        owner: landed.clone(),
+        observed,
+        rows,
+        complete: true,
+    };
+    assert!(matches!(
+        store.fill(&[load]).await.remove(0),
+        Ok(Filled::Accepted(_))
+    ));
     let is_there = async || {
-        let read = Read { owner: landed.clone(), fields: Fields::Names };
-        store.read(&[read]).await.remove(0).unwrap().header.is_some()
+        let read = Read {
+            owner: landed.clone(),
+            fields: Fields::Names,
+        };
+        store
+            .read(&[read])
+            .await
+            .remove(0)
+            .unwrap()
+            .header
+            .is_some()
     };
     for (number, owner) in others.enumerate() {
-        let observed = store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
-        let load = Some(Load { owner: owner.clone(), observed, rows: vec![], complete: true });
-        let (token, name) = (OpId::new([u8::try_from(number).unwrap(); 16]), "game".to_owned());
-        let open = OpenSession { owner, token, holder: token, name, takes: None, deadline: Timestamp(99), load };
+        let observed = store
+            .observe(std::slice::from_ref(&owner))
+            .await
+            .remove(0)
+            .unwrap();
+        let load = Some(Load {
+            owner: owner.clone(),
+            observed,
+            rows: vec![],
+            complete: true,
+        });
+        let (token, name) = (
+            OpId::new([u8::try_from(number).unwrap(); 16]),
+            "game".to_owned(),
+        );
+        let open = OpenSession {
+            owner,
+            token,
+            holder: token,
+            name,
+            takes: None,
+            deadline: Timestamp(99),
+            load,
+        };
         let before = store.bytes();
         let opened = store.open_session(&open).await;
         match number {
-            0 => assert!(matches!(opened, Ok(Opened::Open { .. })) && store.bytes() >= before + 2 * 128 && is_there().await),
+            0 => assert!(
+                matches!(opened, Ok(Opened::Open { .. }))
+                    && store.bytes() >= before + 2 * 128
+                    && is_there().await
+            ),
             1 => assert!(matches!(opened, Ok(Opened::Open { .. })) && !is_there().await),
-            _ => assert!(opened.is_err_and(|error| error.kind == HotKind::OutOfMemory) && store.bytes() == before),
+            _ => assert!(
+                opened.is_err_and(|error| error.kind == HotKind::OutOfMemory)
+                    && store.bytes() == before
+            ),
         }
         // As full as can be; what has landed may go.
         store.limit(store.bytes());
     }
 }
 
-/// Random histories against a cold tier of two lines: whatever is acknowledged is read back, and lands.
+/// Random histories against a cold tier of two lines: whatever is acknowledged is read back, and
+/// lands.
 mod random {
     use std::collections::BTreeMap;
 
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     use storage_dirty::{
-        Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Mutated, Observed, Park, Parked, Probation, Read,
-        Refusal, Snapshot, SnapshotId, Window,
+        Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Mutated, Observed,
+        Park, Parked, Probation, Read, Refusal, Snapshot, SnapshotId, Window,
     };
     use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle};
     use storage_model::{
-        Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner, Partition, SeededIds, Timestamp,
-        Version,
+        Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner,
+        Partition, SeededIds, Timestamp, Version,
     };
 
     use super::{Arc, Duration};
@@ -174,28 +261,62 @@ mod random {
 
     #[tokio::test]
     async fn ten_thousand_random_steps_break_no_invariant_and_lose_nothing() {
-        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
+        let seed = std::env::var("SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok())
+            .unwrap_or_else(rand::random::<u64>);
         println!("SEED={seed}");
         let mut world = World::new(seed);
         world.adopt().await;
         for step in 0..STEPS {
             world.steps = step;
             world.step().await;
-            assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, step {step}");
+            assert_eq!(
+                world.store.clone_state().violation(),
+                None,
+                "SEED={seed}, step {step}"
+            );
         }
         world.drain().await;
-        assert_eq!(world.store.clone_state().violation(), None, "SEED={seed}, drained");
-        let cold: BTreeMap<_, _> = world.rows.iter().map(|(name, (cell, _))| (name.clone(), cell.clone())).collect();
-        assert_eq!(cold, world.truth, "SEED={seed}: what was acknowledged has landed");
+        assert_eq!(
+            world.store.clone_state().violation(),
+            None,
+            "SEED={seed}, drained"
+        );
+        let cold: BTreeMap<_, _> = world
+            .rows
+            .iter()
+            .map(|(name, (cell, _))| (name.clone(), cell.clone()))
+            .collect();
+        assert_eq!(
+            cold, world.truth,
+            "SEED={seed}: what was acknowledged has landed"
+        );
         let on_probation = [world.forgotten, world.relived, world.acquitted];
-        let seen = [&[world.applied, world.landed, world.refused_fills, world.parked], &on_probation[..]].concat();
-        assert!(seen.iter().all(|count| *count > 5), "SEED={seed}: the history did too little: {seen:?}");
+        let seen = [
+            &[
+                world.applied,
+                world.landed,
+                world.refused_fills,
+                world.parked,
+            ],
+            &on_probation[..],
+        ]
+        .concat();
+        assert!(
+            seen.iter().all(|count| *count > 5),
+            "SEED={seed}: the history did too little: {seen:?}"
+        );
     }
 
     impl World {
         fn new(seed: u64) -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-            let settings = MemorySettings { partitions: 2, hash_ttl: Duration::from_secs(30), ..MemorySettings::default() };
+            let settings = MemorySettings {
+                partitions: 2,
+                hash_ttl: Duration::from_secs(30),
+                ..MemorySettings::default()
+            };
             Self {
                 random: StdRng::seed_from_u64(seed),
                 ids: SeededIds::new(seed),
@@ -233,7 +354,9 @@ mod random {
                     let owner = self.owner();
                     self.store.touch(&[owner]).await.unwrap();
                 }
-                75..80 => self.clock.advance(Duration::from_millis(self.random.random_range(0..5_000))),
+                75..80 => self
+                    .clock
+                    .advance(Duration::from_millis(self.random.random_range(0..5_000))),
                 80 => self.clock.advance(Duration::from_secs(40)),
                 81 => self.clock.set(Timestamp(self.clock.now().0 - 1_000_000)),
                 82 => self.store.limit(self.random.random_range(0..20_000)),
@@ -256,7 +379,13 @@ mod random {
         }
 
         fn owner(&mut self) -> Owner {
-            Owner::new("game", "eu", "player", &self.random.random_range(0..6).to_string()).unwrap()
+            Owner::new(
+                "game",
+                "eu",
+                "player",
+                &self.random.random_range(0..6).to_string(),
+            )
+            .unwrap()
         }
 
         fn field(&mut self) -> Field {
@@ -277,9 +406,20 @@ mod random {
         async fn adopt(&mut self) {
             self.epoch += 1;
             for partition in [Partition(0), Partition(1)] {
-                let seen = self.store.partition_states(&[partition]).await.remove(0).unwrap();
-                let versions = self.rows.iter().filter(|((owner, _), _)| owner.partition(2) == partition);
-                let last_version = versions.map(|(_, (_, version))| *version).max().unwrap_or_default();
+                let seen = self
+                    .store
+                    .partition_states(&[partition])
+                    .await
+                    .remove(0)
+                    .unwrap();
+                let versions = self
+                    .rows
+                    .iter()
+                    .filter(|((owner, _), _)| owner.partition(2) == partition);
+                let last_version = versions
+                    .map(|(_, (_, version))| *version)
+                    .max()
+                    .unwrap_or_default();
                 let adopt = Adopt {
                     partition,
                     seen,
@@ -295,25 +435,52 @@ mod random {
 
         async fn write(&mut self) {
             let owner = self.owner();
-            let changes = (0..self.random.random_range(1..=3)).map(|_| (self.field(), self.change())).collect();
-            let condition = if self.random.random_bool(0.1) { Condition::Absent } else { Condition::None };
+            let changes = (0..self.random.random_range(1..=3))
+                .map(|_| (self.field(), self.change()))
+                .collect();
+            let condition = if self.random.random_bool(0.1) {
+                Condition::Absent
+            } else {
+                Condition::None
+            };
             let deadline = self.clock.now().plus(Duration::from_secs(30));
-            let mutation = Mutation::new(owner.clone(), changes, self.ids.next(), deadline).when(condition);
-            let stale = self.loads.iter().rev().find(|load| load.owner == owner).cloned();
-            let mut reply = self.store.mutate(&[(mutation.clone(), stale)]).await.remove(0);
+            let mutation =
+                Mutation::new(owner.clone(), changes, self.ids.next(), deadline).when(condition);
+            let stale = self
+                .loads
+                .iter()
+                .rev()
+                .find(|load| load.owner == owner)
+                .cloned();
+            let mut reply = self
+                .store
+                .mutate(&[(mutation.clone(), stale)])
+                .await
+                .remove(0);
             if let Ok(Mutated::Load(observed)) = reply {
                 let load = self.load(&owner, observed);
-                reply = self.store.mutate(&[(mutation.clone(), Some(load))]).await.remove(0);
+                reply = self
+                    .store
+                    .mutate(&[(mutation.clone(), Some(load))])
+                    .await
+                    .remove(0);
             }
             match reply {
                 Ok(Mutated::Applied(applied)) => {
-                    let again = self.store.mutate(&[(mutation.clone(), None)]).await.remove(0);
+                    let again = self
+                        .store
+                        .mutate(&[(mutation.clone(), None)])
+                        .await
+                        .remove(0);
                     if applied.changed > 0 {
                         assert_eq!(again, Ok(Mutated::Applied(applied.clone())), "a repeat");
                     }
                     self.applied += 1;
-                    let counters =
-                        mutation.changes.iter().cloned().filter_map(|(field, change)| self.expect(&owner, field, change));
+                    let counters = mutation
+                        .changes
+                        .iter()
+                        .cloned()
+                        .filter_map(|(field, change)| self.expect(&owner, field, change));
                     assert_eq!(counters.collect::<Vec<_>>(), applied.counters);
                 }
                 Ok(Mutated::Refused(Refusal::NotLanded | Refusal::Exists(_))) => {}
@@ -329,9 +496,13 @@ mod random {
             let (cell, counter) = match (change, old) {
                 (Change::Set(value), _) => (Cell::Live(value), None),
                 (Change::Incr(by), old) => {
-                    let held =
-                        old.as_ref().and_then(Cell::live).map_or(0, |value| std::str::from_utf8(value).unwrap().parse().unwrap());
-                    (Cell::Live(Bytes::from((held + by).to_string())), Some(held + by))
+                    let held = old.as_ref().and_then(Cell::live).map_or(0, |value| {
+                        std::str::from_utf8(value).unwrap().parse().unwrap()
+                    });
+                    (
+                        Cell::Live(Bytes::from((held + by).to_string())),
+                        Some(held + by),
+                    )
                 }
                 (Change::Remove, Some(Cell::Live(value))) => (Cell::Removed(value), None),
                 (Change::Restore, Some(Cell::Removed(value))) => (Cell::Live(value), None),
@@ -344,25 +515,48 @@ mod random {
 
         fn load(&self, owner: &Owner, observed: Observed) -> Load {
             let rows = self.rows.iter().filter(|((of, _), _)| of == owner);
-            let rows = rows.map(|((_, field), (cell, version))| (field.clone(), cell.clone(), *version)).collect();
-            Load { owner: owner.clone(), observed, rows, complete: true }
+            let rows = rows
+                .map(|((_, field), (cell, version))| (field.clone(), cell.clone(), *version))
+                .collect();
+            Load {
+                owner: owner.clone(),
+                observed,
+                rows,
+                complete: true,
+            }
         }
 
         async fn read(&mut self) {
             let owner = self.owner();
-            let read = self.store.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.remove(0).unwrap();
+            let read = self
+                .store
+                .read(&[Read {
+                    owner: owner.clone(),
+                    fields: Fields::All,
+                }])
+                .await
+                .remove(0)
+                .unwrap();
             let Some(header) = read.header else { return };
             let held: BTreeMap<_, _> = read.cells.into_iter().collect();
             for ((_, field), cell) in self.truth.iter().filter(|((of, _), _)| *of == owner) {
                 let seen = held.get(field);
-                assert!(seen == Some(cell) || (seen.is_none() && !header.complete), "{owner}/{field}: {seen:?}, not {cell:?}");
+                assert!(
+                    seen == Some(cell) || (seen.is_none() && !header.complete),
+                    "{owner}/{field}: {seen:?}, not {cell:?}"
+                );
             }
         }
 
         /// Remembers a load, to be used now or much later.
         async fn observe(&mut self) {
             let owner = self.owner();
-            let observed = self.store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+            let observed = self
+                .store
+                .observe(std::slice::from_ref(&owner))
+                .await
+                .remove(0)
+                .unwrap();
             let load = self.load(&owner, observed);
             self.loads.push(load);
         }
@@ -371,12 +565,25 @@ mod random {
             if self.loads.is_empty() {
                 return;
             }
-            let load = self.loads.remove(self.random.random_range(0..self.loads.len()));
-            match self.store.fill(std::slice::from_ref(&load)).await.remove(0).unwrap() {
+            let load = self
+                .loads
+                .remove(self.random.random_range(0..self.loads.len()));
+            match self
+                .store
+                .fill(std::slice::from_ref(&load))
+                .await
+                .remove(0)
+                .unwrap()
+            {
                 Filled::Refused => self.refused_fills += 1,
                 Filled::Accepted(read) => {
-                    let truth = self.truth.iter().filter(|((owner, _), _)| *owner == load.owner);
-                    let truth: Vec<_> = truth.map(|((_, field), cell)| (field.clone(), cell.clone())).collect();
+                    let truth = self
+                        .truth
+                        .iter()
+                        .filter(|((owner, _), _)| *owner == load.owner);
+                    let truth: Vec<_> = truth
+                        .map(|((_, field), cell)| (field.clone(), cell.clone()))
+                        .collect();
                     assert_eq!(read.cells, truth, "an accepted load is the whole owner");
                 }
             }
@@ -385,32 +592,72 @@ mod random {
         /// A worker that may stop anywhere: whoever comes next takes the lock over.
         async fn collect(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
-            let Some(lock) = self.lock(partition).await else { return };
+            let Some(lock) = self.lock(partition).await else {
+                return;
+            };
             let snapshot = match self.store.snapshot(partition, &lock).await.unwrap() {
                 Snapshot::Taken(number) | Snapshot::Leftover(number) => number,
                 Snapshot::Empty => SnapshotId::default(),
             };
             let count = self.random.random_range(1..6);
-            let entries = self.store.scan(partition, storage_dirty::Map::Snapshot, 0, count).await.unwrap().entries;
-            let mut wanted: Vec<_> =
-                entries.iter().filter_map(|e| e.mark.clone()).map(|mark| (mark.owner, mark.fields)).collect();
+            let entries = self
+                .store
+                .scan(partition, storage_dirty::Map::Snapshot, 0, count)
+                .await
+                .unwrap()
+                .entries;
+            let mut wanted: Vec<_> = entries
+                .iter()
+                .filter_map(|e| e.mark.clone())
+                .map(|mark| (mark.owner, mark.fields))
+                .collect();
             // Whatever else was parked of this partition is tried again with it.
-            let errors = self.store.errors(partition, 0, count).await.unwrap().entries;
-            wanted.extend(errors.into_iter().filter_map(|error| error.target).map(|(owner, field)| (owner, vec![field])));
+            let errors = self
+                .store
+                .errors(partition, 0, count)
+                .await
+                .unwrap()
+                .entries;
+            wanted.extend(
+                errors
+                    .into_iter()
+                    .filter_map(|error| error.target)
+                    .map(|(owner, field)| (owner, vec![field])),
+            );
             let collected = self.store.collect(partition, &wanted).await.unwrap();
             let mut rows = Vec::new();
             for ((owner, _), read) in wanted.iter().zip(collected.reads) {
                 let Some(header) = read.header else { continue };
-                rows.extend(read.cells.into_iter().map(|(field, cell)| (owner.clone(), field, cell, header.version)));
+                rows.extend(
+                    read.cells
+                        .into_iter()
+                        .map(|(field, cell)| (owner.clone(), field, cell, header.version)),
+                );
             }
-            self.batches.push(Batch { partition, lock, epoch: collected.epoch, snapshot, entries, rows });
+            self.batches.push(Batch {
+                partition,
+                lock,
+                epoch: collected.epoch,
+                snapshot,
+                entries,
+                rows,
+            });
         }
 
         /// The versioned upsert of some batch (R3), which the fence refuses from an earlier epoch.
         fn commit(&mut self, at: usize) {
-            let Some(batch) = self.batches.get(at).filter(|batch| batch.epoch.0 == self.epoch) else { return };
+            let Some(batch) = self
+                .batches
+                .get(at)
+                .filter(|batch| batch.epoch.0 == self.epoch)
+            else {
+                return;
+            };
             for (owner, field, cell, version) in batch.rows.clone() {
-                let row = self.rows.entry((owner, field)).or_insert((cell.clone(), version));
+                let row = self
+                    .rows
+                    .entry((owner, field))
+                    .or_insert((cell.clone(), version));
                 if row.1 < version {
                     *row = (cell, version);
                 }
@@ -426,78 +673,183 @@ mod random {
             if !refuse {
                 self.commit(self.batches.len() - 1);
             }
-            let Some(batch) = self.batches.pop().filter(|batch| batch.epoch.0 == self.epoch) else { return };
-            let Batch { partition, lock, epoch, snapshot, entries, rows } = batch;
+            let Some(batch) = self
+                .batches
+                .pop()
+                .filter(|batch| batch.epoch.0 == self.epoch)
+            else {
+                return;
+            };
+            let Batch {
+                partition,
+                lock,
+                epoch,
+                snapshot,
+                entries,
+                rows,
+            } = batch;
             if refuse {
-                let Some((entry, mark)) = entries.into_iter().find_map(|entry| Some((entry.clone(), entry.mark?))) else {
+                let Some((entry, mark)) = entries
+                    .into_iter()
+                    .find_map(|entry| Some((entry.clone(), entry.mark?)))
+                else {
                     return;
                 };
-                let fault =
-                    |field: &Field| Fault { field: field.clone(), version: entry.version, code: 1406, message: String::new() };
+                let fault = |field: &Field| Fault {
+                    field: field.clone(),
+                    version: entry.version,
+                    code: 1406,
+                    message: String::new(),
+                };
                 let faults = mark.fields.iter().map(fault).collect();
-                let parked = vec![Parked { source: Some(entry.clone()), owner: Some(mark.owner.clone()), faults }];
+                let parked = vec![Parked {
+                    source: Some(entry.clone()),
+                    owner: Some(mark.owner.clone()),
+                    faults,
+                }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-                let park = Park { partition, lock, epoch, snapshot, retry_min, retry_max, probation: false, parked };
+                let park = Park {
+                    partition,
+                    lock,
+                    epoch,
+                    snapshot,
+                    retry_min,
+                    retry_max,
+                    probation: false,
+                    parked,
+                };
                 self.parked += usize::from(self.store.park(&park).await.is_ok());
                 return;
             }
             let marks = entries.into_iter().collect();
-            let landed = rows.iter().map(|(_, _, _, version)| *version).max().unwrap_or_default();
-            let rows = rows.into_iter().map(|(owner, field, _, version)| (owner, field, version)).collect();
-            let settle = Settle { partition, lock: Some(lock.clone()), epoch, snapshot, landed, marks, rows, probation: true };
-            self.landed += usize::from(self.store.settle(&settle).await.is_ok_and(|settled| settled.cleared > 0));
+            let landed = rows
+                .iter()
+                .map(|(_, _, _, version)| *version)
+                .max()
+                .unwrap_or_default();
+            let rows = rows
+                .into_iter()
+                .map(|(owner, field, _, version)| (owner, field, version))
+                .collect();
+            let settle = Settle {
+                partition,
+                lock: Some(lock.clone()),
+                epoch,
+                snapshot,
+                landed,
+                marks,
+                rows,
+                probation: true,
+            };
+            self.landed += usize::from(
+                self.store
+                    .settle(&settle)
+                    .await
+                    .is_ok_and(|settled| settled.cleared > 0),
+            );
             drop(self.store.unlock(&[partition], &lock).await);
         }
 
         /// The database comes back with what it had flushed.
         async fn crash(&mut self) {
             let flushed = &self.flushed.1;
-            self.forgotten += self.rows.iter().filter(|(name, row)| flushed.get(*name) != Some(*row)).count();
+            self.forgotten += self
+                .rows
+                .iter()
+                .filter(|(name, row)| flushed.get(*name) != Some(*row))
+                .count();
             self.rows = flushed.clone();
             self.adopt().await;
         }
 
         /// Some worker takes a partition's lock.
         async fn lock(&mut self, partition: Partition) -> Option<Lock> {
-            let lock = Lock { holder: "worker".into(), token: self.ids.next().to_string() };
-            let got = self.store.lock(&[partition], &lock, Duration::from_secs(2)).await.remove(0);
+            let lock = Lock {
+                holder: "worker".into(),
+                token: self.ids.next().to_string(),
+            };
+            let got = self
+                .store
+                .lock(&[partition], &lock, Duration::from_secs(2))
+                .await
+                .remove(0);
             (got == Ok(true)).then_some(lock)
         }
 
         /// A worker that makes lost marks live again, or remembers a window that leaves.
         async fn look(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
-            let Some(lock) = self.lock(partition).await else { return };
+            let Some(lock) = self.lock(partition).await else {
+                return;
+            };
             match self.store.probation(partition, &lock).await.unwrap() {
                 Probation::Leaves(window) => self.left.push((self.steps, partition, window)),
                 Probation::Lost => self.relive(partition, &lock).await,
                 Probation::Empty => {}
             }
-            self.store.unlock(&[partition], &lock).await.remove(0).unwrap();
+            self.store
+                .unlock(&[partition], &lock)
+                .await
+                .remove(0)
+                .unwrap();
         }
 
         /// Some of the lost marks become live again.
         async fn relive(&mut self, partition: Partition, lock: &Lock) {
             for map in [Map::Leaving, Map::Landed] {
                 let count = self.random.random_range(1..6);
-                let entries = self.store.scan(partition, map, 0, count).await.unwrap().entries;
-                self.relived += usize::try_from(self.store.relive(partition, lock, &entries).await.unwrap()).unwrap();
+                let entries = self
+                    .store
+                    .scan(partition, map, 0, count)
+                    .await
+                    .unwrap()
+                    .entries;
+                self.relived +=
+                    usize::try_from(self.store.relive(partition, lock, &entries).await.unwrap())
+                        .unwrap();
             }
         }
 
-        /// Some marks go from probation whose window had begun to leave, then or long ago, before the database was flushed.
+        /// Some marks go from probation whose window had begun to leave, then or long ago, before
+        /// the database was flushed.
         async fn acquit(&mut self) {
-            let flushed: Vec<_> = self.left.iter().filter(|(step, ..)| *step < self.flushed.0).cloned().collect();
+            let flushed: Vec<_> = self
+                .left
+                .iter()
+                .filter(|(step, ..)| *step < self.flushed.0)
+                .cloned()
+                .collect();
             if flushed.is_empty() {
                 return;
             }
-            let (_, partition, window) = flushed[flushed.len() - self.random.random_range(1..=flushed.len().min(3))];
-            let Some(lock) = self.lock(partition).await else { return };
+            let (_, partition, window) =
+                flushed[flushed.len() - self.random.random_range(1..=flushed.len().min(3))];
+            let Some(lock) = self.lock(partition).await else {
+                return;
+            };
             let count = self.random.random_range(1..6);
-            let entries = self.store.scan(partition, Map::Leaving, 0, count).await.unwrap().entries;
-            let acquit = Acquit { partition, lock: lock.clone(), window, entries };
-            self.acquitted += self.store.acquit(&acquit).await.map_or(0, |gone| usize::try_from(gone).unwrap());
-            self.store.unlock(&[partition], &lock).await.remove(0).unwrap();
+            let entries = self
+                .store
+                .scan(partition, Map::Leaving, 0, count)
+                .await
+                .unwrap()
+                .entries;
+            let acquit = Acquit {
+                partition,
+                lock: lock.clone(),
+                window,
+                entries,
+            };
+            self.acquitted += self
+                .store
+                .acquit(&acquit)
+                .await
+                .map_or(0, |gone| usize::try_from(gone).unwrap());
+            self.store
+                .unlock(&[partition], &lock)
+                .await
+                .remove(0)
+                .unwrap();
         }
 
         /// Lands all that is left.
@@ -505,7 +857,11 @@ mod random {
             self.store.limit(0);
             for _ in 0..10_000 {
                 let peeks = self.store.peek(&[Partition(0), Partition(1)]).await;
-                if peeks.iter().flatten().all(|peek| peek.live + peek.snapshot + peek.errors == 0 && !peek.relive) {
+                if peeks
+                    .iter()
+                    .flatten()
+                    .all(|peek| peek.live + peek.snapshot + peek.errors == 0 && !peek.relive)
+                {
                     return;
                 }
                 self.batches.clear();

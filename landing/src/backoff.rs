@@ -6,9 +6,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use storage_model::OpId;
 
-/// Waits that double from `min` to `max`, each with jitter (between half of it and all of it), until a success.
+/// Waits that double from `min` to `max`, each with jitter (between half of it and all of it),
+/// until a success.
 ///
-/// Jitter as in "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), the variant with equal jitter.
+/// Jitter as in "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), the variant with
+/// equal jitter.
 #[derive(Debug)]
 pub struct Backoff {
     min: Duration,
@@ -22,8 +24,16 @@ impl Backoff {
     #[must_use]
     pub fn new(min: Duration, max: Duration, seed: OpId) -> Self {
         let mut bytes = [0; 32];
-        bytes.iter_mut().zip(seed.as_bytes()).for_each(|(to, from)| *to = *from);
-        Self { min, max, next: min, random: StdRng::from_seed(bytes) }
+        bytes
+            .iter_mut()
+            .zip(seed.as_bytes())
+            .for_each(|(to, from)| *to = *from);
+        Self {
+            min,
+            max,
+            next: min,
+            random: StdRng::from_seed(bytes),
+        }
     }
 
     /// The wait after one more failure.

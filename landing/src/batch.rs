@@ -23,9 +23,16 @@ impl Part {
     /// The owners and fields that the entries name, each once, by owner.
     #[must_use]
     pub fn wanted(&self) -> Vec<(Owner, Vec<Field>)> {
-        let mut marks: Vec<&Mark> = self.entries.iter().filter_map(|entry| entry.mark.as_ref()).collect();
+        let mut marks: Vec<&Mark> = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.mark.as_ref())
+            .collect();
         marks.sort_by_key(|mark| &mark.owner);
-        marks.chunk_by(|a, b| a.owner == b.owner).filter_map(of_owner).collect()
+        marks
+            .chunk_by(|a, b| a.owner == b.owner)
+            .filter_map(of_owner)
+            .collect()
     }
 }
 
@@ -46,24 +53,40 @@ fn weight(entry: &Entry) -> usize {
     entry.mark.as_ref().map_or(1, |mark| mark.fields.len())
 }
 
-/// Cuts parts into groups of about `rows` rows each, as even as can be: a transaction of the few that are left over costs as much as
-/// one of many. Entries of one owner stay together (R16): its own, those that were put aside, its error marks. An entry that the scan
-/// brought twice is kept once (H30).
+/// Cuts parts into groups of about `rows` rows each, as even as can be: a transaction of the few
+/// that are left over costs as much as one of many. Entries of one owner stay together (R16): its
+/// own, those that were put aside, its error marks. An entry that the scan brought twice is kept
+/// once (H30).
 #[must_use]
 pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
     for part in &mut parts {
         // By owner, and then the mark too: error marks of one owner share a name.
-        part.entries.sort_by(|a, b| (&a.mark, &a.raw).cmp(&(&b.mark, &b.raw)));
-        part.entries.dedup_by(|later, kept| later.raw == kept.raw && later.mark == kept.mark);
+        part.entries
+            .sort_by(|a, b| (&a.mark, &a.raw).cmp(&(&b.mark, &b.raw)));
+        part.entries
+            .dedup_by(|later, kept| later.raw == kept.raw && later.mark == kept.mark);
     }
-    let all: usize = parts.iter().flat_map(|part| &part.entries).map(weight).sum();
+    let all: usize = parts
+        .iter()
+        .flat_map(|part| &part.entries)
+        .map(weight)
+        .sum();
     let rows = rows.max(1);
     let enough = all.div_ceil((all.saturating_add(rows / 2) / rows).max(1));
     let (mut groups, mut group, mut taken) = (Vec::new(), Vec::<Part>::new(), 0);
-    for Part { partition, snapshot, entries, replay } in parts {
+    for Part {
+        partition,
+        snapshot,
+        entries,
+        replay,
+    } in parts
+    {
         for entry in entries {
             let open = group.last_mut().filter(|last| last.partition == partition);
-            let together = open.as_ref().and_then(|open| open.entries.last()).is_some_and(|before| belong(before, &entry));
+            let together = open
+                .as_ref()
+                .and_then(|open| open.entries.last())
+                .is_some_and(|before| belong(before, &entry));
             let weight = weight(&entry);
             match open {
                 Some(open) if taken < enough || together => open.entries.push(entry),
@@ -72,7 +95,12 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
                         groups.push(std::mem::take(&mut group));
                         taken = 0;
                     }
-                    group.push(Part { partition, snapshot, entries: vec![entry], replay });
+                    group.push(Part {
+                        partition,
+                        snapshot,
+                        entries: vec![entry],
+                        replay,
+                    });
                 }
             }
             taken += weight;
@@ -91,8 +119,8 @@ fn belong(one: &Entry, other: &Entry) -> bool {
     owner(one).is_some() && owner(one) == owner(other) && !broken("R16-cut")
 }
 
-/// The rows that a part's marked fields became: of each that the hash holds, under the owner's version that was read with it (R3). By
-/// owner and field.
+/// The rows that a part's marked fields became: of each that the hash holds, under the owner's
+/// version that was read with it (R3). By owner and field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
     /// The rows.
@@ -106,9 +134,16 @@ pub struct Rows {
 pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
     let mut out = Rows::default();
     for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
-        let Some(Header { version, born, .. }) = read.header else { continue };
+        let Some(Header { version, born, .. }) = read.header else {
+            continue;
+        };
         for (field, cell) in &read.cells {
-            out.rows.push(Row { owner: owner.clone(), field: field.clone(), cell: cell.clone(), version });
+            out.rows.push(Row {
+                owner: owner.clone(),
+                field: field.clone(),
+                cell: cell.clone(),
+                version,
+            });
             out.births.push(born);
         }
     }
@@ -116,11 +151,18 @@ pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
 }
 
 impl Rows {
-    /// The version of the row of a field, and when its owner's hash was born; `at` is where it is looked for first, and becomes the place
-    /// behind it.
+    /// The version of the row of a field, and when its owner's hash was born; `at` is where it is
+    /// looked for first, and becomes the place behind it.
     fn find(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<(Version, Version)> {
-        if self.rows.get(*at).is_none_or(|row| (&row.owner, &row.field) != (owner, field)) {
-            *at = self.rows.binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field))).ok()?;
+        if self
+            .rows
+            .get(*at)
+            .is_none_or(|row| (&row.owner, &row.field) != (owner, field))
+        {
+            *at = self
+                .rows
+                .binary_search_by(|row| (&row.owner, &row.field).cmp(&(owner, field)))
+                .ok()?;
         }
         *at += 1;
         Some((self.rows.get(*at - 1)?.version, *self.births.get(*at - 1)?))
@@ -143,41 +185,72 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 
 /// Judges each entry by its fields: settled if each has landed, else parked with the faults.
 ///
-/// A marked field has landed if its row has, and the hash that it was read from is the one that was marked: the mark was not put aside, and
-/// does not lie below the hash's birth nor above its version (R6). What is missing, or was read from another hash, has vanished. Rows are
-/// named only where there are error marks that they may clear.
+/// A marked field has landed if its row has, and the hash that it was read from is the one that was
+/// marked: the mark was not put aside, and does not lie below the hash's birth nor above its
+/// version (R6). What is missing, or was read from another hash, has vanished. Rows are named only
+/// where there are error marks that they may clear.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
-    let mut verdict = Verdict { settle: Vec::with_capacity(part.entries.len()), ..Verdict::default() };
+    let mut verdict = Verdict {
+        settle: Vec::with_capacity(part.entries.len()),
+        ..Verdict::default()
+    };
     // Entries and rows are both in the order of their owners.
     let mut at = 0;
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
-            verdict.park.push(Parked { source: source(), owner: None, faults: vec![] });
+            verdict.park.push(Parked {
+                source: source(),
+                owner: None,
+                faults: vec![],
+            });
             continue;
         };
         let mut found = Vec::new();
         for field in &mark.fields {
             let row = rows.find(&mark.owner, field, &mut at);
-            let refused = if faults.is_empty() { None } else { faults.get(&(mark.owner.clone(), field.clone())) };
+            let refused = if faults.is_empty() {
+                None
+            } else {
+                faults.get(&(mark.owner.clone(), field.clone()))
+            };
             match (refused, row) {
                 (Some((code, message)), row) if !entry.is_aside() => {
-                    let newest = row.map(|(version, _)| version).filter(|_| !broken("R5-marks-error"));
-                    let version = newest.map_or(entry.version, |version| version.max(entry.version));
-                    found.push(Fault { field: field.clone(), version, code: *code, message: message.clone() });
+                    let newest = row
+                        .map(|(version, _)| version)
+                        .filter(|_| !broken("R5-marks-error"));
+                    let version =
+                        newest.map_or(entry.version, |version| version.max(entry.version));
+                    found.push(Fault {
+                        field: field.clone(),
+                        version,
+                        code: *code,
+                        message: message.clone(),
+                    });
                 }
                 (None, Some((version, born))) if is_of(entry, born, version) => {
                     if has_errors || part.replay {
-                        verdict.rows.push((mark.owner.clone(), field.clone(), version));
+                        verdict
+                            .rows
+                            .push((mark.owner.clone(), field.clone(), version));
                     }
                 }
                 _ if broken("R6-unproven") => {}
-                _ => found.push(Fault { field: field.clone(), version: entry.version, code: 0, message: VANISHED.to_owned() }),
+                _ => found.push(Fault {
+                    field: field.clone(),
+                    version: entry.version,
+                    code: 0,
+                    message: VANISHED.to_owned(),
+                }),
             }
         }
         if !found.is_empty() {
-            verdict.park.push(Parked { source: source(), owner: Some(mark.owner.clone()), faults: found });
+            verdict.park.push(Parked {
+                source: source(),
+                owner: Some(mark.owner.clone()),
+                faults: found,
+            });
         } else if !part.replay {
             verdict.settle.push(entry.clone());
         }
@@ -186,7 +259,8 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
 }
 
 /// Why a mark is parked whose write nobody has any more.
-const VANISHED: &str = "vanished: marked, but the hot tier lost the hash of this write, perhaps before it landed";
+const VANISHED: &str =
+    "vanished: marked, but the hot tier lost the hash of this write, perhaps before it landed";
 
 /// Whether a mark is of the hash that was born and has the version then.
 fn is_of(mark: &Entry, born: Version, version: Version) -> bool {

@@ -1,4 +1,5 @@
-//! Which partitions a worker lands: even shares among the workers that are alive, each under a lock that runs out.
+//! Which partitions a worker lands: even shares among the workers that are alive, each under a lock
+//! that runs out.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,14 +10,22 @@ use storage_model::Partition;
 use crate::LandingOptions;
 use crate::namesake::Namesakes;
 
-/// The share of `worker` among `workers` (sorted): every n-th partition. Shares differ by at most one.
+/// The share of `worker` among `workers` (sorted): every n-th partition. Shares differ by at most
+/// one.
 #[must_use]
 pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Partition> {
-    let Some(index) = workers.iter().position(|name| name == worker) else { return BTreeSet::new() };
-    (0..partitions).map(Partition).skip(index).step_by(workers.len()).collect()
+    let Some(index) = workers.iter().position(|name| name == worker) else {
+        return BTreeSet::new();
+    };
+    (0..partitions)
+        .map(Partition)
+        .skip(index)
+        .step_by(workers.len())
+        .collect()
 }
 
-/// What a worker holds. The keeper writes it; lanes read it and say which partitions they are busy with.
+/// What a worker holds. The keeper writes it; lanes read it and say which partitions they are busy
+/// with.
 #[derive(Debug)]
 pub(crate) struct Claims {
     lock: Lock,
@@ -28,8 +37,8 @@ pub(crate) struct Claims {
 #[derive(Debug, Default)]
 struct State {
     held: BTreeSet<Partition>,
-    /// Partitions whose lock may or may not be this worker's, since an answer was lost. They are not landed until that is known; left
-    /// alone, they would be nobody's until the lock runs out.
+    /// Partitions whose lock may or may not be this worker's, since an answer was lost. They are
+    /// not landed until that is known; left alone, they would be nobody's until the lock runs out.
     doubtful: BTreeSet<Partition>,
     busy: BTreeSet<Partition>,
     closed: bool,
@@ -50,7 +59,11 @@ impl Drop for Busy<'_> {
 
 impl Claims {
     pub(crate) fn new(lock: Lock) -> Self {
-        Self { lock, state: Mutex::default(), namesakes: Namesakes::default() }
+        Self {
+            lock,
+            state: Mutex::default(),
+            namesakes: Namesakes::default(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -69,16 +82,25 @@ impl Claims {
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();
         let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
-        // Made only if it is handed out: dropped here, it would wait for the lock that `state` holds.
-        free.then(|| Busy { claims: self, partition })
+        // Made only if it is handed out: dropped here, it would wait for the lock that `state`
+        // holds.
+        free.then(|| Busy {
+            claims: self,
+            partition,
+        })
     }
 
-    /// One round of the keeper: prolongs the worker's locks, announces it, gives away what is not its share any more, and claims
-    /// what is. A partition that fails, such as one whose node is away, does not keep the others from it.
+    /// One round of the keeper: prolongs the worker's locks, announces it, gives away what is not
+    /// its share any more, and claims what is. A partition that fails, such as one whose node is
+    /// away, does not keep the others from it.
     ///
     /// # Errors
     /// The first failure, after everything else was done.
-    pub(crate) async fn keep(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
+    pub(crate) async fn keep(
+        &self,
+        hot: &dyn HotStore,
+        options: &LandingOptions,
+    ) -> Result<(), HotError> {
         let mut failed = None;
         // ORDER: locks before the announcement, so that they are kept also while that fails.
         let held = self.held();
@@ -92,12 +114,21 @@ impl Claims {
     }
 
     /// Gives away what is not the worker's share, and claims what is.
-    async fn balance(&self, hot: &dyn HotStore, options: &LandingOptions, workers: &[String], failed: &mut Option<HotError>) {
+    async fn balance(
+        &self,
+        hot: &dyn HotStore,
+        options: &LandingOptions,
+        workers: &[String],
+        failed: &mut Option<HotError>,
+    ) {
         let share = share(&options.name, workers, hot.partition_count());
         let surplus: Vec<_> = {
             let mut state = self.state();
             let idle = state.held.difference(&state.busy).chain(&state.doubtful);
-            let surplus: BTreeSet<_> = idle.copied().filter(|partition| !share.contains(partition)).collect();
+            let surplus: BTreeSet<_> = idle
+                .copied()
+                .filter(|partition| !share.contains(partition))
+                .collect();
             state.held.retain(|partition| !surplus.contains(partition));
             surplus.into_iter().collect()
         };
@@ -106,27 +137,40 @@ impl Claims {
         }
         let missing: Vec<_> = {
             let state = self.state();
-            if state.closed { Vec::new() } else { share.difference(&state.held).copied().collect() }
+            if state.closed {
+                Vec::new()
+            } else {
+                share.difference(&state.held).copied().collect()
+            }
         };
         self.mind(&missing);
         let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
         self.doubt(&missing, &locked);
-        let refused: Vec<_> =
-            missing.iter().zip(&locked).filter(|(_, got)| matches!(got, Ok(false))).map(|(partition, _)| *partition).collect();
+        let refused: Vec<_> = missing
+            .iter()
+            .zip(&locked)
+            .filter(|(_, got)| matches!(got, Ok(false)))
+            .map(|(partition, _)| *partition)
+            .collect();
         let got = those(&missing, locked, true, failed);
         self.state().held.extend(got);
         self.namesakes.look(hot, options, &refused).await;
     }
 
     /// Gives locks back that this worker holds, or may hold.
-    async fn give_back(&self, hot: &dyn HotStore, partitions: &[Partition]) -> Result<(), HotError> {
+    async fn give_back(
+        &self,
+        hot: &dyn HotStore,
+        partitions: &[Partition],
+    ) -> Result<(), HotError> {
         self.mind(partitions);
         let unlocked = hot.unlock(partitions, &self.lock).await;
         self.doubt(partitions, &unlocked);
         unlocked.into_iter().collect()
     }
 
-    /// Remembers what is about to be asked for: a round that takes too long is dropped before the answers come.
+    /// Remembers what is about to be asked for: a round that takes too long is dropped before the
+    /// answers come.
     fn mind(&self, partitions: &[Partition]) {
         self.state().doubtful.extend(partitions);
     }
@@ -161,7 +205,11 @@ impl Claims {
     }
 
     /// Gives everything back. The lanes have stopped.
-    pub(crate) async fn release(&self, hot: &dyn HotStore, options: &LandingOptions) -> Result<(), HotError> {
+    pub(crate) async fn release(
+        &self,
+        hot: &dyn HotStore,
+        options: &LandingOptions,
+    ) -> Result<(), HotError> {
         self.close();
         let held: Vec<_> = {
             let State { held, doubtful, .. } = &mut *self.state();
@@ -191,7 +239,8 @@ fn those(
     out
 }
 
-/// Keeps the first failure, but for one that says that a part of the hot tier takes no writes: then what waits there can be rescued.
+/// Keeps the first failure, but for one that says that a part of the hot tier takes no writes: then
+/// what waits there can be rescued.
 fn note(failed: &mut Option<HotError>, error: HotError) {
     if error.kind == HotKind::NoWrites {
         *failed = Some(error);
@@ -206,23 +255,41 @@ mod tests {
 
     #[test]
     fn a_partition_is_begun_only_if_it_is_held_and_by_one_lane_at_a_time() {
-        let claims = Claims::new(Lock { holder: "a".into(), token: "t".into() });
+        let claims = Claims::new(Lock {
+            holder: "a".into(),
+            token: "t".into(),
+        });
         assert!(claims.begin(Partition(1)).is_none(), "it is not held");
         claims.state().held.insert(Partition(1));
         let busy = claims.begin(Partition(1));
-        assert!(busy.is_some() && claims.begin(Partition(1)).is_none(), "another lane is busy with it");
-        assert!(claims.state().busy.contains(&Partition(1)), "and still is after the second one was turned away");
+        assert!(
+            busy.is_some() && claims.begin(Partition(1)).is_none(),
+            "another lane is busy with it"
+        );
+        assert!(
+            claims.state().busy.contains(&Partition(1)),
+            "and still is after the second one was turned away"
+        );
         drop(busy);
         assert!(claims.begin(Partition(1)).is_some());
         claims.close();
-        assert!(claims.begin(Partition(1)).is_none(), "nobody begins any more");
+        assert!(
+            claims.begin(Partition(1)).is_none(),
+            "nobody begins any more"
+        );
     }
 
     #[test]
     fn shares_are_even_and_cover_every_partition_once() {
         let workers: Vec<String> = ["a", "b", "c"].map(String::from).to_vec();
-        let shares: Vec<_> = workers.iter().map(|worker| share(worker, &workers, 256)).collect();
-        assert_eq!(shares.iter().map(BTreeSet::len).collect::<Vec<_>>(), [86, 85, 85]);
+        let shares: Vec<_> = workers
+            .iter()
+            .map(|worker| share(worker, &workers, 256))
+            .collect();
+        assert_eq!(
+            shares.iter().map(BTreeSet::len).collect::<Vec<_>>(),
+            [86, 85, 85]
+        );
         assert_eq!(shares.iter().flatten().collect::<BTreeSet<_>>().len(), 256);
         assert!(share("stranger", &workers, 256).is_empty());
     }

@@ -1,4 +1,5 @@
-//! What to do with a batch that the database refuses: halve it until only the culprits are left (H38).
+//! What to do with a batch that the database refuses: halve it until only the culprits are left
+//! (H38).
 
 use storage_dirty::Collected;
 use storage_model::sabotage::broken;
@@ -10,23 +11,34 @@ pub type Refused = (Row, RowFault);
 
 /// Lands rows under their fences, in one transaction if the database takes them all.
 ///
-/// If it refuses something, the rows are landed in halves, each in a transaction of its own and never cutting an owner in two
-/// (R16), until an owner is refused alone; its rows are then landed one by one. `n` rows with one culprit cost some `log2(n)`
-/// statements. The rows that stay refused are returned; all others have landed.
+/// If it refuses something, the rows are landed in halves, each in a transaction of its own and
+/// never cutting an owner in two (R16), until an owner is refused alone; its rows are then landed
+/// one by one. `n` rows with one culprit cost some `log2(n)` statements. The rows that stay refused
+/// are returned; all others have landed.
 ///
 /// # Errors
-/// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is harmless.
-pub async fn land(cold: &dyn ColdStore, mut fences: Vec<Fence>, rows: Vec<Row>) -> Result<Vec<Refused>, LandError> {
+/// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is
+/// harmless.
+pub async fn land(
+    cold: &dyn ColdStore,
+    mut fences: Vec<Fence>,
+    rows: Vec<Row>,
+) -> Result<Vec<Refused>, LandError> {
     let mut refused = Vec::new();
     let mut parts = vec![rows];
     while let Some(rows) = parts.pop() {
         let batch = Batch { fences, rows };
         let landed = cold.land(&batch).await;
-        let Batch { fences: before, rows } = batch;
+        let Batch {
+            fences: before,
+            rows,
+        } = batch;
         fences = before;
         match landed {
             // The fences then expect what was committed.
-            Ok(()) => fences.iter_mut().for_each(|fence| fence.landed = fence.landed.max(fence.reaches)),
+            Ok(()) => fences
+                .iter_mut()
+                .for_each(|fence| fence.landed = fence.landed.max(fence.reaches)),
             Err(LandError::Refused(fault)) => match halves(rows) {
                 Halves::Two(left, right) => parts.extend([right, left]),
                 Halves::One(row) => refused.push((row, fault)),
@@ -44,7 +56,8 @@ enum Halves {
     None,
 }
 
-/// Cuts rows near the middle, by owner and field: between two owners if there are several, else between two rows.
+/// Cuts rows near the middle, by owner and field: between two owners if there are several, else
+/// between two rows.
 fn halves(mut rows: Vec<Row>) -> Halves {
     if rows.len() < 2 {
         return rows.pop().map_or(Halves::None, Halves::One);
@@ -53,17 +66,37 @@ fn halves(mut rows: Vec<Row>) -> Halves {
     let middle = rows.len() / 2;
     let owner_at = |at: usize| rows.get(at).map(|row| &row.owner);
     let cut = |at: &usize| owner_at(at - 1) != owner_at(*at) || broken("R16-halves");
-    let between_owners = (1..rows.len()).filter(cut).min_by_key(|at| at.abs_diff(middle));
+    let between_owners = (1..rows.len())
+        .filter(cut)
+        .min_by_key(|at| at.abs_diff(middle));
     let right = rows.split_off(between_owners.unwrap_or(middle));
     Halves::Two(rows, right)
 }
 
 /// The fence of a partition's rows.
 #[must_use]
-pub fn fence<'a>(partition: Partition, collected: &Collected, rows: impl Iterator<Item = &'a Row>) -> Fence {
-    let &Collected { epoch, landed, reaches, database, .. } = collected;
-    let reaches = rows.map(|row| row.version).fold(reaches.max(landed), Version::max);
-    Fence { partition, epoch, landed, reaches, database }
+pub fn fence<'a>(
+    partition: Partition,
+    collected: &Collected,
+    rows: impl Iterator<Item = &'a Row>,
+) -> Fence {
+    let &Collected {
+        epoch,
+        landed,
+        reaches,
+        database,
+        ..
+    } = collected;
+    let reaches = rows
+        .map(|row| row.version)
+        .fold(reaches.max(landed), Version::max);
+    Fence {
+        partition,
+        epoch,
+        landed,
+        reaches,
+        database,
+    }
 }
 
 #[cfg(test)]
@@ -74,15 +107,30 @@ mod tests {
 
     fn row(owner: &str, field: &str) -> Row {
         let owner = Owner::new("a", "r", "t", owner).unwrap();
-        Row { owner, field: Field::new(field).unwrap(), cell: Cell::Live(Bytes::new()), version: Version::ZERO }
+        Row {
+            owner,
+            field: Field::new(field).unwrap(),
+            cell: Cell::Live(Bytes::new()),
+            version: Version::ZERO,
+        }
     }
 
     #[test]
     fn a_refused_batch_is_cut_between_owners_before_any_owner_is_cut() {
-        let rows = vec![row("1", "a"), row("2", "a"), row("2", "b"), row("2", "c"), row("2", "d")];
-        let Halves::Two(left, right) = halves(rows) else { panic!("not cut") };
+        let rows = vec![
+            row("1", "a"),
+            row("2", "a"),
+            row("2", "b"),
+            row("2", "c"),
+            row("2", "d"),
+        ];
+        let Halves::Two(left, right) = halves(rows) else {
+            panic!("not cut")
+        };
         assert_eq!((left.len(), right.len()), (1, 4));
-        let Halves::Two(left, right) = halves(right) else { panic!("not cut") };
+        let Halves::Two(left, right) = halves(right) else {
+            panic!("not cut")
+        };
         assert_eq!((left.len(), right.len()), (2, 2));
         assert!(matches!(halves(vec![row("1", "a")]), Halves::One(_)));
         assert!(matches!(halves(Vec::new()), Halves::None));

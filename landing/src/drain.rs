@@ -31,11 +31,15 @@ impl Backlog {
         let mut backlog = Self::reachable(hot).await?;
         match backlog.away.pop() {
             Some((_, error)) => Err(error),
-            None => Ok(Self { now: hot.time().await?, ..backlog }),
+            None => Ok(Self {
+                now: hot.time().await?,
+                ..backlog
+            }),
         }
     }
 
-    /// Looks at the partitions that can be reached, of a cluster that lacks a master for instance. Reads no mark.
+    /// Looks at the partitions that can be reached, of a cluster that lacks a master for instance.
+    /// Reads no mark.
     ///
     /// # Errors
     /// None can be reached.
@@ -60,8 +64,8 @@ impl Backlog {
         Ok(backlog)
     }
 
-    /// Marks that wait to be landed, one an owner in each map: dirty maps and snapshots, and marks on probation that are to become live
-    /// again.
+    /// Marks that wait to be landed, one an owner in each map: dirty maps and snapshots, and marks
+    /// on probation that are to become live again.
     #[must_use]
     pub fn marks(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
@@ -76,19 +80,33 @@ impl Backlog {
     /// Landed marks on probation: their rows are in the database, which may still forget them.
     #[must_use]
     pub fn probation(&self) -> u64 {
-        self.partitions.iter().filter(|(_, peek)| !peek.relive).map(|(_, peek)| peek.probation).sum()
+        self.partitions
+            .iter()
+            .filter(|(_, peek)| !peek.relive)
+            .map(|(_, peek)| peek.probation)
+            .sum()
     }
 
     /// The age of the oldest unlanded mark.
     #[must_use]
     pub fn oldest(&self) -> Option<Duration> {
-        let oldest = self.partitions.iter().filter_map(|(_, peek)| peek.oldest()).min();
-        oldest.filter(|_| self.now > Timestamp::default()).map(|oldest| self.now.since(oldest))
+        let oldest = self
+            .partitions
+            .iter()
+            .filter_map(|(_, peek)| peek.oldest())
+            .min();
+        oldest
+            .filter(|_| self.now > Timestamp::default())
+            .map(|oldest| self.now.since(oldest))
     }
 
     /// The partitions that hold something of what was found, or something refused.
     fn left_of(&self, found: &[Found]) -> Vec<(Partition, PartitionPeek)> {
-        let left = self.partitions.iter().zip(found).filter(|((_, peek), found)| found.waits(peek) || peek.errors > 0);
+        let left = self
+            .partitions
+            .iter()
+            .zip(found)
+            .filter(|((_, peek), found)| found.waits(peek) || peek.errors > 0);
         left.map(|(partition, _)| partition.clone()).collect()
     }
 }
@@ -97,37 +115,51 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
     peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
-/// The maps of a partition that a drain waits for. They are told from later ones by when their first entry was marked, which is
-/// compared for equality alone: the clock may be set back meanwhile (H8).
+/// The maps of a partition that a drain waits for. They are told from later ones by when their
+/// first entry was marked, which is compared for equality alone: the clock may be set back
+/// meanwhile (H8).
 #[derive(Debug, Clone)]
 struct Found {
     maps: BTreeSet<Timestamp>,
-    /// Whether the maps of the next look belong to them too: at first, and while marks on probation become live again.
+    /// Whether the maps of the next look belong to them too: at first, and while marks on probation
+    /// become live again.
     grows: bool,
 }
 
 impl Found {
     fn look(&mut self, peek: &PartitionPeek) {
         if self.grows {
-            self.maps.extend(peek.live_since.into_iter().chain(peek.snapshot_since));
+            self.maps
+                .extend(peek.live_since.into_iter().chain(peek.snapshot_since));
         }
         self.grows = peek.relive;
     }
 
     fn waits(&self, peek: &PartitionPeek) -> bool {
-        let was_found = |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
-        let snapshot = if broken("H48-saving") { 0 } else { peek.snapshot };
-        let maps = [(peek.live, peek.live_since), (snapshot, peek.snapshot_since)];
-        (peek.relive && peek.probation > 0) || maps.iter().any(|(marks, since)| *marks > 0 && was_found(*since))
+        let was_found =
+            |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
+        let snapshot = if broken("H48-saving") {
+            0
+        } else {
+            peek.snapshot
+        };
+        let maps = [
+            (peek.live, peek.live_since),
+            (snapshot, peek.snapshot_since),
+        ];
+        (peek.relive && peek.probation > 0)
+            || maps
+                .iter()
+                .any(|(marks, since)| *marks > 0 && was_found(*since))
     }
 }
 
 /// How often the backlog is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until everything that was marked before the call has been landed or refused, by whatever workers run; or until
-/// `deadline`. `progress` is told the backlog each time it was looked at. Answers the partitions that still hold something:
-/// error marks count, marks on probation do not.
+/// Waits until everything that was marked before the call has been landed or refused, by whatever
+/// workers run; or until `deadline`. `progress` is told the backlog each time it was looked at.
+/// Answers the partitions that still hold something: error marks count, marks on probation do not.
 ///
 /// # Errors
 /// The hot tier is away at the deadline. Until then failures are waited out.
@@ -139,14 +171,25 @@ pub async fn drained(
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
-    let nothing = || Found { maps: BTreeSet::new(), grows: true };
+    let nothing = || Found {
+        maps: BTreeSet::new(),
+        grows: true,
+    };
     let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();
     loop {
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {
                 progress(&backlog);
-                backlog.partitions.iter().zip(&mut found).for_each(|((_, peek), found)| found.look(peek));
-                let waits = backlog.partitions.iter().zip(&found).any(|((_, peek), found)| found.waits(peek));
+                backlog
+                    .partitions
+                    .iter()
+                    .zip(&mut found)
+                    .for_each(|((_, peek), found)| found.look(peek));
+                let waits = backlog
+                    .partitions
+                    .iter()
+                    .zip(&found)
+                    .any(|((_, peek), found)| found.waits(peek));
                 if !waits || Instant::now() >= deadline {
                     return Ok(backlog.left_of(&found));
                 }

@@ -1,8 +1,11 @@
-//! Where the work of a storage runs that no single call waits for: on a runtime of its own, or on its opener's.
+//! Where the work of a storage runs that no single call waits for: on a runtime of its own, or on
+//! its opener's.
 //!
-//! A storage is opened once and used from anywhere: by the first of several tests, whose runtime ends with it, or by a program that makes a
-//! runtime for each call. Tasks end with their runtime, and so do the connections that they opened. On a runtime of its own the work goes on
-//! as long as anything uses the storage (H60), and time passes there as on the wall, also where a test has paused its clock (H61).
+//! A storage is opened once and used from anywhere: by the first of several tests, whose runtime
+//! ends with it, or by a program that makes a runtime for each call. Tasks end with their runtime,
+//! and so do the connections that they opened. On a runtime of its own the work goes on as long as
+//! anything uses the storage (H60), and time passes there as on the wall, also where a test has
+//! paused its clock (H61).
 
 use std::cell::Cell;
 use std::future::Future;
@@ -12,7 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
+use storage_sql::{
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord,
+    Raise, Raised,
+};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -27,7 +33,8 @@ thread_local! {
 /// Numbers of runtimes, from 1.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Where work runs. Cheap to clone. A runtime of its own ends with the last clone, also if that is dropped by async code.
+/// Where work runs. Cheap to clone. A runtime of its own ends with the last clone, also if that is
+/// dropped by async code.
 #[derive(Debug, Clone, Default)]
 pub struct Home(Option<Arc<Own>>);
 
@@ -43,7 +50,8 @@ struct Own {
 impl Drop for Own {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Not by dropping it, which waits for its thread: in async code that panics, and in the thread itself it would never end.
+            // Not by dropping it, which waits for its thread: in async code that panics, and in the
+            // thread itself it would never end.
             runtime.shutdown_background();
         }
     }
@@ -57,7 +65,11 @@ pub struct Ended;
 impl Ended {
     /// What an operation of the cold tier fails with.
     pub(crate) fn of_cold(self, operation: &'static str) -> ColdError {
-        ColdError { kind: ColdKind::Unwell, operation, message: self.to_string() }
+        ColdError {
+            kind: ColdKind::Unwell,
+            operation,
+            message: self.to_string(),
+        }
     }
 }
 
@@ -83,10 +95,15 @@ impl Home {
             .on_thread_start(move || HERE.set(number))
             .enable_all()
             .build()?;
-        Ok(Self(Some(Arc::new(Own { number, handle: runtime.handle().clone(), runtime: Some(runtime) }))))
+        Ok(Self(Some(Arc::new(Own {
+            number,
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        }))))
     }
 
-    /// The runtime of whoever calls: nothing goes to another thread, and what is begun ends with the caller's runtime.
+    /// The runtime of whoever calls: nothing goes to another thread, and what is begun ends with
+    /// the caller's runtime.
     #[must_use]
     pub fn of_caller() -> Self {
         Self(None)
@@ -94,7 +111,10 @@ impl Home {
 
     /// The runtime, if it is another than the caller's.
     fn elsewhere(&self) -> Option<&Handle> {
-        self.0.as_ref().filter(|own| HERE.get() != own.number).map(|own| &own.handle)
+        self.0
+            .as_ref()
+            .filter(|own| HERE.get() != own.number)
+            .map(|own| &own.handle)
     }
 
     /// The runtime on which tasks are to be begun. On its caller's that is the present one.
@@ -103,7 +123,9 @@ impl Home {
     /// There is neither.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        self.0.as_ref().map_or_else(Handle::current, |own| own.handle.clone())
+        self.0
+            .as_ref()
+            .map_or_else(Handle::current, |own| own.handle.clone())
     }
 
     /// Begins a task.
@@ -131,7 +153,10 @@ impl Home {
         W::Output: Send,
     {
         let of_caller = Handle::try_current().map_err(|_| Ended);
-        let handle = self.0.as_ref().map_or(of_caller, |own| Ok(own.handle.clone()))?;
+        let handle = self
+            .0
+            .as_ref()
+            .map_or(of_caller, |own| Ok(own.handle.clone()))?;
         Ok(handle.spawn(work))
     }
 
@@ -147,17 +172,27 @@ impl Home {
         W: Future + Send + 'static,
         W::Output: Send,
     {
-        let Some(handle) = self.elsewhere() else { return Ok(work.await) };
+        let Some(handle) = self.elsewhere() else {
+            return Ok(work.await);
+        };
         let task = handle.spawn(work);
         let _abort = Abort(task.abort_handle());
-        task.await.map_err(|error| error.try_into_panic().map_or(Ended, |panic| resume_unwind(panic)))
+        task.await.map_err(|error| {
+            error
+                .try_into_panic()
+                .map_or(Ended, |panic| resume_unwind(panic))
+        })
     }
 
-    /// A cold tier all calls of which run there: what they open is not lost when the caller's runtime ends.
+    /// A cold tier all calls of which run there: what they open is not lost when the caller's
+    /// runtime ends.
     #[must_use]
     pub fn cold(&self, cold: Arc<dyn ColdStore>) -> Arc<dyn ColdStore> {
         match &self.0 {
-            Some(_) => Arc::new(AtHome { home: self.clone(), cold }),
+            Some(_) => Arc::new(AtHome {
+                home: self.clone(),
+                cold,
+            }),
             None => cold,
         }
     }
@@ -171,7 +206,11 @@ struct AtHome {
 }
 
 impl AtHome {
-    async fn call<T, W>(&self, operation: &'static str, call: impl FnOnce(Arc<dyn ColdStore>) -> W) -> Result<T, ColdError>
+    async fn call<T, W>(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(Arc<dyn ColdStore>) -> W,
+    ) -> Result<T, ColdError>
     where
         T: Send + 'static,
         W: Future<Output = Result<T, ColdError>> + Send + 'static,
@@ -185,17 +224,27 @@ impl AtHome {
 impl ColdStore for AtHome {
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
         let owners = owners.to_vec();
-        self.call("load", |cold| async move { cold.load(&owners, rows_max).await }).await
+        self.call(
+            "load",
+            |cold| async move { cold.load(&owners, rows_max).await },
+        )
+        .await
     }
 
     async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
         let (owner, fields) = (owner.clone(), fields.to_vec());
-        self.call("load_fields", |cold| async move { cold.load_fields(&owner, &fields).await }).await
+        self.call("load_fields", |cold| async move {
+            cold.load_fields(&owner, &fields).await
+        })
+        .await
     }
 
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
         let owner = owner.clone();
-        self.call("load_newest", |cold| async move { cold.load_newest(&owner).await }).await
+        self.call("load_newest", |cold| async move {
+            cold.load_newest(&owner).await
+        })
+        .await
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
@@ -212,35 +261,56 @@ impl ColdStore for AtHome {
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {
         let (scope, logic_type, after) = (scope.clone(), logic_type.to_owned(), after.cloned());
-        self.call("owners", |cold| async move { cold.owners(&scope, &logic_type, after.as_ref(), limit).await }).await
+        self.call("owners", |cold| async move {
+            cold.owners(&scope, &logic_type, after.as_ref(), limit)
+                .await
+        })
+        .await
     }
 
-    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
         let after = after.cloned();
-        self.call("all_owners", |cold| async move { cold.all_owners(after.as_ref(), limit).await }).await
+        self.call("all_owners", |cold| async move {
+            cold.all_owners(after.as_ref(), limit).await
+        })
+        .await
     }
 
-    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionRecord>, ColdError> {
         let partitions = partitions.to_vec();
-        self.call("partitions", |cold| async move { cold.partitions(&partitions).await }).await
+        self.call("partitions", |cold| async move {
+            cold.partitions(&partitions).await
+        })
+        .await
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         let raises = raises.to_vec();
-        self.call("raise", |cold| async move { cold.raise(&raises).await }).await
+        self.call("raise", |cold| async move { cold.raise(&raises).await })
+            .await
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        self.call("forgets", |cold| async move { cold.forgets().await }).await
+        self.call("forgets", |cold| async move { cold.forgets().await })
+            .await
     }
 
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
-        self.call("pairing", |cold| async move { cold.pairing().await }).await
+        self.call("pairing", |cold| async move { cold.pairing().await })
+            .await
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
         let (seen, pair) = (seen.clone(), pair.clone());
-        self.call("pair", |cold| async move { cold.pair(&seen, &pair).await }).await
+        self.call("pair", |cold| async move { cold.pair(&seen, &pair).await })
+            .await
     }
 
     fn value_bytes_max(&self) -> usize {
@@ -263,7 +333,11 @@ mod tests {
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let home = Home::own().unwrap();
-            assert_eq!(home.run(async { std::thread::current().name().map(str::to_owned) }).await, Ok(Some(THREAD.to_owned())));
+            assert_eq!(
+                home.run(async { std::thread::current().name().map(str::to_owned) })
+                    .await,
+                Ok(Some(THREAD.to_owned()))
+            );
             drop(home);
             let home = Home::own().unwrap();
             let held = home.clone();
@@ -275,7 +349,10 @@ mod tests {
             drop(home);
             let _ = go.send(());
             // Its own end is the end of the task, before or after that of the runtime.
-            assert!(task.await.map_or_else(|error| error.is_cancelled(), |()| true));
+            assert!(
+                task.await
+                    .map_or_else(|error| error.is_cancelled(), |()| true)
+            );
         });
     }
 
@@ -309,7 +386,9 @@ mod tests {
     fn a_panic_of_the_work_is_its_callers() {
         let home = Home::own().unwrap();
         let runtime = Builder::new_current_thread().build().unwrap();
-        let panics = std::panic::AssertUnwindSafe(|| runtime.block_on(home.run(async { "on purpose".parse::<u32>().unwrap() })));
+        let panics = std::panic::AssertUnwindSafe(|| {
+            runtime.block_on(home.run(async { "on purpose".parse::<u32>().unwrap() }))
+        });
         assert!(std::panic::catch_unwind(panics).is_err());
         assert_eq!(runtime.block_on(home.run(async { 1 })), Ok(1));
     }

@@ -1,7 +1,8 @@
 //! The lanes of a pass: each reads marks and lands them, in batches, until nothing waits.
 //!
-//! A lane does one thing at a time: it reads marks, collects what they name, has it committed, settles. There are more lanes than
-//! transactions may be under way, so that the database is busy while others read and settle.
+//! A lane does one thing at a time: it reads marks, collects what they name, has it committed,
+//! settles. There are more lanes than transactions may be under way, so that the database is busy
+//! while others read and settle.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ struct Open<'a> {
     cursor: u64,
 }
 
-/// How many lanes so many marks are worth: two for each transaction that may be under way, but a few marks fill no more batches than
-/// there are transactions.
+/// How many lanes so many marks are worth: two for each transaction that may be under way, but a
+/// few marks fill no more batches than there are transactions.
 fn lanes(options: &LandingOptions, marks: u64) -> usize {
     let transactions = options.connections.max(1);
     let batches = usize::try_from(marks).unwrap_or(usize::MAX) / options.batch_rows.max(1);
@@ -31,14 +32,19 @@ fn lanes(options: &LandingOptions, marks: u64) -> usize {
 }
 
 impl Worker {
-    /// Lands what a round has, in lanes that are tasks of their own: so they take as many cores as there are.
+    /// Lands what a round has, in lanes that are tasks of their own: so they take as many cores as
+    /// there are.
     ///
     /// # Errors
     /// The first failure of a lane, after all have ended.
     ///
     /// # Cancel safety
     /// Dropped, it takes its lanes with it.
-    pub(crate) async fn run_lanes(self: &Arc<Self>, round: &Arc<Round>, marks: u64) -> Result<(), TierError> {
+    pub(crate) async fn run_lanes(
+        self: &Arc<Self>,
+        round: &Arc<Round>,
+        marks: u64,
+    ) -> Result<(), TierError> {
         let mut running = JoinSet::new();
         for _ in 0..lanes(&self.options, marks) {
             let (worker, round) = (Arc::clone(self), Arc::clone(round));
@@ -46,8 +52,13 @@ impl Worker {
         }
         let mut result = Ok(());
         while let Some(ended) = running.join_next().await {
-            // Panics are caught inside, so the task was ended from outside, as by a runtime that stops.
-            result = result.and(ended.unwrap_or_else(|error| Err(TierError::Panicked { words: error.to_string() })));
+            // Panics are caught inside, so the task was ended from outside, as by a runtime that
+            // stops.
+            result = result.and(ended.unwrap_or_else(|error| {
+                Err(TierError::Panicked {
+                    words: error.to_string(),
+                })
+            }));
         }
         result
     }
@@ -65,7 +76,10 @@ impl Worker {
                 }
                 round.pass_over(self.land(&parts).await)?;
             }
-            open = next.into_iter().filter_map(|(open, more)| more.then_some(open)).collect();
+            open = next
+                .into_iter()
+                .filter_map(|(open, more)| more.then_some(open))
+                .collect();
         }
     }
 
@@ -95,9 +109,14 @@ impl Worker {
         landed.map(drop)
     }
 
-    /// Reads marks until there are enough for a batch, from partitions already open and then from the queue. Answers the marks,
-    /// and the partitions they came from with whether there is more to read.
-    async fn gather<'a>(&'a self, round: &Round, open: Vec<Open<'a>>) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
+    /// Reads marks until there are enough for a batch, from partitions already open and then from
+    /// the queue. Answers the marks, and the partitions they came from with whether there is more
+    /// to read.
+    async fn gather<'a>(
+        &'a self,
+        round: &Round,
+        open: Vec<Open<'a>>,
+    ) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
         let mut waiting: VecDeque<_> = open.into();
         let mut parts = Vec::new();
         let mut read = Vec::new();
@@ -109,12 +128,27 @@ impl Worker {
             }) else {
                 break;
             };
-            let page =
-                self.tiers.hot().scan(one.busy.partition, Map::Snapshot, one.cursor, self.options.batch_rows - marks).await;
-            let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else { continue };
+            let page = self
+                .tiers
+                .hot()
+                .scan(
+                    one.busy.partition,
+                    Map::Snapshot,
+                    one.cursor,
+                    self.options.batch_rows - marks,
+                )
+                .await;
+            let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else {
+                continue;
+            };
             marks += page.entries.len();
             let Open { busy, snapshot, .. } = &one;
-            parts.push(Part { partition: busy.partition, snapshot: *snapshot, entries: page.entries, replay: false });
+            parts.push(Part {
+                partition: busy.partition,
+                snapshot: *snapshot,
+                entries: page.entries,
+                replay: false,
+            });
             one.cursor = page.next.unwrap_or_default();
             read.push((one, page.next.is_some()));
         }
@@ -125,16 +159,33 @@ impl Worker {
     /// Takes the next partition from the queue that has a snapshot, left over or new.
     async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
         loop {
-            let Some(partition) = round.next() else { return Ok(None) };
-            let Some(busy) = self.claims.begin(partition) else { continue };
-            let snapshot = match self.tiers.hot().snapshot(partition, self.claims.lock()).await {
-                Err(error) if step::is_lost(&error) => self.tiers.prepare(&[partition]).await.map(|()| Snapshot::Empty),
+            let Some(partition) = round.next() else {
+                return Ok(None);
+            };
+            let Some(busy) = self.claims.begin(partition) else {
+                continue;
+            };
+            let snapshot = match self
+                .tiers
+                .hot()
+                .snapshot(partition, self.claims.lock())
+                .await
+            {
+                Err(error) if step::is_lost(&error) => self
+                    .tiers
+                    .prepare(&[partition])
+                    .await
+                    .map(|()| Snapshot::Empty),
                 other => other.map_err(TierError::from),
             };
             match round.pass_over(snapshot.map(Some))? {
                 None | Some(Snapshot::Empty) => {}
                 Some(Snapshot::Taken(snapshot) | Snapshot::Leftover(snapshot)) => {
-                    return Ok(Some(Open { busy, snapshot, cursor: 0 }));
+                    return Ok(Some(Open {
+                        busy,
+                        snapshot,
+                        cursor: 0,
+                    }));
                 }
             }
         }
@@ -147,9 +198,20 @@ mod tests {
 
     #[test]
     fn a_backlog_has_two_lanes_for_each_transaction_and_a_few_marks_one() {
-        let options = LandingOptions { connections: 3, batch_rows: 100, ..LandingOptions::default() };
-        assert_eq!([0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| lanes(&options, marks)), [3, 3, 3, 4, 5, 6, 6]);
-        let least = LandingOptions { connections: 0, batch_rows: 0, ..LandingOptions::default() };
+        let options = LandingOptions {
+            connections: 3,
+            batch_rows: 100,
+            ..LandingOptions::default()
+        };
+        assert_eq!(
+            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| lanes(&options, marks)),
+            [3, 3, 3, 4, 5, 6, 6]
+        );
+        let least = LandingOptions {
+            connections: 0,
+            batch_rows: 0,
+            ..LandingOptions::default()
+        };
         assert_eq!([0, 1, 9].map(|marks| lanes(&least, marks)), [1, 1, 2]);
     }
 }

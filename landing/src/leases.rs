@@ -1,4 +1,5 @@
-//! When a holder of sessions is gone, and when a grace has lasted: judged by whoever looks, by its own monotonic clock.
+//! When a holder of sessions is gone, and when a grace has lasted: judged by whoever looks, by its
+//! own monotonic clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tokio::time::Instant;
 /// What an observer has seen of the holders in each partition. Pure: time is a parameter.
 #[derive(Debug)]
 pub struct Leases {
-    /// A lease and its tenth: a holder counts its lease from before it sends a beat, by another clock.
+    /// A lease and its tenth: a holder counts its lease from before it sends a beat, by another
+    /// clock.
     patience: Duration,
     partitions: BTreeMap<Partition, Seen>,
 }
@@ -37,22 +39,36 @@ impl Leases {
     /// An observer that has seen nothing yet.
     #[must_use]
     pub fn new(lease: Duration) -> Self {
-        Self { patience: lease + lease / 10, partitions: BTreeMap::new() }
+        Self {
+            patience: lease + lease / 10,
+            partitions: BTreeMap::new(),
+        }
     }
 
     /// What follows from the beats of a partition as they are now.
     pub fn see(&mut self, partition: Partition, beats: &Beats, now: Instant) -> Verdict {
-        let patience = if broken("S5-impatient") { Duration::ZERO } else { self.patience };
+        let patience = if broken("S5-impatient") {
+            Duration::ZERO
+        } else {
+            self.patience
+        };
         let has_lasted = |since: Instant| now.saturating_duration_since(since) >= patience;
         let seen = self.partitions.entry(partition).or_default();
-        // What stood still in an epoch before says nothing of this one: the beats may be older ones.
+        // What stood still in an epoch before says nothing of this one: the beats may be older
+        // ones.
         if seen.epoch.is_none_or(|(epoch, _)| epoch != beats.epoch) {
-            *seen = Seen { epoch: Some((beats.epoch, now)), beats: BTreeMap::new() };
+            *seen = Seen {
+                epoch: Some((beats.epoch, now)),
+                beats: BTreeMap::new(),
+            };
         }
         let mut before = std::mem::take(&mut seen.beats);
         let mut verdict = Verdict::default();
         for (holder, beat) in &beats.beats {
-            let since = before.remove(holder).filter(|(last, _)| last == beat).map_or(now, |(_, since)| since);
+            let since = before
+                .remove(holder)
+                .filter(|(last, _)| last == beat)
+                .map_or(now, |(_, since)| since);
             seen.beats.insert(*holder, (*beat, since));
             if has_lasted(since) {
                 verdict.gone.push((*holder, *beat));
@@ -63,13 +79,18 @@ impl Leases {
         verdict
     }
 
-    /// The partitions in which a holder, other than this one, has been silent for as long as it may be: they are to be looked at again.
+    /// The partitions in which a holder, other than this one, has been silent for as long as it may
+    /// be: they are to be looked at again.
     #[must_use]
     pub fn overdue(&self, own: OpId, now: Instant) -> Vec<Partition> {
         let mut overdue = Vec::new();
         for (partition, seen) in &self.partitions {
             let is_silent = |since: Instant| now.saturating_duration_since(since) >= self.patience;
-            if seen.beats.iter().any(|(holder, (_, since))| *holder != own && is_silent(*since)) {
+            if seen
+                .beats
+                .iter()
+                .any(|(holder, (_, since))| *holder != own && is_silent(*since))
+            {
                 overdue.push(*partition);
             }
         }
@@ -82,7 +103,12 @@ impl Verdict {
     ///
     /// # Errors
     /// The hot tier failed. It is told again after the next look.
-    pub async fn say(self, hot: &dyn HotStore, partition: Partition, own: Option<OpId>) -> Result<(), HotError> {
+    pub async fn say(
+        self,
+        hot: &dyn HotStore,
+        partition: Partition,
+        own: Option<OpId>,
+    ) -> Result<(), HotError> {
         let Self { gone, graced } = self;
         for (holder, beat) in gone.into_iter().filter(|(holder, _)| Some(*holder) != own) {
             let sessions = hot.lapse(partition, holder, beat).await?;
@@ -105,18 +131,28 @@ const KEPT: Duration = Duration::from_hours(1);
 pub struct Lapsed(BTreeMap<Partition, (Instant, Vec<(Owner, Fence)>)>);
 
 impl Lapsed {
-    /// Forgets the sessions of a partition that lapsed an hour ago or more: their holders will not come back. Looks once in so long.
+    /// Forgets the sessions of a partition that lapsed an hour ago or more: their holders will not
+    /// come back. Looks once in so long.
     ///
     /// # Errors
     /// The hot tier failed. It is tried again at the next call.
-    pub async fn forget_old(&mut self, hot: &dyn HotStore, partition: Partition, now: Instant) -> Result<(), HotError> {
+    pub async fn forget_old(
+        &mut self,
+        hot: &dyn HotStore,
+        partition: Partition,
+        now: Instant,
+    ) -> Result<(), HotError> {
         let before = self.0.get(&partition);
         if before.is_some_and(|(at, _)| now.saturating_duration_since(*at) < KEPT) {
             return Ok(());
         }
         let mut lapsed = hot.lapsed(partition).await?;
         if let Some((_, before)) = before {
-            let old: Vec<_> = lapsed.iter().filter(|session| before.contains(session)).cloned().collect();
+            let old: Vec<_> = lapsed
+                .iter()
+                .filter(|session| before.contains(session))
+                .cloned()
+                .collect();
             hot.forget_lapsed(partition, &old).await?;
             lapsed.retain(|session| !old.contains(session));
         }
@@ -137,27 +173,50 @@ mod tests {
     }
 
     fn beats(list: &[(u8, u64)], epoch: u64, graced: bool) -> Beats {
-        Beats { beats: list.iter().map(|(number, beat)| (holder(*number), *beat)).collect(), epoch: Epoch(epoch), graced }
+        Beats {
+            beats: list
+                .iter()
+                .map(|(number, beat)| (holder(*number), *beat))
+                .collect(),
+            epoch: Epoch(epoch),
+            graced,
+        }
     }
 
     #[test]
     fn a_holder_is_gone_once_its_beat_has_stood_still_for_a_lease_and_its_tenth() {
         let (mut leases, start) = (Leases::new(LEASE), Instant::now());
         let mut gone = |seconds: u64, list: &[(u8, u64)]| {
-            leases.see(PARTITION, &beats(list, 1, true), start + Duration::from_secs(seconds)).gone
+            leases
+                .see(
+                    PARTITION,
+                    &beats(list, 1, true),
+                    start + Duration::from_secs(seconds),
+                )
+                .gone
         };
         assert_eq!(gone(0, &[(1, 5), (2, 9)]), []);
         assert_eq!(gone(10, &[(1, 5), (2, 10)]), []);
         assert_eq!(gone(11, &[(1, 5), (2, 10)]), [(holder(1), 5)]);
         assert_eq!(gone(12, &[(2, 10)]), []);
-        assert_eq!(gone(13, &[(1, 5), (2, 10)]), [], "it came back, and is seen anew");
+        assert_eq!(
+            gone(13, &[(1, 5), (2, 10)]),
+            [],
+            "it came back, and is seen anew"
+        );
     }
 
     #[test]
     fn a_grace_has_lasted_once_its_epoch_was_seen_for_a_lease_and_its_tenth() {
         let (mut leases, start) = (Leases::new(LEASE), Instant::now());
         let mut graced = |seconds: u64, epoch: u64, graced: bool| {
-            leases.see(PARTITION, &beats(&[], epoch, graced), start + Duration::from_secs(seconds)).graced
+            leases
+                .see(
+                    PARTITION,
+                    &beats(&[], epoch, graced),
+                    start + Duration::from_secs(seconds),
+                )
+                .graced
         };
         assert_eq!(graced(0, 2, false), None);
         assert_eq!(graced(9, 3, false), None, "another epoch, another grace");
@@ -171,16 +230,25 @@ mod tests {
         let (mut leases, start) = (Leases::new(LEASE), Instant::now());
         leases.see(PARTITION, &beats(&[(1, 5)], 1, true), start);
         let after = start + LEASE * 2;
-        assert_eq!(leases.see(PARTITION, &beats(&[(1, 5)], 2, false), after), Verdict::default());
+        assert_eq!(
+            leases.see(PARTITION, &beats(&[(1, 5)], 2, false), after),
+            Verdict::default()
+        );
     }
 
     #[test]
     fn a_partition_is_overdue_once_a_holder_has_been_silent_for_as_long_as_it_may_be() {
         let (mut leases, start) = (Leases::new(LEASE), Instant::now());
         leases.see(PARTITION, &beats(&[(1, 5), (2, 9)], 1, true), start);
-        let overdue = |own: u8, seconds: u64| leases.overdue(holder(own), start + Duration::from_secs(seconds));
+        let overdue = |own: u8, seconds: u64| {
+            leases.overdue(holder(own), start + Duration::from_secs(seconds))
+        };
         assert_eq!((overdue(2, 10), overdue(2, 11)), (vec![], vec![PARTITION]));
         leases.see(PARTITION, &beats(&[(2, 9)], 1, true), start);
-        assert_eq!(leases.overdue(holder(2), start + LEASE * 2), [], "nobody judges itself");
+        assert_eq!(
+            leases.overdue(holder(2), start + LEASE * 2),
+            [],
+            "nobody judges itself"
+        );
     }
 }

@@ -57,4 +57,7 @@ pub use pace::Pace;
 pub use pressure::Pressure;
 pub use rescue::Rescued;
 pub use run::LandingWorker;
-pub use tiers::{Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, Mismatch, TierError, Tiers, is_suspect};
+pub use tiers::{
+    Compared, Conflict, Difference, Flushed, FullLoad, LoadCounts, Mismatch, TierError, Tiers,
+    is_suspect,
+};

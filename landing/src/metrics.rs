@@ -79,10 +79,20 @@ impl Metrics {
     }
 
     /// A rescue ended.
-    pub(crate) fn rescued(&self, Rescued { rows, refused, skipped }: Rescued) {
+    pub(crate) fn rescued(
+        &self,
+        Rescued {
+            rows,
+            refused,
+            skipped,
+        }: Rescued,
+    ) {
         Self::add(&self.rows, rows);
         // ORDER: before the rescue is counted, since whoever sees it counted asks.
-        self.unrescued.store(u64::try_from(refused).unwrap_or(u64::MAX), Ordering::Release);
+        self.unrescued.store(
+            u64::try_from(refused).unwrap_or(u64::MAX),
+            Ordering::Release,
+        );
         Self::add(&self.rescues, usize::from(skipped == 0));
     }
 

@@ -7,18 +7,19 @@ use storage_config::Settings;
 /// How a landing worker works. `Default` gives the values named here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingOptions {
-    /// The worker's name; names of workers that run at once differ. Empty: a name of its own, made of `worker` and its lock's token. Default: empty.
+    /// The worker's name; names of workers that run at once differ. Empty: a name of its own, made
+    /// of `worker` and its lock's token. Default: empty.
     pub name: String,
-    /// About how long a write waits while the worker keeps up, up to half as long again beside many others. Longer lands more writes of a
-    /// field as one row. Default: 500 ms.
+    /// About how long a write waits while the worker keeps up, up to half as long again beside many
+    /// others. Longer lands more writes of a field as one row. Default: 500 ms.
     pub interval: Duration,
-    /// About how many marks one transaction lands, half more at the most; fewer while the database is slow. Default: 1,000, the knee of
-    /// the curve on MariaDB.
+    /// About how many marks one transaction lands, half more at the most; fewer while the database
+    /// is slow. Default: 1,000, the knee of the curve on MariaDB.
     pub batch_rows: usize,
     /// About how many bytes of values one transaction lands. Default: 1 MiB.
     pub batch_bytes: usize,
-    /// The most transactions under way at once, fewer while the database is slow; each holds a connection. Up to twice as many batches
-    /// are read and settled. Default: 2.
+    /// The most transactions under way at once, fewer while the database is slow; each holds a
+    /// connection. Up to twice as many batches are read and settled. Default: 2.
     pub connections: usize,
     /// How long a lock outlives a worker that died. Default: 10 s.
     pub lock_ttl: Duration,
@@ -57,7 +58,11 @@ impl Default for LandingOptions {
 
 impl From<&Settings> for LandingOptions {
     fn from(settings: &Settings) -> Self {
-        let Settings { landing: settings, sessions, .. } = settings;
+        let Settings {
+            landing: settings,
+            sessions,
+            ..
+        } = settings;
         let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         Self {
             name: settings.worker_name.clone().unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! One pass over a worker's partitions: what has work, the lanes that land it, and what is done beside.
+//! One pass over a worker's partitions: what has work, the lanes that land it, and what is done
+//! beside.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,8 @@ pub(crate) struct Worker {
     pub(crate) turns: Turns,
     /// When error maps were last looked through. Only the pass under way touches it.
     pub(crate) replayed: Mutex<Option<Instant>>,
-    /// When the database was last compared with the one that marks on probation were landed to. As above.
+    /// When the database was last compared with the one that marks on probation were landed to. As
+    /// above.
     pub(crate) looked: Mutex<Option<Instant>>,
     /// When the tiers were last found to belong together. As above.
     pub(crate) compared: Mutex<Option<Instant>>,
@@ -57,9 +59,11 @@ struct Work {
 impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
         self.marks += peek.live + peek.snapshot;
-        self.marked.extend((peek.live + peek.snapshot > 0 || peek.relive).then_some(partition));
+        self.marked
+            .extend((peek.live + peek.snapshot > 0 || peek.relive).then_some(partition));
         self.parked.extend((peek.errors > 0).then_some(partition));
-        self.on_probation.extend((peek.probation > 0).then_some(partition));
+        self.on_probation
+            .extend((peek.probation > 0).then_some(partition));
         self.lost.extend(peek.relive.then_some(partition));
     }
 }
@@ -75,14 +79,23 @@ pub(crate) struct Round {
 
 impl Round {
     pub(crate) fn next(&self) -> Option<Partition> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
     }
 
     /// Goes on without the partitions that failed, if the failure is theirs alone.
-    pub(crate) fn pass_over<T: Default>(&self, result: Result<T, TierError>) -> Result<T, TierError> {
+    pub(crate) fn pass_over<T: Default>(
+        &self,
+        result: Result<T, TierError>,
+    ) -> Result<T, TierError> {
         match result {
             Err(error) if step::is_confined(&error) => {
-                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                self.failed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(error);
                 Ok(T::default())
             }
             other => other,
@@ -90,7 +103,11 @@ impl Round {
     }
 
     fn end(&self) -> Result<(), TierError> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        self.failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .map_or(Ok(()), Err)
     }
 }
 
@@ -111,7 +128,10 @@ impl Worker {
         if !(work.marked.is_empty() && work.parked.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
-        let round = Arc::new(Round { queue: Mutex::new(work.marked), ..Round::default() });
+        let round = Arc::new(Round {
+            queue: Mutex::new(work.marked),
+            ..Round::default()
+        });
         for partition in work.lost {
             round.pass_over(self.relive(partition).await)?;
         }
@@ -139,7 +159,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the error maps are to be looked through again. They are read whole, so not in each pass of a busy worker.
+    /// Whether the error maps are to be looked through again. They are read whole, so not in each
+    /// pass of a busy worker.
     fn replay_is_due(&self) -> bool {
         let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
@@ -156,22 +177,37 @@ impl Worker {
         }
         let now = self.tiers.hot().time().await?;
         for partition in parked {
-            let Some(_busy) = self.claims.begin(partition) else { continue };
+            let Some(_busy) = self.claims.begin(partition) else {
+                continue;
+            };
             round.pass_over(self.replay_partition(partition, now).await)?;
         }
         Ok(())
     }
 
-    async fn replay_partition(&self, partition: Partition, now: Timestamp) -> Result<(), TierError> {
+    async fn replay_partition(
+        &self,
+        partition: Partition,
+        now: Timestamp,
+    ) -> Result<(), TierError> {
         let mut cursor = Some(0);
         while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
-            let page = self.tiers.hot().errors(partition, from, self.options.batch_rows).await?;
+            let page = self
+                .tiers
+                .hot()
+                .errors(partition, from, self.options.batch_rows)
+                .await?;
             cursor = page.next;
             let entries = due(page.entries, now);
             if entries.is_empty() {
                 continue;
             }
-            let part = Part { partition, snapshot: SnapshotId::default(), entries, replay: true };
+            let part = Part {
+                partition,
+                snapshot: SnapshotId::default(),
+                entries,
+                replay: true,
+            };
             for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
                 self.land(&parts).await?;
             }
@@ -185,8 +221,18 @@ fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
     let mut entries = BTreeMap::new();
     for error in errors.into_iter().filter(|error| error.next <= now) {
         if let Some((owner, field)) = error.target {
-            let mark = Mark { owner, fields: vec![field] };
-            entries.insert(mark.clone(), Entry { raw: error.raw, mark: Some(mark), version: error.version });
+            let mark = Mark {
+                owner,
+                fields: vec![field],
+            };
+            entries.insert(
+                mark.clone(),
+                Entry {
+                    raw: error.raw,
+                    mark: Some(mark),
+                    version: error.version,
+                },
+            );
         }
     }
     entries.into_values().collect()

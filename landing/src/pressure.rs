@@ -20,7 +20,8 @@ pub struct Pressure {
 
 const CATCHING_UP: &str = "it ends when the landing workers have caught up";
 
-/// Workers can't help: what is landed goes when its time to live ends, or when the server may evict it.
+/// Workers can't help: what is landed goes when its time to live ends, or when the server may evict
+/// it.
 const ALL_LANDED: &str = "all has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
                           give Redis more memory";
 const STILL_LANDING: &str = "it ends as workers land if Redis' maxmemory-policy is one of volatile-*; else shorten hot.clean_ttl, or give \
@@ -29,13 +30,21 @@ const STILL_LANDING: &str = "it ends as workers land if Redis' maxmemory-policy 
 impl Pressure {
     /// The watermark that is nearest to being reached.
     #[must_use]
-    pub fn of(settings: &BackpressureSettings, backlog: &Backlog, memory: Option<MemoryUse>) -> Self {
+    pub fn of(
+        settings: &BackpressureSettings,
+        backlog: &Backlog,
+        memory: Option<MemoryUse>,
+    ) -> Self {
         let marks = backlog.marks().saturating_add(backlog.errors());
         let age = millis(backlog.oldest().unwrap_or_default());
         let used = memory.map(|memory| memory.percent()).unwrap_or_default();
         let seen = [
             (
-                percent(marks, settings.soft_marks.into(), settings.hard_marks.into()),
+                percent(
+                    marks,
+                    settings.soft_marks.into(),
+                    settings.hard_marks.into(),
+                ),
                 format!("{marks} marks wait to be landed"),
                 CATCHING_UP,
             ),
@@ -45,13 +54,32 @@ impl Pressure {
                 CATCHING_UP,
             ),
             (
-                percent(used, settings.soft_memory.into(), settings.hard_memory.into()),
-                format!("{used} % of the hot tier's memory are used, and nothing of it can be evicted"),
-                if backlog.marks() == 0 { ALL_LANDED } else { STILL_LANDING },
+                percent(
+                    used,
+                    settings.soft_memory.into(),
+                    settings.hard_memory.into(),
+                ),
+                format!(
+                    "{used} % of the hot tier's memory are used, and nothing of it can be evicted"
+                ),
+                if backlog.marks() == 0 {
+                    ALL_LANDED
+                } else {
+                    STILL_LANDING
+                },
             ),
         ];
-        let nearest = seen.into_iter().max_by_key(|(percent, ..)| *percent).filter(|(percent, ..)| *percent > 0);
-        nearest.map(|(percent, reason, relief)| Self { percent, reason, relief }).unwrap_or_default()
+        let nearest = seen
+            .into_iter()
+            .max_by_key(|(percent, ..)| *percent)
+            .filter(|(percent, ..)| *percent > 0);
+        nearest
+            .map(|(percent, reason, relief)| Self {
+                percent,
+                reason,
+                relief,
+            })
+            .unwrap_or_default()
     }
 }
 
@@ -59,8 +87,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How far `seen` is from `soft` (0) to `hard` (100). A watermark of 0 is off: without a soft one nothing is slowed, without a hard
-/// one nothing is refused.
+/// How far `seen` is from `soft` (0) to `hard` (100). A watermark of 0 is off: without a soft one
+/// nothing is slowed, without a hard one nothing is refused.
 fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
     if hard > 0 && seen >= hard {
         return 100;
@@ -68,7 +96,11 @@ fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
     if soft == 0 || seen < soft {
         return 0;
     }
-    let way = if hard == 0 { soft } else { hard.saturating_sub(soft).max(1) };
+    let way = if hard == 0 {
+        soft
+    } else {
+        hard.saturating_sub(soft).max(1)
+    };
     let gone = u128::from(seen - soft) * 100 / u128::from(way);
     u32::try_from(gone).unwrap_or(99).clamp(1, 99)
 }
@@ -90,7 +122,8 @@ mod tests {
             (19, 10, 20, 90),
             (20, 10, 20, 100),
             (u64::MAX, 10, 20, 100),
-            // Without a hard one nothing is ever refused; without a soft one nothing is slowed; without both nothing happens.
+            // Without a hard one nothing is ever refused; without a soft one nothing is slowed;
+            // without both nothing happens.
             (15, 10, 0, 50),
             (u64::MAX, 10, 0, 99),
             (19, 0, 20, 0),
@@ -99,7 +132,11 @@ mod tests {
             (10, 10, 10, 100),
         ];
         for (seen, soft, hard, expected) in table {
-            assert_eq!(percent(seen, soft, hard), expected, "{seen} between {soft} and {hard}");
+            assert_eq!(
+                percent(seen, soft, hard),
+                expected,
+                "{seen} between {soft} and {hard}"
+            );
         }
     }
 
@@ -116,15 +153,34 @@ mod tests {
         };
         let seen = |live, errors, seconds: u64, used| {
             let oldest = (seconds > 0).then(|| Timestamp(100_000_000 - seconds * 1_000_000));
-            let peek = PartitionPeek { live, errors, live_since: oldest, ..PartitionPeek::default() };
-            let backlog = Backlog { now: Timestamp(100_000_000), partitions: vec![(Partition(0), peek)], away: vec![] };
-            let pressure = Pressure::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
+            let peek = PartitionPeek {
+                live,
+                errors,
+                live_since: oldest,
+                ..PartitionPeek::default()
+            };
+            let backlog = Backlog {
+                now: Timestamp(100_000_000),
+                partitions: vec![(Partition(0), peek)],
+                away: vec![],
+            };
+            let pressure =
+                Pressure::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
             (pressure.percent, pressure.reason, pressure.relief)
         };
         assert_eq!(seen(9, 0, 9, 790), (0, String::new(), ""));
-        assert_eq!(seen(9, 6, 11, 0), (50, "15 marks wait to be landed".into(), CATCHING_UP));
-        assert_eq!(seen(9, 0, 19, 850), (90, "the oldest mark waits for 19000 ms".into(), CATCHING_UP));
-        assert_eq!((seen(0, 0, 0, 950).2, seen(1, 0, 1, 950).2), (ALL_LANDED, STILL_LANDING));
+        assert_eq!(
+            seen(9, 6, 11, 0),
+            (50, "15 marks wait to be landed".into(), CATCHING_UP)
+        );
+        assert_eq!(
+            seen(9, 0, 19, 850),
+            (90, "the oldest mark waits for 19000 ms".into(), CATCHING_UP)
+        );
+        assert_eq!(
+            (seen(0, 0, 0, 950).2, seen(1, 0, 1, 950).2),
+            (ALL_LANDED, STILL_LANDING)
+        );
         assert_eq!(seen(0, 0, 0, 950).0, 100);
     }
 }

@@ -1,4 +1,5 @@
-//! The probation of landed marks: ended when the database has kept what it committed, undone when it may have lost it (H33).
+//! The probation of landed marks: ended when the database has kept what it committed, undone when
+//! it may have lost it (H33).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +13,14 @@ use tokio::time::Instant;
 use crate::TierError;
 use crate::pass::{Round, Worker};
 
-/// How often at most the database is looked at while marks are on probation. A part of the period, but not rarer than this.
+/// How often at most the database is looked at while marks are on probation. A part of the period,
+/// but not rarer than this.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Looks in a period.
 const LOOKS: u32 = 8;
 
-/// The windows that a worker saw leave, and since when. By its own clock, which nobody sets: by the hot tier's, a leap would end a
-/// probation early (H11). A worker that takes over begins anew.
+/// The windows that a worker saw leave, and since when. By its own clock, which nobody sets: by the
+/// hot tier's, a leap would end a probation early (H11). A worker that takes over begins anew.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     // A plain mutex: held for map operations only, never across an await.
@@ -29,7 +31,9 @@ impl Leaving {
     /// Whether this window has left for so long.
     fn has_lasted(&self, partition: Partition, window: Window, period: Duration) -> bool {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = since.entry(partition).or_insert_with(|| (window, Instant::now()));
+        let seen = since
+            .entry(partition)
+            .or_insert_with(|| (window, Instant::now()));
         if seen.0 != window {
             *seen = (window, Instant::now());
         }
@@ -49,26 +53,39 @@ impl Worker {
         due
     }
 
-    /// Compares the database with the one that these partitions were landed to, and ends the probation of marks that it kept for
-    /// long enough.
+    /// Compares the database with the one that these partitions were landed to, and ends the
+    /// probation of marks that it kept for long enough.
     ///
-    /// A mark goes only if its window was seen to leave a period ago, in an epoch that still lasts, *before* the database was found to
-    /// be the same: so it was the same from the commit until a period after it. What happens to it later can't take that commit back.
-    pub(crate) async fn end_probation(&self, round: &Round, partitions: &[Partition]) -> Result<(), TierError> {
+    /// A mark goes only if its window was seen to leave a period ago, in an epoch that still lasts,
+    /// *before* the database was found to be the same: so it was the same from the commit until a
+    /// period after it. What happens to it later can't take that commit back.
+    pub(crate) async fn end_probation(
+        &self,
+        round: &Round,
+        partitions: &[Partition],
+    ) -> Result<(), TierError> {
         let (hot, lock, period) = (self.tiers.hot(), self.claims.lock(), self.tiers.probation());
         let mut ended = Vec::new();
         for partition in partitions {
-            let Some(busy) = self.claims.begin(*partition) else { continue };
-            let found = hot.probation(*partition, lock).await.map(Some).map_err(TierError::from);
+            let Some(busy) = self.claims.begin(*partition) else {
+                continue;
+            };
+            let found = hot
+                .probation(*partition, lock)
+                .await
+                .map(Some)
+                .map_err(TierError::from);
             match round.pass_over(found)? {
-                Some(Probation::Leaves(window)) if self.leaving.has_lasted(*partition, window, period) => {
+                Some(Probation::Leaves(window))
+                    if self.leaving.has_lasted(*partition, window, period) =>
+                {
                     ended.push((busy, window))
                 }
                 None | Some(Probation::Empty | Probation::Leaves(_) | Probation::Lost) => {}
             }
         }
-        // ORDER: the windows first, then the database, then the marks; asked in any other order, the database might have been
-        // replaced between the commit and the answer.
+        // ORDER: the windows first, then the database, then the marks; asked in any other order,
+        // the database might have been replaced between the commit and the answer.
         if !broken("H33-unasked") {
             self.tiers.prepare(partitions).await?;
         }
@@ -81,31 +98,55 @@ impl Worker {
     async fn acquit(&self, partition: Partition, window: Window) -> Result<(), TierError> {
         let mut cursor = Some(0);
         while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
-            let page = self.tiers.hot().scan(partition, Map::Leaving, from, self.options.batch_rows).await?;
+            let page = self
+                .tiers
+                .hot()
+                .scan(partition, Map::Leaving, from, self.options.batch_rows)
+                .await?;
             cursor = page.next;
             let lock = self.claims.lock().clone();
-            let acquit = Acquit { partition, lock, window, entries: page.entries };
-            self.metrics.acquitted(self.tiers.hot().acquit(&acquit).await?);
+            let acquit = Acquit {
+                partition,
+                lock,
+                window,
+                entries: page.entries,
+            };
+            self.metrics
+                .acquitted(self.tiers.hot().acquit(&acquit).await?);
         }
         Ok(())
     }
 
     /// Makes all marks on probation of a partition live again, in calls of a bounded size.
     pub(crate) async fn relive(&self, partition: Partition) -> Result<(), TierError> {
-        let Some(_busy) = self.claims.begin(partition) else { return Ok(()) };
+        let Some(_busy) = self.claims.begin(partition) else {
+            return Ok(());
+        };
         let mut marks = 0;
         for map in [Map::Leaving, Map::Landed] {
             let mut cursor = Some(0);
             while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
-                let page = self.tiers.hot().scan(partition, map, from, self.options.batch_rows).await?;
+                let page = self
+                    .tiers
+                    .hot()
+                    .scan(partition, map, from, self.options.batch_rows)
+                    .await?;
                 cursor = page.next;
-                let lived = self.tiers.hot().relive(partition, self.claims.lock(), &page.entries).await?;
+                let lived = self
+                    .tiers
+                    .hot()
+                    .relive(partition, self.claims.lock(), &page.entries)
+                    .await?;
                 self.metrics.relived(lived);
                 marks += lived;
             }
         }
         if marks > 0 {
-            tracing::info!(partition = partition.0, marks, "landed marks are live again");
+            tracing::info!(
+                partition = partition.0,
+                marks,
+                "landed marks are live again"
+            );
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! Landing from a hot tier that takes no writes, such as a Redis that can't save: no lock, no snapshot, no mark cleared.
+//! Landing from a hot tier that takes no writes, such as a Redis that can't save: no lock, no
+//! snapshot, no mark cleared.
 //!
-//! Locks only save work. The rows are fenced and versioned as those of any landing, and the marks that stay have them landed once more when
-//! the hot tier takes writes again. For the hot tier it is as if a worker had died between its commit and its settle.
+//! Locks only save work. The rows are fenced and versioned as those of any landing, and the marks
+//! that stay have them landed once more when the hot tier takes writes again. For the hot tier it
+//! is as if a worker had died between its commit and its settle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +18,26 @@ use crate::{TierError, Tiers, degrade};
 const MARKS: usize = 200;
 /// Owners that are read whole and land in one transaction.
 const OWNERS: usize = 50;
-/// Where marks are. Those on probation have landed once; the database may have forgotten them since.
-const MAPS: [Map; 5] = [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
+/// Where marks are. Those on probation have landed once; the database may have forgotten them
+/// since.
+const MAPS: [Map; 5] = [
+    Map::Dirty,
+    Map::Snapshot,
+    Map::Error,
+    Map::Landed,
+    Map::Leaving,
+];
 
 /// What a rescue did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rescued {
     /// Rows committed.
     pub rows: usize,
-    /// What nobody can land: rows that the database refuses, marked fields that the hot tier lost, marks and owners that can't be read.
+    /// What nobody can land: rows that the database refuses, marked fields that the hot tier lost,
+    /// marks and owners that can't be read.
     pub refused: usize,
-    /// Partitions that could not be landed: they can't be reached, their server or the database was replaced, or another worker landed
-    /// them meanwhile.
+    /// Partitions that could not be landed: they can't be reached, their server or the database was
+    /// replaced, or another worker landed them meanwhile.
     pub skipped: usize,
 }
 
@@ -40,7 +50,8 @@ pub fn hot_tier_takes_no_writes(error: &TierError) -> bool {
 /// Commits all that is marked, and writes nothing to the hot tier.
 ///
 /// # Errors
-/// The tiers do not belong together, or the database is away. What is wrong with one partition is no error; see [`Rescued::skipped`].
+/// The tiers do not belong together, or the database is away. What is wrong with one partition is
+/// no error; see [`Rescued::skipped`].
 ///
 /// # Cancel safety
 /// Dropped, some of it has landed. Repeating it is harmless.
@@ -60,7 +71,11 @@ pub async fn rescue(tiers: &Tiers) -> Result<Rescued, TierError> {
     Ok(rescued)
 }
 
-async fn rescue_one(tiers: &Tiers, partition: Partition, rescued: &mut Rescued) -> Result<(), TierError> {
+async fn rescue_one(
+    tiers: &Tiers,
+    partition: Partition,
+    rescued: &mut Rescued,
+) -> Result<(), TierError> {
     let Marked { owners, unreadable } = marked(tiers, partition).await?;
     rescued.refused += unreadable;
     let owners: Vec<_> = owners.into_iter().collect();
@@ -91,7 +106,11 @@ async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError
             cursor = page.next;
             for entry in page.entries {
                 match entry.mark {
-                    Some(mark) => marked.owners.entry(mark.owner).or_default().extend(mark.fields),
+                    Some(mark) => marked
+                        .owners
+                        .entry(mark.owner)
+                        .or_default()
+                        .extend(mark.fields),
                     None => marked.unreadable += 1,
                 }
             }
@@ -107,10 +126,19 @@ struct Landed {
 }
 
 /// Lands owners whole; none if the partition moved meanwhile.
-async fn land(tiers: &Tiers, partition: Partition, owners: &[(Owner, BTreeSet<Field>)]) -> Result<Option<Landed>, TierError> {
-    // ORDER: the database's record first. A landing in between moves it, and the fence matches nothing.
-    let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else { return Ok(None) };
-    let Some(epoch) = current(tiers, partition, &record).await? else { return Ok(None) };
+async fn land(
+    tiers: &Tiers,
+    partition: Partition,
+    owners: &[(Owner, BTreeSet<Field>)],
+) -> Result<Option<Landed>, TierError> {
+    // ORDER: the database's record first. A landing in between moves it, and the fence matches
+    // nothing.
+    let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else {
+        return Ok(None);
+    };
+    let Some(epoch) = current(tiers, partition, &record).await? else {
+        return Ok(None);
+    };
     let (rows, lost) = rows(tiers, owners).await?;
     // The server may have been replaced since.
     if current(tiers, partition, &record).await? != Some(epoch) {
@@ -118,12 +146,24 @@ async fn land(tiers: &Tiers, partition: Partition, owners: &[(Owner, BTreeSet<Fi
     }
     let count = rows.len();
     if rows.is_empty() {
-        return Ok(Some(Landed { rows: 0, refused: lost }));
+        return Ok(Some(Landed {
+            rows: 0,
+            refused: lost,
+        }));
     }
     let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
-    let fence = Fence { partition, epoch, landed: record.last_version, reaches, database: Some(record.database) };
+    let fence = Fence {
+        partition,
+        epoch,
+        landed: record.last_version,
+        reaches,
+        database: Some(record.database),
+    };
     match degrade::land(tiers.cold().as_ref(), vec![fence], rows).await {
-        Ok(refused) => Ok(Some(Landed { rows: count - refused.len(), refused: lost + refused.len() })),
+        Ok(refused) => Ok(Some(Landed {
+            rows: count - refused.len(),
+            refused: lost + refused.len(),
+        })),
         Err(LandError::Fenced(_)) => Ok(None),
         Err(LandError::Cold(error)) => Err(error.into()),
         // Halves end at single rows, so this is the database's own trouble.
@@ -137,18 +177,31 @@ async fn land(tiers: &Tiers, partition: Partition, owners: &[(Owner, BTreeSet<Fi
 }
 
 /// The rows of owners, and how many of their marked fields nobody has any more.
-async fn rows(tiers: &Tiers, owners: &[(Owner, BTreeSet<Field>)]) -> Result<(Vec<Row>, usize), TierError> {
-    let reads: Vec<Read> = owners.iter().map(|(owner, _)| Read { owner: owner.clone(), fields: Fields::All }).collect();
+async fn rows(
+    tiers: &Tiers,
+    owners: &[(Owner, BTreeSet<Field>)],
+) -> Result<(Vec<Row>, usize), TierError> {
+    let reads: Vec<Read> = owners
+        .iter()
+        .map(|(owner, _)| Read {
+            owner: owner.clone(),
+            fields: Fields::All,
+        })
+        .collect();
     let (mut rows, mut lost) = (Vec::new(), 0);
     for ((owner, fields), read) in owners.iter().zip(tiers.hot().read(&reads).await) {
         let read = match read {
             // Somebody else wrote what stands there.
             Err(error) if error.kind == HotKind::Corrupt => HotRead::default(),
-            // As it is with its rows: a hash from before the hot tier came back older may be behind them.
+            // As it is with its rows: a hash from before the hot tier came back older may be behind
+            // them.
             Ok(read) if is_suspect(&read) => tiers.glance(owner).await?,
             read => read?,
         };
-        lost += fields.iter().filter(|field| !read.cells.iter().any(|(held, _)| held == *field)).count();
+        lost += fields
+            .iter()
+            .filter(|field| !read.cells.iter().any(|(held, _)| held == *field))
+            .count();
         let Some(header) = read.header else { continue };
         rows.extend(read.cells.into_iter().map(|(field, cell)| Row {
             owner: owner.clone(),
@@ -160,10 +213,24 @@ async fn rows(tiers: &Tiers, owners: &[(Owner, BTreeSet<Field>)]) -> Result<(Vec
     Ok((rows, lost))
 }
 
-/// The epoch that both tiers agree on, if the hot tier's record is of the server that holds it, and the database has all that landed.
-async fn current(tiers: &Tiers, partition: Partition, record: &PartitionRecord) -> Result<Option<Epoch>, TierError> {
-    let state = tiers.hot().partition_states(&[partition]).await.pop().transpose()?;
-    let hot = state.filter(|state| state.is_current()).and_then(|state| state.record);
-    let agrees = |hot: &storage_dirty::PartitionRecord| hot.epoch == record.epoch && hot.landed <= record.last_version;
+/// The epoch that both tiers agree on, if the hot tier's record is of the server that holds it, and
+/// the database has all that landed.
+async fn current(
+    tiers: &Tiers,
+    partition: Partition,
+    record: &PartitionRecord,
+) -> Result<Option<Epoch>, TierError> {
+    let state = tiers
+        .hot()
+        .partition_states(&[partition])
+        .await
+        .pop()
+        .transpose()?;
+    let hot = state
+        .filter(|state| state.is_current())
+        .and_then(|state| state.record);
+    let agrees = |hot: &storage_dirty::PartitionRecord| {
+        hot.epoch == record.epoch && hot.landed <= record.last_version
+    };
     Ok(hot.filter(agrees).map(|hot| hot.epoch))
 }

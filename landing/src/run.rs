@@ -21,14 +21,14 @@ use crate::rescue::{self, Rescued};
 use crate::turn::Turns;
 use crate::{LandingOptions, Leases, TierError, Tiers};
 
-/// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes writes now and then, and none whenever a
-/// lock is to be kept, has new marks by then.
+/// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes
+/// writes now and then, and none whenever a lock is to be kept, has new marks by then.
 const WHOLE_RESCUE_TTLS: u32 = 10;
 
 /// A landing worker. Any number of them may run at once, in one process or in many.
 ///
-/// What it does not do is hold anything of its own: killed at any instruction, it loses nothing, and another worker goes on when
-/// its locks run out.
+/// What it does not do is hold anything of its own: killed at any instruction, it loses nothing,
+/// and another worker goes on when its locks run out.
 #[derive(Debug, Clone)]
 pub struct LandingWorker {
     worker: Arc<Worker>,
@@ -42,8 +42,15 @@ impl LandingWorker {
         if options.name.is_empty() {
             options.name = format!("worker-{token}");
         }
-        let lock = Lock { holder: options.name.clone(), token };
-        let limits = Limits { rows: options.batch_rows, bytes: options.batch_bytes, transactions: options.connections };
+        let lock = Lock {
+            holder: options.name.clone(),
+            token,
+        };
+        let limits = Limits {
+            rows: options.batch_rows,
+            bytes: options.batch_bytes,
+            transactions: options.connections,
+        };
         let worker = Worker {
             tiers,
             options,
@@ -56,7 +63,9 @@ impl LandingWorker {
             leaving: Leaving::default(),
             jitter,
         };
-        Self { worker: Arc::new(worker) }
+        Self {
+            worker: Arc::new(worker),
+        }
     }
 
     /// What it counted so far.
@@ -77,10 +86,11 @@ impl LandingWorker {
         &self.worker.tiers
     }
 
-    /// Lands until `shutdown` is ready; then finishes the batches under way, gives its locks back and returns.
+    /// Lands until `shutdown` is ready; then finishes the batches under way, gives its locks back
+    /// and returns.
     ///
-    /// Failures of either tier are reported and waited out, for as long as it takes, and so are panics. While the database is away
-    /// nothing is given up and no mark is moved.
+    /// Failures of either tier are reported and waited out, for as long as it takes, and so are
+    /// panics. While the database is away nothing is given up and no mark is moved.
     ///
     /// # Cancel safety
     /// Dropping it is like killing the worker: nothing is lost, and its locks run out.
@@ -97,21 +107,44 @@ impl LandingWorker {
             let _ = end.send(true);
         };
         // The locks are kept until the last batch is finished.
-        tokio::join!(shutdown, self.keep(ended.clone()), self.watch_holders(ended), work);
-        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
+        tokio::join!(
+            shutdown,
+            self.keep(ended.clone()),
+            self.watch_holders(ended),
+            work
+        );
+        let Worker {
+            tiers,
+            options,
+            claims,
+            metrics,
+            ..
+        } = &*self.worker;
         let panics = &metrics.panics;
-        if let Err(error) = caught(panics, async { Ok(claims.release(tiers.hot().as_ref(), options).await?) }).await {
+        if let Err(error) = caught(panics, async {
+            Ok(claims.release(tiers.hot().as_ref(), options).await?)
+        })
+        .await
+        {
             tracing::warn!(%error, "locks could not be given back; they run out by themselves");
         }
     }
 
     /// Keeps announcement, share and locks, on its own rhythm, however long a batch takes.
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
-        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
+        let Worker {
+            tiers,
+            options,
+            claims,
+            metrics,
+            ..
+        } = &*self.worker;
         let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
         let mut rescue_from = Instant::now();
         while !*ended.borrow_and_update() {
-            let round = caught(&metrics.panics, async { Ok(claims.keep(tiers.hot().as_ref(), options).await?) });
+            let round = caught(&metrics.panics, async {
+                Ok(claims.keep(tiers.hot().as_ref(), options).await?)
+            });
             let round = timeout(options.lock_ttl, round).await;
             match round {
                 Ok(Err(error)) => {
@@ -121,7 +154,8 @@ impl LandingWorker {
                             whole = self.rescue() => whole,
                             _ = ended.wait_for(|ended| *ended) => break,
                         };
-                        rescue_from = Instant::now() + options.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
+                        rescue_from = Instant::now()
+                            + options.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
                     }
                 }
                 Ok(Ok(())) => rescue_from = Instant::now(),
@@ -131,9 +165,16 @@ impl LandingWorker {
         }
     }
 
-    /// Watches the holders of sessions in the worker's partitions, so that a silent one loses its owners though no game server runs.
+    /// Watches the holders of sessions in the worker's partitions, so that a silent one loses its
+    /// owners though no game server runs.
     async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
-        let Worker { tiers, options, claims, metrics, .. } = &*self.worker;
+        let Worker {
+            tiers,
+            options,
+            claims,
+            metrics,
+            ..
+        } = &*self.worker;
         let (mut leases, mut lapsed) = (Leases::new(options.lease), Lapsed::default());
         while !*ended.borrow_and_update() {
             let held = claims.held();
@@ -142,7 +183,10 @@ impl LandingWorker {
                 // What fails in one partition, the others go on without.
                 for (partition, beats) in held.iter().zip(hot.beat(&held, None).await) {
                     let said = async {
-                        leases.see(*partition, &beats?, Instant::now()).say(hot, *partition, None).await?;
+                        leases
+                            .see(*partition, &beats?, Instant::now())
+                            .say(hot, *partition, None)
+                            .await?;
                         lapsed.forget_old(hot, *partition, Instant::now()).await
                     };
                     if let Err(error) = said.await {
@@ -164,13 +208,25 @@ impl LandingWorker {
         }
     }
 
-    /// Lands all that waits from a hot tier that takes no writes; answers whether no partition is left. What the database refuses stays refused.
+    /// Lands all that waits from a hot tier that takes no writes; answers whether no partition is
+    /// left. What the database refuses stays refused.
     async fn rescue(&self) -> bool {
         let Worker { tiers, metrics, .. } = &*self.worker;
         match caught(&metrics.panics, rescue::rescue(tiers)).await {
-            Ok(rescued @ Rescued { rows, refused, skipped }) => {
+            Ok(
+                rescued @ Rescued {
+                    rows,
+                    refused,
+                    skipped,
+                },
+            ) => {
                 metrics.rescued(rescued);
-                tracing::warn!(rows, refused, skipped, "the hot tier takes no writes; what waits was landed, and its marks stay");
+                tracing::warn!(
+                    rows,
+                    refused,
+                    skipped,
+                    "the hot tier takes no writes; what waits was landed, and its marks stay"
+                );
                 skipped == 0
             }
             Err(error) => {
@@ -182,7 +238,8 @@ impl LandingWorker {
 
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let options = &self.worker.options;
-        let mut backoff = Backoff::new(options.backoff_min, options.backoff_max, self.worker.jitter);
+        let mut backoff =
+            Backoff::new(options.backoff_min, options.backoff_max, self.worker.jitter);
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
             let begun = Instant::now();
@@ -221,9 +278,10 @@ impl LandingWorker {
     }
 }
 
-/// The pause after a pass that took so long, in which marks gather, so that a field that is written all the time lands once in it. What
-/// is written just after its partition's turn waits for the rest of the pass, the pause and its turn in the next pass: no longer than the
-/// interval, if the next takes as long. After a pass that took half of the interval there is no pause.
+/// The pause after a pass that took so long, in which marks gather, so that a field that is written
+/// all the time lands once in it. What is written just after its partition's turn waits for the
+/// rest of the pass, the pause and its turn in the next pass: no longer than the interval, if the
+/// next takes as long. After a pass that took half of the interval there is no pause.
 fn rest(took: Duration, interval: Duration) -> Duration {
     interval.saturating_sub(took.saturating_mul(2))
 }

@@ -16,7 +16,8 @@ use crate::{TierError, Tiers, degrade, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
-/// Tries of several partitions in one transaction. Flushes may move one of so many fences again and again; alone, each gets through.
+/// Tries of several partitions in one transaction. Flushes may move one of so many fences again and
+/// again; alone, each gets through.
 const TOGETHER_MAX: u32 = 4;
 
 /// A part with what the hot tier holds of it.
@@ -30,21 +31,30 @@ struct Ready<'a> {
 fn size_of(ready: &[Ready<'_>]) -> Size {
     let rows = || ready.iter().flat_map(|one| &one.rows.rows);
     let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
-    Size { rows: rows().count(), bytes: rows().map(|row| row.cell.value().len()).sum(), fences }
+    Size {
+        rows: rows().count(),
+        bytes: rows().map(|row| row.cell.value().len()).sum(),
+        fences,
+    }
 }
 
 /// Lands parts, each of another partition, in one transaction; settles and parks their marks.
 ///
-/// A partition whose lock or epoch was lost on the way is left as it is: its marks are somebody else's to land, and what this
-/// call committed does no harm.
+/// A partition whose lock or epoch was lost on the way is left as it is: its marks are somebody
+/// else's to land, and what this call committed does no harm.
 ///
 /// # Errors
 /// A tier is away; nothing of a part is settled unless it was committed.
 pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
     let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
-    let tries = if parts.len() > 1 { TOGETHER_MAX } else { TRIES_MAX };
-    // Held over all tries: one that waited again after each would lose against whoever moves the fence meanwhile.
+    let tries = if parts.len() > 1 {
+        TOGETHER_MAX
+    } else {
+        TRIES_MAX
+    };
+    // Held over all tries: one that waited again after each would lose against whoever moves the
+    // fence meanwhile.
     let turn = worker.turns.begin().await;
     for _ in 0..tries {
         if ready.is_empty() {
@@ -68,13 +78,16 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
             Err(LandError::Fenced(partitions)) => {
                 metrics.fenced();
                 tiers.prepare(&partitions).await?;
-                let (moved, kept): (Vec<_>, Vec<_>) = ready.into_iter().partition(|one| partitions.contains(&one.part.partition));
+                let (moved, kept): (Vec<_>, Vec<_>) = ready
+                    .into_iter()
+                    .partition(|one| partitions.contains(&one.part.partition));
                 ready = kept;
                 ready.extend(collect_all(tiers, moved.into_iter().map(|one| one.part)).await?);
             }
             Err(LandError::Cold(error)) => return Err(error.into()),
             Err(LandError::Refused(fault)) => {
-                // Bisection ends at single rows, so a refusal without a culprit is the database's own trouble.
+                // Bisection ends at single rows, so a refusal without a culprit is the database's
+                // own trouble.
                 return Err(ColdError {
                     kind: ColdKind::Unwell,
                     operation: "land",
@@ -84,15 +97,28 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
             }
         }
     }
-    let partitions: Vec<_> = ready.iter().map(|one| one.part.partition.to_string()).collect();
-    Err(TierError::Contended { what: format!("land partitions {}", partitions.join(", ")), tries })
+    let partitions: Vec<_> = ready
+        .iter()
+        .map(|one| one.part.partition.to_string())
+        .collect();
+    Err(TierError::Contended {
+        what: format!("land partitions {}", partitions.join(", ")),
+        tries,
+    })
 }
 
-async fn collect_all<'a>(tiers: &Tiers, parts: impl IntoIterator<Item = &'a Part>) -> Result<Vec<Ready<'a>>, TierError> {
-    join_all(parts.into_iter().map(|part| collect(tiers, part))).await.into_iter().collect()
+async fn collect_all<'a>(
+    tiers: &Tiers,
+    parts: impl IntoIterator<Item = &'a Part>,
+) -> Result<Vec<Ready<'a>>, TierError> {
+    join_all(parts.into_iter().map(|part| collect(tiers, part)))
+        .await
+        .into_iter()
+        .collect()
 }
 
-/// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong together.
+/// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong
+/// together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
     let mut healed = false;
@@ -100,22 +126,31 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(mut collected) => {
                 let found = heal(tiers, &wanted, &mut collected).await?;
-                // A hot tier without memory keeps nothing of it; then it is landed as it was found (R13).
+                // A hot tier without memory keeps nothing of it; then it is landed as it was found
+                // (R13).
                 let is_first = !std::mem::replace(&mut healed, true) || broken("R13-unkept");
                 if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
                 }
                 #[cfg(feature = "sabotage")]
-                let collected = crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
+                let collected =
+                    crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
                 #[cfg(feature = "sabotage")]
                 let rows = crate::sabotage::rows(part, &wanted, rows);
-                return Ok(Ready { part, collected, rows });
+                return Ok(Ready {
+                    part,
+                    collected,
+                    rows,
+                });
             }
             Err(error) => tiers.prepare_after(error).await?,
         }
     }
-    Err(TierError::Contended { what: format!("collect partition {}", part.partition), tries: TRIES_MAX })
+    Err(TierError::Contended {
+        what: format!("collect partition {}", part.partition),
+        tries: TRIES_MAX,
+    })
 }
 
 /// What came of the comparison of suspect owners with their rows.
@@ -129,23 +164,51 @@ enum Found {
     Anew,
 }
 
-/// Compares owners that are suspect with their rows, and puts what was found in place of what was read.
-async fn heal(tiers: &Tiers, wanted: &[(Owner, Vec<Field>)], collected: &mut Collected) -> Result<Found, TierError> {
+/// Compares owners that are suspect with their rows, and puts what was found in place of what was
+/// read.
+async fn heal(
+    tiers: &Tiers,
+    wanted: &[(Owner, Vec<Field>)],
+    collected: &mut Collected,
+) -> Result<Found, TierError> {
     let mut found = Found::Fine;
-    for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads).filter(|(_, read)| is_suspect(read)) {
-        let Some(whole) = tiers.heal(owner).await? else { return Ok(Found::Anew) };
-        let cells = whole.cells.into_iter().filter(|(field, _)| fields.contains(field)).collect();
-        (*read, found) = (HotRead { header: whole.header, cells }, Found::Suspect);
+    for ((owner, fields), read) in wanted
+        .iter()
+        .zip(&mut collected.reads)
+        .filter(|(_, read)| is_suspect(read))
+    {
+        let Some(whole) = tiers.heal(owner).await? else {
+            return Ok(Found::Anew);
+        };
+        let cells = whole
+            .cells
+            .into_iter()
+            .filter(|(field, _)| fields.contains(field))
+            .collect();
+        (*read, found) = (
+            HotRead {
+                header: whole.header,
+                cells,
+            },
+            Found::Suspect,
+        );
     }
     Ok(found)
 }
 
 /// Commits all rows; answers what the database refused.
 async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
-    let rows: Vec<Row> = ready.iter().flat_map(|one| one.rows.rows.iter().cloned()).collect();
+    let rows: Vec<Row> = ready
+        .iter()
+        .flat_map(|one| one.rows.rows.iter().cloned())
+        .collect();
     let mut faults = Faults::new();
     if !rows.is_empty() {
-        let fences: Vec<Fence> = ready.iter().filter(|one| !one.rows.rows.is_empty()).map(fence).collect();
+        let fences: Vec<Fence> = ready
+            .iter()
+            .filter(|one| !one.rows.rows.is_empty())
+            .map(fence)
+            .collect();
         for (row, fault) in degrade::land(tiers.cold().as_ref(), fences, rows).await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
@@ -154,36 +217,57 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError>
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
-    degrade::fence(ready.part.partition, &ready.collected, ready.rows.rows.iter())
+    degrade::fence(
+        ready.part.partition,
+        &ready.collected,
+        ready.rows.rows.iter(),
+    )
 }
 
 /// Clears what landed and parks what was refused.
 async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
-    // Each transaction raises the fences of all parts that have rows, so one row that landed anywhere has raised them. A part without rows
-    // has nothing to settle.
+    // Each transaction raises the fences of all parts that have rows, so one row that landed
+    // anywhere has raised them. A part without rows has nothing to settle.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
-        let reached = if committed { fence(ready).reaches } else { ready.collected.landed };
+        let reached = if committed {
+            fence(ready).reaches
+        } else {
+            ready.collected.landed
+        };
         finish_part(worker, ready, reached, verdict).await
     };
     for result in join_all(ready.iter().map(one)).await {
         match result {
             Ok(()) => {}
-            Err(error) if is_lost(&error) => tracing::info!(%error, "a partition changed hands while it was landed"),
+            Err(error) if is_lost(&error) => {
+                tracing::info!(%error, "a partition changed hands while it was landed")
+            }
             Err(error) => return Err(error.into()),
         }
     }
     Ok(())
 }
 
-async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdict: Verdict) -> Result<(), HotError> {
-    let Worker { tiers, metrics, options, .. } = worker;
+async fn finish_part(
+    worker: &Worker,
+    ready: &Ready<'_>,
+    reached: Version,
+    verdict: Verdict,
+) -> Result<(), HotError> {
+    let Worker {
+        tiers,
+        metrics,
+        options,
+        ..
+    } = worker;
     let lock = worker.claims.lock();
     let partition = ready.part.partition;
     let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
-        // ORDER: marks are cleared after the commit; a crash before it leaves them for the next worker.
+        // ORDER: marks are cleared after the commit; a crash before it leaves them for the next
+        // worker.
         let settle = Settle {
             partition,
             lock: Some(lock.clone()),
@@ -210,8 +294,12 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
         };
         let is_there = tiers.hot().park(&park).await?;
         // What was landed meanwhile seems to have vanished, too.
-        let parked: Vec<_> =
-            park.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked)).collect();
+        let parked: Vec<_> = park
+            .parked
+            .iter()
+            .zip(is_there)
+            .filter_map(|(parked, is_there)| is_there.then_some(parked))
+            .collect();
         report(partition, &parked);
         metrics.parked(parked.len());
     }
@@ -221,9 +309,20 @@ async fn finish_part(worker: &Worker, ready: &Ready<'_>, reached: Version, verdi
 /// Says what was refused, by reason, with the first owner of each.
 fn report(partition: Partition, parked: &[&Parked]) {
     let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
-    for (parked, fault) in parked.iter().flat_map(|parked| parked.faults.iter().map(move |fault| (parked, fault))) {
-        let first = || parked.owner.as_ref().map_or_else(|| "unreadable".to_owned(), Owner::to_string);
-        reasons.entry(&fault.message).or_insert_with(|| (0, first())).0 += 1;
+    for (parked, fault) in parked
+        .iter()
+        .flat_map(|parked| parked.faults.iter().map(move |fault| (parked, fault)))
+    {
+        let first = || {
+            parked
+                .owner
+                .as_ref()
+                .map_or_else(|| "unreadable".to_owned(), Owner::to_string)
+        };
+        reasons
+            .entry(&fault.message)
+            .or_insert_with(|| (0, first()))
+            .0 += 1;
     }
     for (reason, (fields, owner)) in reasons {
         tracing::error!(
@@ -248,5 +347,8 @@ pub(crate) fn is_confined(error: &TierError) -> bool {
 
 /// Whether a partition now belongs to somebody else, or to another incarnation.
 pub(crate) fn is_lost(error: &HotError) -> bool {
-    matches!(error.kind, HotKind::LockLost | HotKind::EpochMoved | HotKind::Unprepared(_))
+    matches!(
+        error.kind,
+        HotKind::LockLost | HotKind::EpochMoved | HotKind::Unprepared(_)
+    )
 }

@@ -34,7 +34,13 @@ impl Drop for Turn<'_> {
 
 impl Turns {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { state: Mutex::new(State { pace: Pace::new(limits), under_way: 0 }), ended: Notify::new() }
+        Self {
+            state: Mutex::new(State {
+                pace: Pace::new(limits),
+                under_way: 0,
+            }),
+            ended: Notify::new(),
+        }
     }
 
     /// Waits for a turn.
@@ -53,7 +59,8 @@ impl Turns {
         let mut state = self.state();
         let free = state.under_way < state.pace.transactions();
         state.under_way += usize::from(free);
-        // Made only if it is handed out: dropped here, it would wait for the lock that `state` holds.
+        // Made only if it is handed out: dropped here, it would wait for the lock that `state`
+        // holds.
         free.then(|| Turn(self))
     }
 
@@ -78,13 +85,24 @@ mod tests {
 
     #[test]
     fn as_many_turns_are_given_as_the_pace_allows_and_each_that_ends_is_given_again() {
-        let turns = Turns::new(Limits { rows: 1, bytes: 1, transactions: 2 });
+        let turns = Turns::new(Limits {
+            rows: 1,
+            bytes: 1,
+            transactions: 2,
+        });
         let first = turns.begin().now_or_never();
-        assert!(first.is_some() && turns.begin().now_or_never().is_none(), "one at first");
-        turns.pace(|pace| (0..9).for_each(|_| pace.took(Size::default(), Duration::from_millis(1))));
+        assert!(
+            first.is_some() && turns.begin().now_or_never().is_none(),
+            "one at first"
+        );
+        turns
+            .pace(|pace| (0..9).for_each(|_| pace.took(Size::default(), Duration::from_millis(1))));
         let second = turns.begin().now_or_never();
         let mut third = Box::pin(turns.begin());
-        assert!(second.is_some() && third.as_mut().now_or_never().is_none(), "then two");
+        assert!(
+            second.is_some() && third.as_mut().now_or_never().is_none(),
+            "then two"
+        );
         drop(first);
         assert!(third.now_or_never().is_some());
     }

@@ -11,7 +11,8 @@ pub enum Cell {
     Live(Bytes),
     /// The field was removed; this was its last value, kept until it is purged (a *tombstone*).
     Removed(Bytes),
-    /// The field was removed and its last value was given up. Stays as a row, so that no late writer brings the value back.
+    /// The field was removed and its last value was given up. Stays as a row, so that no late
+    /// writer brings the value back.
     Purged,
 }
 
@@ -64,6 +65,7 @@ pub struct Row {
     pub field: Field,
     /// What the field holds.
     pub cell: Cell,
-    /// The owner's version when the cell was read from the hot tier. An older row never replaces a newer one.
+    /// The owner's version when the cell was read from the hot tier. An older row never replaces a
+    /// newer one.
     pub version: Version,
 }

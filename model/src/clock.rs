@@ -18,8 +18,13 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that reads the wall clock"
+        )]
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Timestamp::default().plus(since)
     }
 }

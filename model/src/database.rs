@@ -4,8 +4,9 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The identity of a database server's process: another one after each restart and each failover. A commit that one process
-/// acknowledged may be missing from the next, if the server does not flush at each commit or replicates behind it (H33).
+/// The identity of a database server's process: another one after each restart and each failover. A
+/// commit that one process acknowledged may be missing from the next, if the server does not flush
+/// at each commit or replicates behind it (H33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub u64);
 
@@ -36,10 +37,20 @@ mod tests {
 
     #[test]
     fn an_identity_comes_back_from_its_text_and_nothing_else_does() {
-        for id in [DatabaseId(0), DatabaseId(u64::MAX), DatabaseId::of("host:3306")] {
+        for id in [
+            DatabaseId(0),
+            DatabaseId(u64::MAX),
+            DatabaseId::of("host:3306"),
+        ] {
             assert_eq!(DatabaseId::parse(&id.to_string()), Some(id));
         }
-        for text in ["", "1", "00000000000000g0", "+000000000000001", "00000000000000AB"] {
+        for text in [
+            "",
+            "1",
+            "00000000000000g0",
+            "+000000000000001",
+            "00000000000000AB",
+        ] {
             assert_eq!(DatabaseId::parse(text), None, "{text:?}");
         }
     }

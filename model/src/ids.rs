@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The id of one mutation: 16 bytes drawn at random. Two mutations never share one; a repeat carries its first sending's.
+/// The id of one mutation: 16 bytes drawn at random. Two mutations never share one; a repeat
+/// carries its first sending's.
 ///
 /// ```
 /// use storage_model::OpId;
@@ -39,7 +40,9 @@ impl OpId {
 
 impl fmt::Display for OpId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -80,7 +83,10 @@ impl SeededIds {
 impl Ids for SeededIds {
     fn next(&self) -> OpId {
         let mut bytes = [0; 16];
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).fill_bytes(&mut bytes);
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .fill_bytes(&mut bytes);
         OpId::new(bytes)
     }
 }

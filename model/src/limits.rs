@@ -5,17 +5,24 @@ use crate::{Change, Mutation};
 /// What one call may hold. Checked before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of one value. Default: 1 MiB. Never above what the table and the database's packet hold.
+    /// The most bytes of one value. Default: 1 MiB. Never above what the table and the database's
+    /// packet hold.
     pub value_bytes_max: usize,
-    /// The most fields of one call. Default: 1,000, since one script takes at most some 8,000 arguments.
+    /// The most fields of one call. Default: 1,000, since one script takes at most some 8,000
+    /// arguments.
     pub fields_max: usize,
-    /// The most bytes of all values of one call. Default: 8 MiB, so that no call blocks the server for long.
+    /// The most bytes of all values of one call. Default: 8 MiB, so that no call blocks the server
+    /// for long.
     pub call_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { value_bytes_max: 1 << 20, fields_max: 1_000, call_bytes_max: 8 << 20 }
+        Self {
+            value_bytes_max: 1 << 20,
+            fields_max: 1_000,
+            call_bytes_max: 8 << 20,
+        }
     }
 }
 
@@ -56,7 +63,9 @@ pub enum LimitError {
         limit: usize,
     },
     /// The call's values are too large together.
-    #[error("the call holds {bytes} bytes of values; limits.call_bytes_max is {limit}, so split the call")]
+    #[error(
+        "the call holds {bytes} bytes of values; limits.call_bytes_max is {limit}, so split the call"
+    )]
     Call {
         /// All values' bytes.
         bytes: usize,
@@ -69,11 +78,20 @@ pub enum LimitError {
 }
 
 impl LimitError {
-    /// With the name of who sets the limit of a value: the database, if it takes less than the settings allow.
+    /// With the name of who sets the limit of a value: the database, if it takes less than the
+    /// settings allow.
     #[must_use]
     pub fn named_by(self, configured: usize) -> Self {
         match self {
-            Self::Value { field, bytes, limit } if limit < configured => Self::ValueOfDatabase { field, bytes, limit },
+            Self::Value {
+                field,
+                bytes,
+                limit,
+            } if limit < configured => Self::ValueOfDatabase {
+                field,
+                bytes,
+                limit,
+            },
             other => other,
         }
     }
@@ -91,12 +109,19 @@ impl Limits {
             let Change::Set(value) = change else { continue };
             if value.len() > self.value_bytes_max {
                 let field = field.to_string();
-                return Err(LimitError::Value { field, bytes: value.len(), limit: self.value_bytes_max });
+                return Err(LimitError::Value {
+                    field,
+                    bytes: value.len(),
+                    limit: self.value_bytes_max,
+                });
             }
             total = total.saturating_add(value.len());
         }
         if total > self.call_bytes_max {
-            return Err(LimitError::Call { bytes: total, limit: self.call_bytes_max });
+            return Err(LimitError::Call {
+                bytes: total,
+                limit: self.call_bytes_max,
+            });
         }
         Ok(())
     }
@@ -108,7 +133,10 @@ impl Limits {
     pub fn check_fields(&self, fields: usize) -> Result<(), LimitError> {
         match fields {
             0 => Err(LimitError::NoFields),
-            n if n > self.fields_max => Err(LimitError::Fields { fields: n, limit: self.fields_max }),
+            n if n > self.fields_max => Err(LimitError::Fields {
+                fields: n,
+                limit: self.fields_max,
+            }),
             _ => Ok(()),
         }
     }

@@ -12,7 +12,8 @@ use crate::{Durability, Epoch, Fence, Field, OpId, Owner, Timestamp, Version};
 pub enum Change {
     /// The field gets this value; a tombstone is cleared. Never needs the old value.
     Set(Bytes),
-    /// The field's integer grows by this much. A field that was never written or was removed starts at 0.
+    /// The field's integer grows by this much. A field that was never written or was removed starts
+    /// at 0.
     Incr(i64),
     /// The field becomes a tombstone. Nothing happens to a field that is not live.
     Remove,
@@ -39,7 +40,8 @@ pub enum Condition {
 pub enum Attempt {
     /// The first copy. Nobody but its store knows the id.
     First,
-    /// Another copy, from the store that sent the first, whose outcome is unknown. Nobody else knows the id.
+    /// Another copy, from the store that sent the first, whose outcome is unknown. Nobody else
+    /// knows the id.
     Retry,
     /// The first copy. The caller keeps the id, and may repeat the mutation from any process.
     FirstNamed,
@@ -61,34 +63,42 @@ impl Attempt {
 pub struct Mutation {
     /// Whose fields change.
     pub owner: Owner,
-    /// The fields and what happens to them. Each field at most once, in the order of their names; see [`Mutation::new`].
+    /// The fields and what happens to them. Each field at most once, in the order of their names;
+    /// see [`Mutation::new`].
     pub changes: Arc<[(Field, Change)]>,
     /// What must hold.
     pub condition: Condition,
-    /// By this a repeat of a mutation is recognised that its caller named, or that went alone: it changes nothing again and gets the first
-    /// reply. Others are told apart by their store.
+    /// By this a repeat of a mutation is recognised that its caller named, or that went alone: it
+    /// changes nothing again and gets the first reply. Others are told apart by their store.
     pub id: OpId,
     /// Which copy this is, and who knows the id.
     pub attempt: Attempt,
     /// From this moment on, in the hot tier's time, the mutation is refused.
     pub deadline: Timestamp,
-    /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would be applied to may have forgotten
-    /// its id, and what came after it. None: nobody asks.
+    /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would
+    /// be applied to may have forgotten its id, and what came after it. None: nobody asks.
     pub epoch: Option<Epoch>,
-    /// The session that writes; refused if the owner has another one by then. None: a plain write, refused if a session holds the owner.
+    /// The session that writes; refused if the owner has another one by then. None: a plain write,
+    /// refused if a session holds the owner.
     pub fence: Option<Fence>,
     /// Whether it is the session's last write: the owner is free after it.
     pub closes: bool,
-    /// How safe the hot tier is to have it before it answers. Of the database it knows nothing: `Landed` is `Cached` there.
+    /// How safe the hot tier is to have it before it answers. Of the database it knows nothing:
+    /// `Landed` is `Cached` there.
     pub durability: Durability,
 }
 
 impl Mutation {
-    /// A mutation without condition. Sorts the changes; of two changes of one field the later one in the list counts.
+    /// A mutation without condition. Sorts the changes; of two changes of one field the later one
+    /// in the list counts.
     #[must_use]
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
         let sorted = changes.is_sorted_by(|(one, _), (next, _)| one < next);
-        let changes = if sorted { changes.into() } else { BTreeMap::from_iter(changes).into_iter().collect() };
+        let changes = if sorted {
+            changes.into()
+        } else {
+            BTreeMap::from_iter(changes).into_iter().collect()
+        };
         Self {
             owner,
             changes,

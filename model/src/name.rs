@@ -1,4 +1,5 @@
-//! Names: who data belongs to. Checked once, when a name is made; whatever holds a name may rely on it.
+//! Names: who data belongs to. Checked once, when a name is made; whatever holds a name may rely on
+//! it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The most bytes an app id, a region id or a logic type may have. The table's columns hold as many.
+/// The most bytes an app id, a region id or a logic type may have. The table's columns hold as
+/// many.
 pub const SCOPE_BYTES_MAX: usize = 64;
 /// The most bytes an owner id or a field name may have. The table's columns hold as many.
 pub const ID_BYTES_MAX: usize = 255;
@@ -35,7 +37,9 @@ pub enum NameError {
         limit: usize,
     },
     /// The name holds a control character (U+0000 to U+001F, U+007F to U+009F).
-    #[error("{part} {name:?} holds the control character {character:?}; names may hold any other UTF-8")]
+    #[error(
+        "{part} {name:?} holds the control character {character:?}; names may hold any other UTF-8"
+    )]
     Control {
         /// Which name.
         part: &'static str,
@@ -52,20 +56,29 @@ fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> 
     }
     let shown = || name.chars().take(40).collect::<String>();
     if name.len() > limit {
-        return Err(NameError::TooLong { part, name: shown(), bytes: name.len(), limit });
+        return Err(NameError::TooLong {
+            part,
+            name: shown(),
+            bytes: name.len(),
+            limit,
+        });
     }
     // Almost all names are plain ASCII, which is quickly told.
     if name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Ok(());
     }
     match name.chars().find(|c| c.is_control()) {
-        Some(character) => Err(NameError::Control { part, name: shown(), character }),
+        Some(character) => Err(NameError::Control {
+            part,
+            name: shown(),
+            character,
+        }),
         None => Ok(()),
     }
 }
 
-/// Stands between the parts of a name. No part holds it, and it is before all that a part holds: so joined names are in the order of
-/// their parts, and no two are equal.
+/// Stands between the parts of a name. No part holds it, and it is before all that a part holds: so
+/// joined names are in the order of their parts, and no two are equal.
 const SEPARATOR: &str = "\0";
 
 /// How many bytes a part takes that was checked to have at most [`SCOPE_BYTES_MAX`].
@@ -100,7 +113,10 @@ impl Scope {
     pub fn new(app: &str, region: &str) -> Result<Self, NameError> {
         check("app", app, SCOPE_BYTES_MAX)?;
         check("region", region, SCOPE_BYTES_MAX)?;
-        Ok(Self { text: [app, region].join(SEPARATOR).into(), app: length(app) })
+        Ok(Self {
+            text: [app, region].join(SEPARATOR).into(),
+            app: length(app),
+        })
     }
 
     /// The app id.
@@ -118,15 +134,18 @@ impl Scope {
     /// An owner of this world.
     ///
     /// # Errors
-    /// The logic type or the id is empty, too long ([`SCOPE_BYTES_MAX`], [`ID_BYTES_MAX`] bytes), or holds a control character.
+    /// The logic type or the id is empty, too long ([`SCOPE_BYTES_MAX`], [`ID_BYTES_MAX`] bytes),
+    /// or holds a control character.
     pub fn owner(&self, logic_type: &str, id: &str) -> Result<Owner, NameError> {
         Owner::new(self.app(), self.region(), logic_type, id)
     }
 }
 
-/// One entity: app, region, logic type and owner id. One hash in the hot tier, some adjacent rows in the cold tier.
+/// One entity: app, region, logic type and owner id. One hash in the hot tier, some adjacent rows
+/// in the cold tier.
 ///
-/// Owners are ordered as the table's primary key orders them: byte by byte, part by part. Cheap to clone.
+/// Owners are ordered as the table's primary key orders them: byte by byte, part by part. Cheap to
+/// clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// All four names, joined: one allocation, compared and hashed in one go.
@@ -147,21 +166,33 @@ impl Owner {
         check("logic type", logic_type, SCOPE_BYTES_MAX)?;
         check("owner id", id, ID_BYTES_MAX)?;
         let text = [app, region, logic_type, id].join(SEPARATOR).into();
-        Ok(Self { text, app: length(app), region: length(region), logic_type: length(logic_type) })
+        Ok(Self {
+            text,
+            app: length(app),
+            region: length(region),
+            logic_type: length(logic_type),
+        })
     }
 
     /// Where the region, the logic type and the id begin.
     fn starts(&self) -> [usize; 3] {
         let region = usize::from(self.app) + 1;
         let logic_type = region + usize::from(self.region) + 1;
-        [region, logic_type, logic_type + usize::from(self.logic_type) + 1]
+        [
+            region,
+            logic_type,
+            logic_type + usize::from(self.logic_type) + 1,
+        ]
     }
 
     /// The app and the region.
     #[must_use]
     pub fn scope(&self) -> Scope {
         let [_, logic_type, _] = self.starts();
-        Scope { text: part(&self.text, 0, logic_type - 1).into(), app: self.app }
+        Scope {
+            text: part(&self.text, 0, logic_type - 1).into(),
+            app: self.app,
+        }
     }
 
     /// The app id.
@@ -191,9 +222,11 @@ impl Owner {
         part(&self.text, id, self.text.len())
     }
 
-    /// The same number for the same names, in each process: `xxh3_64(app \0 region \0 logic type \0 id)`.
+    /// The same number for the same names, in each process: `xxh3_64(app \0 region \0 logic type \0
+    /// id)`.
     ///
-    /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL, so the input is unambiguous.
+    /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL,
+    /// so the input is unambiguous.
     #[must_use]
     pub fn digest(&self) -> u64 {
         xxh3_64(self.text.as_bytes())
@@ -209,13 +242,23 @@ impl Owner {
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.app(), self.region(), self.logic_type(), self.id())
+        write!(
+            f,
+            "{}/{}/{}/{}",
+            self.app(),
+            self.region(),
+            self.logic_type(),
+            self.id()
+        )
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("app", &self.app()).field("region", &self.region()).finish()
+        f.debug_struct("Scope")
+            .field("app", &self.app())
+            .field("region", &self.region())
+            .finish()
     }
 }
 
@@ -225,8 +268,8 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// The name of one value of an owner. Any UTF-8 of 1 to [`ID_BYTES_MAX`] bytes but control characters. Cheap to clone; one of up to 23
-/// bytes takes no memory of its own.
+/// The name of one value of an owner. Any UTF-8 of 1 to [`ID_BYTES_MAX`] bytes but control
+/// characters. Cheap to clone; one of up to 23 bytes takes no memory of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Field(SmolStr);
 
@@ -253,7 +296,8 @@ impl fmt::Display for Field {
     }
 }
 
-/// One of the P parts that owners are hashed into. Each has its own dirty map, lock and version source.
+/// One of the P parts that owners are hashed into. Each has its own dirty map, lock and version
+/// source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Partition(pub u32);
 
@@ -269,11 +313,18 @@ mod tests {
 
     #[test]
     fn names_that_the_table_cannot_hold_are_refused_by_name_and_limit() {
-        assert_eq!(Field::new("").unwrap_err().to_string(), "field is empty; it needs 1 to 255 bytes");
+        assert_eq!(
+            Field::new("").unwrap_err().to_string(),
+            "field is empty; it needs 1 to 255 bytes"
+        );
         let long = "x".repeat(65);
         let error = Scope::new(&long, "eu").unwrap_err().to_string();
         assert!(error.contains("has 65 bytes; the limit is 64"), "{error}");
-        assert!(Field::new("a\u{7f}b").is_err() && Field::new("a\nb").is_err() && Field::new("a\u{85}").is_err());
+        assert!(
+            Field::new("a\u{7f}b").is_err()
+                && Field::new("a\nb").is_err()
+                && Field::new("a\u{85}").is_err()
+        );
         for good in [":x", "{a}", "%", "a&b", "'\"`", "名前", &"y".repeat(255)] {
             assert_eq!(Field::new(good).unwrap().as_str(), good);
         }
@@ -284,8 +335,13 @@ mod tests {
         let one = Owner::new("ab", "c", "d", "e").unwrap();
         let other = Owner::new("a", "bc", "d", "e").unwrap();
         assert_ne!(one.partition(1 << 30), other.partition(1 << 30));
-        let spread: std::collections::BTreeSet<_> =
-            (0..2_000).map(|i| Owner::new("a", "b", "c", &i.to_string()).unwrap().partition(64)).collect();
+        let spread: std::collections::BTreeSet<_> = (0..2_000)
+            .map(|i| {
+                Owner::new("a", "b", "c", &i.to_string())
+                    .unwrap()
+                    .partition(64)
+            })
+            .collect();
         assert_eq!(spread.len(), 64);
     }
 
@@ -294,17 +350,27 @@ mod tests {
         let names = ["a", "a b", "ab", "b", "é", "~"];
         let mut owners = Vec::new();
         for (at, logic_type) in names.into_iter().enumerate() {
-            let pairs = names
-                .into_iter()
-                .map(|id| (Owner::new("a", names[at], logic_type, id).unwrap(), ["a", names[at], logic_type, id]));
+            let pairs = names.into_iter().map(|id| {
+                (
+                    Owner::new("a", names[at], logic_type, id).unwrap(),
+                    ["a", names[at], logic_type, id],
+                )
+            });
             owners.extend(pairs);
         }
         for (owner, parts) in &owners {
-            assert_eq!([owner.app(), owner.region(), owner.logic_type(), owner.id()], *parts);
+            assert_eq!(
+                [owner.app(), owner.region(), owner.logic_type(), owner.id()],
+                *parts
+            );
             assert_eq!(owner.scope(), Scope::new(parts[0], parts[1]).unwrap());
             assert_eq!(owner.scope().owner(parts[2], parts[3]).unwrap(), *owner);
             for (other, others) in &owners {
-                assert_eq!(owner.cmp(other), parts.cmp(others), "{owner:?} and {other:?}");
+                assert_eq!(
+                    owner.cmp(other),
+                    parts.cmp(others),
+                    "{owner:?} and {other:?}"
+                );
             }
         }
     }
@@ -312,6 +378,11 @@ mod tests {
     #[test]
     fn the_partition_of_an_owner_never_changes_between_releases() {
         // A fixture: stored data is found by this number.
-        assert_eq!(Owner::new("mygame", "eu-1", "player", "42").unwrap().partition(256), Partition(93));
+        assert_eq!(
+            Owner::new("mygame", "eu-1", "player", "42")
+                .unwrap()
+                .partition(256),
+            Partition(93)
+        );
     }
 }

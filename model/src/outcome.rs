@@ -22,6 +22,7 @@ pub enum Retry {
     Reread,
     /// The same call may succeed after this long.
     After(Duration),
-    /// Repeat the same write under the same operation id: it is applied at most once, and its answer tells.
+    /// Repeat the same write under the same operation id: it is applied at most once, and its
+    /// answer tells.
     SameId,
 }

@@ -1,7 +1,8 @@
 //! Which hot tier and which database belong together.
 //!
-//! The database has an identity, drawn once, and the token of its current hot tier, which names the server that took over. The hot tier has the same two. A program that
-//! opens both compares them, so that no worker lands in a wrong database, and no second hot tier writes over the first.
+//! The database has an identity, drawn once, and the token of its current hot tier, which names the
+//! server that took over. The hot tier has the same two. A program that opens both compares them,
+//! so that no worker lands in a wrong database, and no second hot tier writes over the first.
 
 use std::fmt;
 
@@ -9,7 +10,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{Ids, Timestamp};
 
-/// The number of the layout of keys, marks and scripts in the hot tier. Programs of different layouts refuse each other.
+/// The number of the layout of keys, marks and scripts in the hot tier. Programs of different
+/// layouts refuse each other.
 pub const LAYOUT: u32 = 2;
 
 /// The longest address that is kept, in bytes.
@@ -18,7 +20,8 @@ const ADDRESS_MAX: usize = 100;
 /// Separates the prefix from the address: a prefix holds no control character.
 const SEPARATOR: char = '\u{1f}';
 
-/// 128 bits, as 32 hexadecimal digits: the identity of a database, drawn at random, or the token of a hot tier.
+/// 128 bits, as 32 hexadecimal digits: the identity of a database, drawn at random, or the token of
+/// a hot tier.
 ///
 /// ```
 /// use storage_model::{SeededIds, Token};
@@ -34,13 +37,19 @@ impl Token {
     #[must_use]
     pub fn draw(ids: &dyn Ids) -> Self {
         let id = ids.next();
-        Self(id.as_bytes().iter().fold(0, |bits, byte| bits.rotate_left(8) ^ u128::from(*byte)))
+        Self(
+            id.as_bytes()
+                .iter()
+                .fold(0, |bits, byte| bits.rotate_left(8) ^ u128::from(*byte)),
+        )
     }
 
-    /// The token that a hot tier gets when it takes over the database of this identity while this incarnation holds it. One server may hold
-    /// several hot tiers, which the number of the database and the prefix of the keys tell apart.
+    /// The token that a hot tier gets when it takes over the database of this identity while this
+    /// incarnation holds it. One server may hold several hot tiers, which the number of the
+    /// database and the prefix of the keys tell apart.
     ///
-    /// It is drawn by nobody, so all programs that meet the same blank server name it alike, however late one of them is.
+    /// It is drawn by nobody, so all programs that meet the same blank server name it alike,
+    /// however late one of them is.
     ///
     /// ```
     /// use storage_model::{SeededIds, Token};
@@ -53,7 +62,9 @@ impl Token {
     /// ```
     #[must_use]
     pub fn of_server(database: Self, incarnation: &str, number: u32, prefix: &str) -> Self {
-        Self(xxh3_128(format!("{database} {incarnation} {number} {prefix}").as_bytes()))
+        Self(xxh3_128(
+            format!("{database} {incarnation} {number} {prefix}").as_bytes(),
+        ))
     }
 
     /// The token that [`fmt::Display`] wrote; none for any other text.
@@ -95,7 +106,12 @@ impl Paired {
     pub fn to_text(&self) -> String {
         let cut = self.address.floor_char_boundary(ADDRESS_MAX);
         let address = self.address.get(..cut).unwrap_or_default();
-        let Self { token, since, prefix, .. } = self;
+        let Self {
+            token,
+            since,
+            prefix,
+            ..
+        } = self;
         format!("{token} {} {prefix}{SEPARATOR}{address}", since.0)
     }
 
@@ -106,7 +122,12 @@ impl Paired {
         let token = Token::parse(words.next()?)?;
         let since = Timestamp(words.next()?.parse().ok()?);
         let (prefix, address) = words.next()?.split_once(SEPARATOR)?;
-        Some(Self { token, since, prefix: prefix.to_owned(), address: address.to_owned() })
+        Some(Self {
+            token,
+            since,
+            prefix: prefix.to_owned(),
+            address: address.to_owned(),
+        })
     }
 }
 
@@ -126,11 +147,20 @@ mod tests {
 
     #[test]
     fn a_paired_hot_tier_comes_back_from_its_text_and_nothing_else_does() {
-        for (prefix, address) in [("slug", "127.0.0.1:6379"), ("a b  c", ""), ("ü", "[::1]:6379/5 with spaces")] {
+        for (prefix, address) in [
+            ("slug", "127.0.0.1:6379"),
+            ("a b  c", ""),
+            ("ü", "[::1]:6379/5 with spaces"),
+        ] {
             let paired = paired(prefix, address);
             assert_eq!(Paired::parse(&paired.to_text()), Some(paired));
         }
-        for text in ["", "1 2 3", "00000000000000000000000000000001 x slug\u{1f}", "junk \u{1f}"] {
+        for text in [
+            "",
+            "1 2 3",
+            "00000000000000000000000000000001 x slug\u{1f}",
+            "junk \u{1f}",
+        ] {
             assert_eq!(Paired::parse(text), None, "{text:?}");
         }
     }

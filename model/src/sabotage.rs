@@ -1,12 +1,15 @@
 //! Rules that are broken on purpose, one at a time, to see which test notices.
 //!
-//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without debug assertions, which no release has, the
-//! answer is a constant and nothing of it is compiled in. With them a test may break a rule for its own thread, by `breaking`; and
-//! with the cargo feature `sabotage` the variable `STORAGE_SABOTAGE` breaks one for the whole process. `scripts/sabotage` goes
-//! through all of them.
+//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without debug
+//! assertions, which no release has, the answer is a constant and nothing of it is compiled in.
+//! With them a test may break a rule for its own thread, by `breaking`; and with the cargo feature
+//! `sabotage` the variable `STORAGE_SABOTAGE` breaks one for the whole process. `scripts/sabotage`
+//! goes through all of them.
 
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
-compile_error!("the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions");
+compile_error!(
+    "the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions"
+);
 
 /// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
 #[cfg(debug_assertions)]
@@ -178,7 +181,8 @@ thread_local! {
     static HERE: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether this switch is the one that [`breaking`] was called with on this thread, or that `STORAGE_SABOTAGE` names.
+/// Whether this switch is the one that [`breaking`] was called with on this thread, or that
+/// `STORAGE_SABOTAGE` names.
 ///
 /// # Panics
 /// The switch that the variable names, or this one while it does, is not in [`SWITCHES`].
@@ -208,10 +212,16 @@ pub fn breaking<T>(switch: &'static str, steps: impl FnOnce() -> T) -> T {
 }
 
 #[cfg(debug_assertions)]
-#[expect(clippy::panic, reason = "a misspelt switch must not pass for a rule that no test guards")]
+#[expect(
+    clippy::panic,
+    reason = "a misspelt switch must not pass for a rule that no test guards"
+)]
 fn check(switch: &str) {
     if !SWITCHES.contains(&switch) {
-        panic!("sabotage: there is no switch {switch:?}, but {}", SWITCHES.join(", "));
+        panic!(
+            "sabotage: there is no switch {switch:?}, but {}",
+            SWITCHES.join(", ")
+        );
     }
 }
 
@@ -222,7 +232,12 @@ const fn everywhere(_switch: &str) -> bool {
 
 #[cfg(all(debug_assertions, feature = "sabotage"))]
 fn everywhere(switch: &str) -> bool {
-    static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| std::env::var("STORAGE_SABOTAGE").ok());
-    CHOSEN.as_deref().into_iter().chain([switch]).for_each(check);
+    static CHOSEN: std::sync::LazyLock<Option<String>> =
+        std::sync::LazyLock::new(|| std::env::var("STORAGE_SABOTAGE").ok());
+    CHOSEN
+        .as_deref()
+        .into_iter()
+        .chain([switch])
+        .for_each(check);
     CHOSEN.as_deref() == Some(switch)
 }

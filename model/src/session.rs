@@ -4,10 +4,12 @@ use std::fmt;
 
 use crate::{OpId, Version};
 
-/// What tells one session of an owner from all others, before and after it. A later session of the owner has a greater one.
+/// What tells one session of an owner from all others, before and after it. A later session of the
+/// owner has a greater one.
 ///
-/// The version is drawn when the session is opened, above all that the partition has given, so it grows over any loss of the hot tier
-/// (R14). The token is drawn at random: two histories of a hot tier may give one version twice.
+/// The version is drawn when the session is opened, above all that the partition has given, so it
+/// grows over any loss of the hot tier (R14). The token is drawn at random: two histories of a hot
+/// tier may give one version twice.
 ///
 /// ```
 /// use storage_model::{Fence, OpId, Version};

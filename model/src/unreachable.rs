@@ -2,7 +2,8 @@
 
 /// Whether the name of a host is known to no name server.
 ///
-/// A name server that did not answer ("temporary failure") says nothing of the name, and everything else is an outage.
+/// A name server that did not answer ("temporary failure") says nothing of the name, and everything
+/// else is an outage.
 ///
 /// ```
 /// use storage_model::is_unknown_host;
@@ -22,7 +23,8 @@ pub fn is_unknown_host(error: &str) -> bool {
     WORDS.iter().any(|words| error.contains(words))
 }
 
-/// Whether a TLS handshake failed for a reason that lasts, such as a certificate: the other side was reached, and answered.
+/// Whether a TLS handshake failed for a reason that lasts, such as a certificate: the other side
+/// was reached, and answered.
 ///
 /// ```
 /// use storage_model::is_failed_handshake;
@@ -31,7 +33,11 @@ pub fn is_unknown_host(error: &str) -> bool {
 /// ```
 #[must_use]
 pub fn is_failed_handshake(error: &str) -> bool {
-    const WORDS: [&str; 4] =
-        ["invalid peer certificate", "received fatal alert", "received corrupt message", "peer is incompatible"];
+    const WORDS: [&str; 4] = [
+        "invalid peer certificate",
+        "received fatal alert",
+        "received corrupt message",
+        "peer is incompatible",
+    ];
     WORDS.iter().any(|words| error.contains(words))
 }

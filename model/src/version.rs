@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The order of writes: microseconds, larger for each later write of an owner. 0 means "never written".
+/// The order of writes: microseconds, larger for each later write of an owner. 0 means "never
+/// written".
 ///
-/// A version is `max(last version of the partition + 1, time of the hot tier)`. It stays below 2^53 until the year 2255, so that
-/// Lua's numbers hold it exactly; a larger one is never given.
+/// A version is `max(last version of the partition + 1, time of the hot tier)`. It stays below 2^53
+/// until the year 2255, so that Lua's numbers hold it exactly; a larger one is never given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Version(u64);
 
@@ -29,9 +30,11 @@ impl Version {
         Self(self.0.saturating_add(by).min(Self::MAX.0))
     }
 
-    /// How far versions leap, in microseconds, when the hot tier came back older than what has landed: an hour to sixteen hours, another
-    /// number in each of sixteen epochs. Versions that it gave and has forgotten are not given to other writes then, also if it comes back
-    /// older again before anything has landed; unless it forgot more than an hour and its clock is behind by more than that, too.
+    /// How far versions leap, in microseconds, when the hot tier came back older than what has
+    /// landed: an hour to sixteen hours, another number in each of sixteen epochs. Versions that it
+    /// gave and has forgotten are not given to other writes then, also if it comes back older again
+    /// before anything has landed; unless it forgot more than an hour and its clock is behind by
+    /// more than that, too.
     #[must_use]
     pub fn rewind_leap(epoch: Epoch) -> u64 {
         Self::HOUR * (1 + epoch.0 % 16)
@@ -50,7 +53,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// How often a partition's hot tier was replaced. Kept in both tiers; a landing transaction of another epoch is refused.
+/// How often a partition's hot tier was replaced. Kept in both tiers; a landing transaction of
+/// another epoch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Epoch(pub u64);
 
@@ -68,7 +72,10 @@ impl Timestamp {
     /// This moment and `later` on, as far as the number reaches.
     #[must_use]
     pub fn plus(self, later: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(later.as_micros()).unwrap_or(u64::MAX)))
+        Self(
+            self.0
+                .saturating_add(u64::try_from(later.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 
     /// How long after `earlier` this moment is; zero if it is before it.

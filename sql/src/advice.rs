@@ -12,11 +12,19 @@ pub(crate) fn advice(dialect: Dialect, code: u32) -> Option<&'static str> {
 
 fn of_mysql(code: u32) -> Option<&'static str> {
     Some(match code {
-        3 | 20 | 1021 | 1026 | 1030 | 1114 => "the server's disk is full or fails: free space there",
-        1040 | 1203 | 1226 => "the server has no connection left: lower sql.connections, or raise its limit",
-        1044 => "there is no such database, or the user may not use it: create it, and grant what `landing-worker grants` prints",
+        3 | 20 | 1021 | 1026 | 1030 | 1114 => {
+            "the server's disk is full or fails: free space there"
+        }
+        1040 | 1203 | 1226 => {
+            "the server has no connection left: lower sql.connections, or raise its limit"
+        }
+        1044 => {
+            "there is no such database, or the user may not use it: create it, and grant what `landing-worker grants` prints"
+        }
         1142 | 1143 | 1227 => "grant the right: `landing-worker grants` prints all that are needed",
-        1045 | 1698 => "check sql.user and sql.password, or those in sql.url, and from which hosts that user may come",
+        1045 | 1698 => {
+            "check sql.user and sql.password, or those in sql.url, and from which hosts that user may come"
+        }
         1049 => "create the database, or correct its name in sql.url",
         1129 | 1130 => "the server refuses connections from this host: let the user come from it",
         1223 | 1290 | 1792 | 1836 => {
@@ -33,7 +41,9 @@ fn of_sqlite(kind: u32) -> Option<&'static str> {
         10 => "the disk fails or is full",
         11 | 26 => "the file is damaged or no database: restore it from a backup",
         13 => "the disk is full: free space there",
-        14 => "the file is not there, or this user may not read and write it and its folder: check its path in sql.url",
+        14 => {
+            "the file is not there, or this user may not read and write it and its folder: check its path in sql.url"
+        }
         _ => return None,
     })
 }

@@ -2,8 +2,9 @@
 
 use storage_model::{DatabaseId, Epoch, Partition, Row, Version};
 
-/// The proof that a landing transaction carries for one partition: it commits only if the database's record still has this
-/// epoch, and its landings reach as far. Otherwise the hot tier was replaced, or another worker landed in between.
+/// The proof that a landing transaction carries for one partition: it commits only if the
+/// database's record still has this epoch, and its landings reach as far. Otherwise the hot tier
+/// was replaced, or another worker landed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
     /// The partition that rows of the batch belong to.
@@ -12,9 +13,11 @@ pub struct Fence {
     pub epoch: Epoch,
     /// How far landings reach, as read from the hot tier with the rows.
     pub landed: Version,
-    /// How far the batch reaches: no version of its rows of this partition is above. The record keeps the greater of this and `landed`.
+    /// How far the batch reaches: no version of its rows of this partition is above. The record
+    /// keeps the greater of this and `landed`.
     pub reaches: Version,
-    /// The database that the hot tier has landed to so far, read with the rows; another one does not match. None: any matches.
+    /// The database that the hot tier has landed to so far, read with the rows; another one does
+    /// not match. None: any matches.
     pub database: Option<DatabaseId>,
 }
 
@@ -43,7 +46,8 @@ pub struct PartitionRecord {
     pub partition: Partition,
     /// How often the hot tier was replaced.
     pub epoch: Epoch,
-    /// How far the landings of this partition reach: each has raised it, and none has committed a version above it.
+    /// How far the landings of this partition reach: each has raised it, and none has committed a
+    /// version above it.
     pub last_version: Version,
     /// The epoch in which the last of them committed; 0 if none did.
     pub landed_epoch: Epoch,
@@ -75,6 +79,10 @@ impl Raise {
     /// To the next epoch.
     #[must_use]
     pub fn by_one(partition: Partition, seen: Epoch) -> Self {
-        Self { partition, seen, above: seen }
+        Self {
+            partition,
+            seen,
+            above: seen,
+        }
     }
 }

@@ -15,10 +15,13 @@ pub fn ordered(rows: &[Row]) -> Vec<&Row> {
     split::ordered(rows)
 }
 
-/// Cuts ordered rows into upserts and lists the arguments of each. Answers how many arguments there are.
+/// Cuts ordered rows into upserts and lists the arguments of each. Answers how many arguments there
+/// are.
 #[must_use]
 pub fn upserts(rows: &[&Row]) -> usize {
-    land::upserts(rows, BYTES_MAX).map(|(_, args)| std::hint::black_box(args).len()).sum()
+    land::upserts(rows, BYTES_MAX)
+        .map(|(_, args)| std::hint::black_box(args).len())
+        .sum()
 }
 
 /// The texts of all statements for MySQL.
@@ -32,7 +35,8 @@ impl Default for MySqlTexts {
 }
 
 impl MySqlTexts {
-    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers how many arguments were bound.
+    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers how
+    /// many arguments were bound.
     #[must_use]
     pub fn bound(&self, rows: &[&Row]) -> usize {
         let bind = |(size, args): (usize, Vec<_>)| {

@@ -1,4 +1,5 @@
-//! Whether a refusal is the row's own fault: a database that refuses any row must not have all of them parked (H38).
+//! Whether a refusal is the row's own fault: a database that refuses any row must not have all of
+//! them parked (H38).
 
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
@@ -17,7 +18,9 @@ pub(crate) async fn check<S: Session>(exec: &mut Exec<S>) -> Result<(), Fault> {
     exec.begin().await?;
     let taken = exec.execute(Statement::Upsert, 1, &row_args(&row)).await;
     // Never committed, whatever the answer.
-    let Err(RolledBack(taken)) = exec.end::<(), _>(Err(RolledBack(taken))).await else { return Ok(()) };
+    let Err(RolledBack(taken)) = exec.end::<(), _>(Err(RolledBack(taken))).await else {
+        return Ok(());
+    };
     taken.map(drop).map_err(Fault::of_any_row)
 }
 
@@ -31,5 +34,10 @@ impl From<Fault> for RolledBack {
 
 fn trivial() -> Option<Row> {
     let owner = Owner::new("canary", "canary", "canary", "canary").ok()?;
-    Some(Row { owner, field: Field::new("canary").ok()?, cell: Cell::Live(Bytes::new()), version: Version::ZERO })
+    Some(Row {
+        owner,
+        field: Field::new("canary").ok()?,
+        cell: Cell::Live(Bytes::new()),
+        version: Version::ZERO,
+    })
 }

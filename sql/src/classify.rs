@@ -1,4 +1,5 @@
-//! What the databases' error numbers mean. One table for each dialect, and nothing else knows a number.
+//! What the databases' error numbers mean. One table for each dialect, and nothing else knows a
+//! number.
 
 /// Whose numbers they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,18 +17,20 @@ pub(crate) enum Class {
     TooLong,
     /// The connection is gone or of no use. Open another one.
     Reconnect,
-    /// The server does not take writes any more. Drop all connections, so that the name is resolved again.
+    /// The server does not take writes any more. Drop all connections, so that the name is resolved
+    /// again.
     Resolve,
     /// Only the operator can put it right. Nothing is given up.
     Operator,
-    /// The settings name what is not there. Said of a database that was never reached; later it is an outage.
+    /// The settings name what is not there. Said of a database that was never reached; later it is
+    /// an outage.
     Settings,
     /// What was sent is at fault, and will be at fault again.
     Refused,
     /// A row that was read holds what no version of this program writes. The connection is good.
     Unreadable,
-    /// A number that is in no table, such as a trigger's own. The database is taken for unwell, unless a row alone is answered so while
-    /// another is taken.
+    /// A number that is in no table, such as a trigger's own. The database is taken for unwell,
+    /// unless a row alone is answered so while another is taken.
     Unknown,
 }
 
@@ -40,7 +43,10 @@ pub(crate) fn class(dialect: Dialect, code: u32) -> Option<Class> {
         // The low byte is the kind of error, what stands above it the detail.
         Dialect::Sqlite => (SQLITE, code & 0xff),
     };
-    table.iter().find(|(_, codes)| codes.contains(&code)).map(|(class, _)| *class)
+    table
+        .iter()
+        .find(|(_, codes)| codes.contains(&code))
+        .map(|(class, _)| *class)
 }
 
 /// The numbers of MySQL and MariaDB.
@@ -96,7 +102,8 @@ const MYSQL: &[(Class, &[u32])] = &[
             1015, 1016, 1034, // a file cannot be locked, opened or read
             1044, 1045, 1049, 1142, 1143, 1227, // rights, database
             1054, 1064, 1136, 1146, 1364, // the table differs from what the statements expect
-            1129, 1130, 1251, 1698, 1820, 1862, // the server refuses the host, the user or the password
+            1129, 1130, 1251, 1698, 1820,
+            1862, // the server refuses the host, the user or the password
             1665, // the binary log's format does not allow READ COMMITTED
         ],
     ),
@@ -108,7 +115,8 @@ const MYSQL: &[(Class, &[u32])] = &[
             1118, // the row is too large
             1153, // the packet is too large
             1216, 1217, 1451, 1452, // another table's rows
-            1264, 1265, 1292, 1366, 1406, 1411, 1690, // out of range, too long, of a wrong type
+            1264, 1265, 1292, 1366, 1406, 1411,
+            1690, // out of range, too long, of a wrong type
             1301, // larger than the packet
             1390, // too many placeholders
             3819, 4025, // a check
@@ -165,10 +173,26 @@ mod tests {
         let expected = [
             (Retry, &[1213, 1205, 3101, 1317][..]),
             (TooLong, &[3024, 1969]),
-            (Reconnect, &[2002, 2003, 2006, 2013, 1040, 1047, 1053, 1077, 1078, 1079, 1158, 1159, 1160, 1161, 1927, 4031, 1461]),
+            (
+                Reconnect,
+                &[
+                    2002, 2003, 2006, 2013, 1040, 1047, 1053, 1077, 1078, 1079, 1158, 1159, 1160,
+                    1161, 1927, 4031, 1461,
+                ],
+            ),
             (Resolve, &[1290, 1836, 1792, 1223]),
-            (Operator, &[1021, 1114, 1026, 1030, 1044, 1045, 1142, 1049, 1146, 1054, 1064]),
-            (Refused, &[1153, 1406, 1366, 1264, 1292, 1048, 3819, 4025, 1452, 1062, 1390]),
+            (
+                Operator,
+                &[
+                    1021, 1114, 1026, 1030, 1044, 1045, 1142, 1049, 1146, 1054, 1064,
+                ],
+            ),
+            (
+                Refused,
+                &[
+                    1153, 1406, 1366, 1264, 1292, 1048, 3819, 4025, 1452, 1062, 1390,
+                ],
+            ),
         ];
         for (class_, codes) in expected {
             for &code in codes {
@@ -209,7 +233,12 @@ mod tests {
     fn no_number_has_two_classes() {
         for table in [MYSQL, SQLITE] {
             let mut seen = BTreeSet::new();
-            assert!(table.iter().flat_map(|(_, codes)| *codes).all(|code| seen.insert(code)));
+            assert!(
+                table
+                    .iter()
+                    .flat_map(|(_, codes)| *codes)
+                    .all(|code| seen.insert(code))
+            );
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
 use crate::{
-    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, SchemaState,
-    Seam,
+    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair,
+    PartitionRecord, Raise, Raised, SchemaState, Seam,
 };
 use crate::{canary, land, owners, pairing, partition, read, schema};
 
@@ -31,8 +31,9 @@ pub(crate) struct Cold<E: Engine> {
     writers: Arc<Pool<E>>,
     /// The same as `writers` where all connections do both.
     readers: Arc<Pool<E>>,
-    /// Set by whoever finds that the schema fits, read before any work: a database may be away when the store is opened. Several
-    /// callers may check at once, since callers that queue for one check would wait for each other's time limits.
+    /// Set by whoever finds that the schema fits, read before any work: a database may be away when
+    /// the store is opened. Several callers may check at once, since callers that queue for one
+    /// check would wait for each other's time limits.
     fits: AtomicBool,
     /// Whether the schema is created in an empty database by whatever call comes first.
     creates: bool,
@@ -43,11 +44,22 @@ impl<E: Engine> Cold<E> {
     pub(crate) fn new(engine: E, options: &ColdOptions, seam: Arc<dyn Seam>) -> Self {
         let names = Names::new(&options.table);
         let texts = Texts::new(&names, engine.template());
-        let shared = Arc::new(Shared { texts, names, seam, statement_timeout: options.statement_timeout });
+        let shared = Arc::new(Shared {
+            texts,
+            names,
+            seam,
+            statement_timeout: options.statement_timeout,
+        });
         let engine = Arc::new(engine);
         let pool = |size| {
             let (engine, shared) = (Arc::clone(&engine), Arc::clone(&shared));
-            Arc::new(Pool::new(engine, shared, size, options.acquire_timeout, options.connect_timeout))
+            Arc::new(Pool::new(
+                engine,
+                shared,
+                size,
+                options.acquire_timeout,
+                options.connect_timeout,
+            ))
         };
         let (writers, readers) = match engine.connections() {
             Share::All(size) => {
@@ -81,7 +93,8 @@ impl<E: Engine> Cold<E> {
         Ok(())
     }
 
-    /// Checks the schema at the opening. An empty database is made ready now or, if it was not opened for that, by [`ColdStore::pair`].
+    /// Checks the schema at the opening. An empty database is made ready now or, if it was not
+    /// opened for that, by [`ColdStore::pair`].
     pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
         match schema::state(self).await? {
             SchemaState::Empty if !self.creates => Ok(()),
@@ -129,13 +142,18 @@ impl<E: Engine> Cold<E> {
 
     fn told_of_land(&self, unlanded: Unlanded) -> Unlanded {
         match unlanded {
-            Unlanded::Known(LandError::Cold(error)) => Unlanded::Known(LandError::Cold(error.at(&self.place))),
+            Unlanded::Known(LandError::Cold(error)) => {
+                Unlanded::Known(LandError::Cold(error.at(&self.place)))
+            }
             other => other,
         }
     }
 
     async fn land_once(&self, batch: &Batch) -> Result<(), Unlanded> {
-        let mut lease = self.checked(Role::Write, "land").await.map_err(LandError::Cold)?;
+        let mut lease = self
+            .checked(Role::Write, "land")
+            .await
+            .map_err(LandError::Cold)?;
         let landed = match lease.exec() {
             Ok(exec) => land::land(exec, batch).await,
             Err(fault) => Err(Unlanded::Known(fault.into_land())),
@@ -146,13 +164,18 @@ impl<E: Engine> Cold<E> {
     /// A connection for this role to a database whose schema fits.
     async fn checked(&self, role: Role, operation: &'static str) -> Result<Lease<E>, ColdError> {
         self.fits().await?;
-        self.lease(role).await.map_err(|fault| self.told(fault, operation))
+        self.lease(role)
+            .await
+            .map_err(|fault| self.told(fault, operation))
     }
 }
 
 impl<E: Engine> fmt::Debug for Cold<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cold").field("engine", &self.engine).field("names", &self.shared.names).finish_non_exhaustive()
+        f.debug_struct("Cold")
+            .field("engine", &self.engine)
+            .field("names", &self.shared.names)
+            .finish_non_exhaustive()
     }
 }
 
@@ -162,18 +185,27 @@ impl<E: Engine> ColdStore for Cold<E> {
         if owners.is_empty() {
             return Ok(Vec::new());
         }
-        self.work(Role::Read, "load", async |exec| read::load(exec, owners, rows_max).await).await
+        self.work(Role::Read, "load", async |exec| {
+            read::load(exec, owners, rows_max).await
+        })
+        .await
     }
 
     async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
         if fields.is_empty() {
             return Ok(Vec::new());
         }
-        self.work(Role::Read, "load_fields", async |exec| read::load_fields(exec, owner, fields).await).await
+        self.work(Role::Read, "load_fields", async |exec| {
+            read::load_fields(exec, owner, fields).await
+        })
+        .await
     }
 
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
-        self.work(Role::Read, "load_newest", async |exec| read::load_newest(exec, owner).await).await
+        self.work(Role::Read, "load_newest", async |exec| {
+            read::load_newest(exec, owner).await
+        })
+        .await
     }
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
@@ -192,7 +224,9 @@ impl<E: Engine> ColdStore for Cold<E> {
             };
             cuts += 1;
             // Rows are blamed only while another is taken, over a connection of its own.
-            let taken = self.work(Role::Write, "land", async |exec| canary::check(exec).await).await;
+            let taken = self
+                .work(Role::Write, "land", async |exec| canary::check(exec).await)
+                .await;
             if taken.is_err() {
                 return Err(self.told(cut, "land").into());
             }
@@ -209,20 +243,40 @@ impl<E: Engine> ColdStore for Cold<E> {
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError> {
-        let Some(page) = owners::Page::of_type(scope, logic_type, after, limit) else { return Ok(Vec::new()) };
-        self.work(Role::Read, "owners", async |exec| owners::owners(exec, &page).await).await
+        let Some(page) = owners::Page::of_type(scope, logic_type, after, limit) else {
+            return Ok(Vec::new());
+        };
+        self.work(Role::Read, "owners", async |exec| {
+            owners::owners(exec, &page).await
+        })
+        .await
     }
 
-    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
-        let Some(page) = owners::Page::of_all(after, limit) else { return Ok(Vec::new()) };
-        self.work(Role::Read, "all_owners", async |exec| owners::owners(exec, &page).await).await
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        let Some(page) = owners::Page::of_all(after, limit) else {
+            return Ok(Vec::new());
+        };
+        self.work(Role::Read, "all_owners", async |exec| {
+            owners::owners(exec, &page).await
+        })
+        .await
     }
 
-    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionRecord>, ColdError> {
         if partitions.is_empty() {
             return Ok(Vec::new());
         }
-        self.work(Role::Read, "partitions", async |exec| partition::records(exec, partitions).await).await
+        self.work(Role::Read, "partitions", async |exec| {
+            partition::records(exec, partitions).await
+        })
+        .await
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
@@ -232,18 +286,30 @@ impl<E: Engine> ColdStore for Cold<E> {
         if self.read_only {
             return Err(pairing::read_only("raise"));
         }
-        self.work(Role::Write, "raise", async |exec| partition::raise(exec, raises).await).await
+        self.work(Role::Write, "raise", async |exec| {
+            partition::raise(exec, raises).await
+        })
+        .await
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        self.work(Role::Write, "forgets", async |exec| Ok(exec.server().forgets.clone())).await
+        self.work(Role::Write, "forgets", async |exec| {
+            Ok(exec.server().forgets.clone())
+        })
+        .await
     }
 
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
         if !self.fits.load(Ordering::Acquire) && schema::state(self).await? == SchemaState::Empty {
-            return Ok(ColdPairing { address: self.place.clone(), ..ColdPairing::default() });
+            return Ok(ColdPairing {
+                address: self.place.clone(),
+                ..ColdPairing::default()
+            });
         }
-        self.work(Role::Read, "pairing", async |exec| pairing::read(exec, &self.place).await).await
+        self.work(Role::Read, "pairing", async |exec| {
+            pairing::read(exec, &self.place).await
+        })
+        .await
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
@@ -251,11 +317,17 @@ impl<E: Engine> ColdStore for Cold<E> {
             return Err(pairing::read_only("pair"));
         }
         schema::ensure(self).await?;
-        self.work(Role::Write, "pair", async |exec| pairing::pair(exec, seen, pair).await).await
+        self.work(Role::Write, "pair", async |exec| {
+            pairing::pair(exec, seen, pair).await
+        })
+        .await
     }
 
     fn value_bytes_max(&self) -> usize {
-        let packet = self.writers.packet_bytes_max().or_else(|| self.readers.packet_bytes_max());
+        let packet = self
+            .writers
+            .packet_bytes_max()
+            .or_else(|| self.readers.packet_bytes_max());
         packet.map_or(VALUE_BYTES_UNKNOWN, land::value_bytes_max)
     }
 

@@ -1,4 +1,5 @@
-//! The one way of a statement to the database: through the seam, bounded in time, and never leaving a cut connection in use.
+//! The one way of a statement to the database: through the seam, bounded in time, and never leaving
+//! a cut connection in use.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -30,7 +31,8 @@ pub(crate) struct Shared {
 pub(crate) struct Exec<S> {
     session: S,
     shared: Arc<Shared>,
-    /// A statement was sent and its reply not read to the end. Stays true if the caller is dropped here.
+    /// A statement was sent and its reply not read to the end. Stays true if the caller is dropped
+    /// here.
     busy: bool,
     /// A transaction was begun and its end not confirmed.
     open: bool,
@@ -42,7 +44,14 @@ pub(crate) struct Exec<S> {
 
 impl<S: Session> Exec<S> {
     pub(crate) fn new(session: S, shared: Arc<Shared>) -> Self {
-        Self { session, shared, busy: false, open: false, lost: false, doubtful: false }
+        Self {
+            session,
+            shared,
+            busy: false,
+            open: false,
+            lost: false,
+            doubtful: false,
+        }
     }
 
     /// Whether the next caller may have this connection.
@@ -71,7 +80,12 @@ impl<S: Session> Exec<S> {
     }
 
     /// Runs a statement that takes `size` rows; returns the number of rows it matched.
-    pub(crate) async fn execute(&mut self, statement: Statement, size: usize, args: &[Arg<'_>]) -> Result<u64, Fault> {
+    pub(crate) async fn execute(
+        &mut self,
+        statement: Statement,
+        size: usize,
+        args: &[Arg<'_>],
+    ) -> Result<u64, Fault> {
         let text = self.text(statement, size)?;
         let shared = Arc::clone(&self.shared);
         self.busy = true;
@@ -114,12 +128,15 @@ impl<S: Session> Exec<S> {
         self.execute(Statement::Begin, 1, &[]).await.map(drop)
     }
 
-    /// Commits a transaction whose work succeeded; gives up one whose work failed, whatever the failure. A lock wait that timed
-    /// out undoes one statement alone, so that a COMMIT after it would keep half of the work.
+    /// Commits a transaction whose work succeeded; gives up one whose work failed, whatever the
+    /// failure. A lock wait that timed out undoes one statement alone, so that a COMMIT after it
+    /// would keep half of the work.
     pub(crate) async fn end<T, E: From<Fault>>(&mut self, work: Result<T, E>) -> Result<T, E> {
         match work {
             Ok(value) => {
-                self.execute(Statement::Commit, 1, &[]).await.map_err(Fault::of_commit)?;
+                self.execute(Statement::Commit, 1, &[])
+                    .await
+                    .map_err(Fault::of_commit)?;
                 self.open = false;
                 Ok(value)
             }
@@ -128,8 +145,12 @@ impl<S: Session> Exec<S> {
                     self.open = self.execute(Statement::Commit, 1, &[]).await.is_err();
                     return Err(error);
                 }
-                // A connection that doesn't confirm the ROLLBACK stays `open` and is thrown away, which rolls back as well.
-                if !self.busy && !self.lost && self.execute(Statement::Rollback, 1, &[]).await.is_ok() {
+                // A connection that doesn't confirm the ROLLBACK stays `open` and is thrown away,
+                // which rolls back as well.
+                if !self.busy
+                    && !self.lost
+                    && self.execute(Statement::Rollback, 1, &[]).await.is_ok()
+                {
                     self.open = false;
                 }
                 Err(error)
@@ -137,8 +158,8 @@ impl<S: Session> Exec<S> {
         }
     }
 
-    /// Applies the migrations that are missing, however long that takes. The connection is not used again, since its limits were
-    /// lifted for it.
+    /// Applies the migrations that are missing, however long that takes. The connection is not used
+    /// again, since its limits were lifted for it.
     pub(crate) async fn migrate(&mut self, migrations: &[Migration]) -> Result<(), Fault> {
         let shared = Arc::clone(&self.shared);
         self.busy = true;
@@ -148,7 +169,10 @@ impl<S: Session> Exec<S> {
     /// Whether the connection works, within `limit`.
     pub(crate) async fn answers(&mut self, limit: Duration) -> bool {
         self.busy = true;
-        let answered = matches!(tokio::time::timeout(limit, self.session.ping()).await, Ok(Ok(())));
+        let answered = matches!(
+            tokio::time::timeout(limit, self.session.ping()).await,
+            Ok(Ok(()))
+        );
         self.busy = !answered;
         answered
     }
@@ -160,16 +184,24 @@ impl<S: Session> Exec<S> {
 
     fn text(&self, statement: Statement, size: usize) -> Result<Arc<str>, Fault> {
         let text = self.shared.texts.get(statement, size);
-        text.ok_or_else(|| Fault::operator(format!("there is no text of {statement:?} for {size} rows")))
+        text.ok_or_else(|| {
+            Fault::operator(format!("there is no text of {statement:?} for {size} rows"))
+        })
     }
 
-    /// Takes note of what the reply says about the connection. Only a complete reply makes it usable again.
+    /// Takes note of what the reply says about the connection. Only a complete reply makes it
+    /// usable again.
     fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         match result.as_ref().map_err(|fault| fault.class) {
             Ok(_)
-            | Err(Class::Retry | Class::TooLong | Class::Operator | Class::Settings | Class::Refused | Class::Unreadable) => {
-                self.busy = false
-            }
+            | Err(
+                Class::Retry
+                | Class::TooLong
+                | Class::Operator
+                | Class::Settings
+                | Class::Refused
+                | Class::Unreadable,
+            ) => self.busy = false,
             Err(Class::Unknown) => (self.busy, self.doubtful) = (false, true),
             Err(Class::Reconnect | Class::Resolve) => self.lost = true,
         }
@@ -178,16 +210,37 @@ impl<S: Session> Exec<S> {
 }
 
 /// Lets the seam see the statement and its reply, and bounds the time in between.
-async fn through<T>(shared: &Shared, statement: Statement, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    shared.seam.before(statement).await.map_err(|error| replaced(&error))?;
+async fn through<T>(
+    shared: &Shared,
+    statement: Statement,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    shared
+        .seam
+        .before(statement)
+        .await
+        .map_err(|error| replaced(&error))?;
     // A driver that panics over a malformed reply costs its connection, not the caller.
     let caught = AssertUnwindSafe(work).catch_unwind();
     let value = match tokio::time::timeout(shared.statement_timeout, caught).await {
         Ok(Ok(result)) => result?,
-        Ok(Err(_)) => return Err(Fault::lost("the driver could not make sense of the server's reply")),
-        Err(_) => return Err(Fault::lost(format!("no reply within {:?}", shared.statement_timeout))),
+        Ok(Err(_)) => {
+            return Err(Fault::lost(
+                "the driver could not make sense of the server's reply",
+            ));
+        }
+        Err(_) => {
+            return Err(Fault::lost(format!(
+                "no reply within {:?}",
+                shared.statement_timeout
+            )));
+        }
     };
-    shared.seam.after(statement).await.map_err(|error| replaced(&error))?;
+    shared
+        .seam
+        .after(statement)
+        .await
+        .map_err(|error| replaced(&error))?;
     Ok(value)
 }
 

@@ -28,18 +28,29 @@ impl Fault {
             Some(advice) => format!("{}; {advice}", one_line(message)),
             None => one_line(message),
         };
-        Self { class: lasting(dialect, code, &message).unwrap_or(class), code, message }
+        Self {
+            class: lasting(dialect, code, &message).unwrap_or(class),
+            code,
+            message,
+        }
     }
 
     /// Settings that name what is not there.
     pub(crate) fn settings(message: impl AsRef<str>) -> Self {
-        Self { class: Class::Settings, code: 0, message: one_line(message.as_ref()) }
+        Self {
+            class: Class::Settings,
+            code: 0,
+            message: one_line(message.as_ref()),
+        }
     }
 
-    /// An attempt to connect that failed for no reason of the server's own words. What passes by itself stays an outage.
+    /// An attempt to connect that failed for no reason of the server's own words. What passes by
+    /// itself stays an outage.
     pub(crate) fn unopened(message: &str) -> Self {
         if storage_model::is_unknown_host(message) {
-            return Self::settings(format!("no name server knows the host: {message}; correct it in sql.url"));
+            return Self::settings(format!(
+                "no name server knows the host: {message}; correct it in sql.url"
+            ));
         }
         if storage_model::is_failed_handshake(message) {
             return Self::operator(format!("TLS: {message}; see sql.tls and sql.ca_file"));
@@ -47,72 +58,126 @@ impl Fault {
         Self::lost(message)
     }
 
-    /// As it counts for a database that was reached before: the settings are right, so what they name is away.
+    /// As it counts for a database that was reached before: the settings are right, so what they
+    /// name is away.
     pub(crate) fn of_known_place(self) -> Self {
-        let class = if self.class == Class::Settings { Class::Reconnect } else { self.class };
+        let class = if self.class == Class::Settings {
+            Class::Reconnect
+        } else {
+            self.class
+        };
         Self { class, ..self }
     }
 
     /// A connection that broke, or could not be made, without an answer from the database.
     pub(crate) fn lost(message: impl AsRef<str>) -> Self {
-        Self { class: Class::Reconnect, code: 0, message: one_line(message.as_ref()) }
+        Self {
+            class: Class::Reconnect,
+            code: 0,
+            message: one_line(message.as_ref()),
+        }
     }
 
     /// Something that only the operator can put right.
     pub(crate) fn operator(message: impl AsRef<str>) -> Self {
-        Self { class: Class::Operator, code: 0, message: one_line(message.as_ref()) }
+        Self {
+            class: Class::Operator,
+            code: 0,
+            message: one_line(message.as_ref()),
+        }
     }
 
     /// A row that can't be understood.
     pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
-        Self { class: Class::Unreadable, code: 0, message: one_line(message.as_ref()) }
+        Self {
+            class: Class::Unreadable,
+            code: 0,
+            message: one_line(message.as_ref()),
+        }
     }
 
-    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written, and never a row's fault. A full disk
-    /// stays one: waiting does not mend it.
+    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written,
+    /// and never a row's fault. A full disk stays one: waiting does not mend it.
     pub(crate) fn of_commit(self) -> Self {
-        let class = if matches!(self.class, Class::Resolve | Class::Operator) { self.class } else { Class::Reconnect };
-        Self { class, message: format!("the commit failed: {}", self.message), ..self }
+        let class = if matches!(self.class, Class::Resolve | Class::Operator) {
+            self.class
+        } else {
+            Class::Reconnect
+        };
+        Self {
+            class,
+            message: format!("the commit failed: {}", self.message),
+            ..self
+        }
     }
 
     /// A refusal that would befall any row: no row's fault.
     pub(crate) fn of_any_row(self) -> Self {
-        let class = if self.class == Class::Refused { Class::Operator } else { self.class };
-        Self { class, message: format!("no row is taken: {}", self.message), ..self }
+        let class = if self.class == Class::Refused {
+            Class::Operator
+        } else {
+            self.class
+        };
+        Self {
+            class,
+            message: format!("no row is taken: {}", self.message),
+            ..self
+        }
     }
 
     /// For an operation that has no rows to refuse.
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {
-            Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => ColdKind::Unwell,
+            Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => {
+                ColdKind::Unwell
+            }
             Class::Unreadable => ColdKind::Unreadable,
             Class::Settings => ColdKind::Settings,
-            // A read has no row that could be at fault, so a refusal means that the statement doesn't fit the database.
+            // A read has no row that could be at fault, so a refusal means that the statement
+            // doesn't fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };
-        let message = if self.code == 0 { self.message } else { format!("error {}: {}", self.code, self.message) };
-        ColdError { kind, operation, message }
+        let message = if self.code == 0 {
+            self.message
+        } else {
+            format!("error {}: {}", self.code, self.message)
+        };
+        ColdError {
+            kind,
+            operation,
+            message,
+        }
     }
 
     /// Whether it may be the fault of rows.
     pub(crate) fn may_be_of_rows(&self) -> bool {
-        matches!(self.class, Class::Refused) || matches!(self.class, Class::Unknown) && !broken("H38-number")
+        matches!(self.class, Class::Refused)
+            || matches!(self.class, Class::Unknown) && !broken("H38-number")
     }
 
-    /// Whether a statement ended so that nobody knows whether its rows are at fault: it was cut by the connection, as a proxy's limit of
-    /// packets does, or by a limit of time.
+    /// Whether a statement ended so that nobody knows whether its rows are at fault: it was cut by
+    /// the connection, as a proxy's limit of packets does, or by a limit of time.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self.class, Class::Reconnect | Class::TooLong) && !broken("H38-cut")
     }
 
     /// The last of so many times that the same rows were cut.
     pub(crate) fn each_time(self, times: u32) -> Self {
-        Self { message: format!("cut {times} times while another row was taken: {}", self.message), ..self }
+        Self {
+            message: format!(
+                "cut {times} times while another row was taken: {}",
+                self.message
+            ),
+            ..self
+        }
     }
 
     /// For a landing transaction of which rows are at fault.
     pub(crate) fn of_rows(self) -> LandError {
-        LandError::Refused(RowFault { code: self.code, message: self.message })
+        LandError::Refused(RowFault {
+            code: self.code,
+            message: self.message,
+        })
     }
 
     /// For a landing transaction of which no row is at fault.
@@ -124,19 +189,27 @@ impl Fault {
 impl ColdError {
     /// Settings that name an impossible database.
     pub(crate) fn settings(message: String) -> Self {
-        Self { kind: ColdKind::Settings, operation: "open", message }
+        Self {
+            kind: ColdKind::Settings,
+            operation: "open",
+            message,
+        }
     }
 
     /// With the database's address, which every error names that goes out.
     pub(crate) fn at(self, place: &str) -> Self {
-        Self { message: format!("{place}: {}", self.message), ..self }
+        Self {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
     }
 }
 
 /// The class of a number of which the words tell that it lasts, whatever the table says of it.
 fn lasting(dialect: Dialect, code: u32, message: &str) -> Option<Class> {
     // No statement may be prepared at all, and not: too many are.
-    (dialect == Dialect::MySql && code == 1461 && message.contains("current value: 0")).then_some(Class::Operator)
+    (dialect == Dialect::MySql && code == 1461 && message.contains("current value: 0"))
+        .then_some(Class::Operator)
 }
 
 fn one_line(message: &str) -> String {
@@ -153,7 +226,10 @@ mod tests {
 
     #[test]
     fn only_refusals_and_numbers_of_no_table_may_be_of_rows() {
-        let refusal = RowFault { code: 1406, message: "text of two lines".to_owned() };
+        let refusal = RowFault {
+            code: 1406,
+            message: "text of two lines".to_owned(),
+        };
         assert_eq!(of_mysql(1406).of_rows(), LandError::Refused(refusal));
         assert_eq!(
             [1406, 64_999, 1205, 1146, 2013].map(|code| of_mysql(code).may_be_of_rows()),
@@ -167,7 +243,10 @@ mod tests {
             LandError::Cold(error) => error.kind,
             other => panic!("{other:?}"),
         };
-        assert_eq!([64_999, 1205, 1146].map(kind), [ColdKind::Unwell, ColdKind::Unwell, ColdKind::Operator]);
+        assert_eq!(
+            [64_999, 1205, 1146].map(kind),
+            [ColdKind::Unwell, ColdKind::Unwell, ColdKind::Operator]
+        );
     }
 
     /// All numbers that MySQL's protocol has room for, and the kinds and details of SQLite's.
@@ -175,11 +254,22 @@ mod tests {
     fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
         // The classifier itself: `answered` logs each unknown number.
         let refused = |dialect, code| class(dialect, code) == Some(Class::Refused);
-        let mysql: Vec<u32> = (0..=u32::from(u16::MAX)).filter(|code| refused(Dialect::MySql, *code)).collect();
+        let mysql: Vec<u32> = (0..=u32::from(u16::MAX))
+            .filter(|code| refused(Dialect::MySql, *code))
+            .collect();
         assert!(mysql.contains(&1406) && mysql.len() < 30, "{mysql:?}");
-        assert!(mysql.iter().all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)), "{mysql:?}");
+        assert!(
+            mysql
+                .iter()
+                .all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)),
+            "{mysql:?}"
+        );
         for code in 0..1 << 20 {
-            assert_eq!(refused(Dialect::Sqlite, code), [18, 19, 20].contains(&(code & 0xff)), "{code}");
+            assert_eq!(
+                refused(Dialect::Sqlite, code),
+                [18, 19, 20].contains(&(code & 0xff)),
+                "{code}"
+            );
         }
     }
 
@@ -194,10 +284,17 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_for_an_operator_at_the_commit_too() {
-        let full =
-            [(Dialect::MySql, 1021), (Dialect::MySql, 1114), (Dialect::MySql, 3), (Dialect::Sqlite, 13), (Dialect::Sqlite, 778)];
+        let full = [
+            (Dialect::MySql, 1021),
+            (Dialect::MySql, 1114),
+            (Dialect::MySql, 3),
+            (Dialect::Sqlite, 13),
+            (Dialect::Sqlite, 778),
+        ];
         for (dialect, code) in full {
-            let error = Fault::answered(dialect, code, "full").of_commit().into_cold("raise");
+            let error = Fault::answered(dialect, code, "full")
+                .of_commit()
+                .into_cold("raise");
             assert_eq!(error.kind, ColdKind::Operator, "{error}");
             assert!(error.message.contains("disk"), "{error}");
         }
@@ -207,23 +304,46 @@ mod tests {
     #[test]
     fn what_lasts_is_told_from_an_outage_when_a_connection_can_not_be_made() {
         let kind = |fault: Fault| fault.into_cold("load").kind;
-        let (unknown, resolver) = ("lookup: Name or service not known", "lookup: Temporary failure in name resolution");
+        let (unknown, resolver) = (
+            "lookup: Name or service not known",
+            "lookup: Temporary failure in name resolution",
+        );
         assert_eq!(kind(Fault::unopened(unknown)), ColdKind::Settings);
-        assert_eq!(kind(Fault::unopened(unknown).of_known_place()), ColdKind::Unwell);
-        assert_eq!(kind(Fault::unopened("invalid peer certificate: UnknownIssuer").of_known_place()), ColdKind::Operator);
-        for passes in [resolver, "Connection refused", "Connection reset by peer", "unexpected end of file", "timed out"] {
+        assert_eq!(
+            kind(Fault::unopened(unknown).of_known_place()),
+            ColdKind::Unwell
+        );
+        assert_eq!(
+            kind(Fault::unopened("invalid peer certificate: UnknownIssuer").of_known_place()),
+            ColdKind::Operator
+        );
+        for passes in [
+            resolver,
+            "Connection refused",
+            "Connection reset by peer",
+            "unexpected end of file",
+            "timed out",
+        ] {
             assert_eq!(kind(Fault::unopened(passes)), ColdKind::Unwell, "{passes}");
         }
         let prepared = |words: &str| kind(Fault::answered(Dialect::MySql, 1461, words));
-        assert_eq!(prepared("more than max_prepared_stmt_count statements (current value: 0)"), ColdKind::Operator);
-        assert_eq!(prepared("more than max_prepared_stmt_count statements (current value: 16382)"), ColdKind::Unwell);
+        assert_eq!(
+            prepared("more than max_prepared_stmt_count statements (current value: 0)"),
+            ColdKind::Operator
+        );
+        assert_eq!(
+            prepared("more than max_prepared_stmt_count statements (current value: 16382)"),
+            ColdKind::Unwell
+        );
     }
 
     #[test]
     fn a_failed_commit_is_never_a_refusal() {
         for fault in [of_mysql(1406), of_mysql(64_999)].map(Fault::of_commit) {
             assert!(!fault.may_be_of_rows());
-            assert!(matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell));
+            assert!(
+                matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell)
+            );
         }
     }
 }

@@ -11,7 +11,8 @@ use crate::session::{Arg, Session};
 use crate::split::{BYTES_MAX, ordered, row_bytes, split};
 use crate::{Batch, Fence, LandError, RowFault, Statement};
 
-/// The number that MySQL gives to a packet that is too large; for a row that is refused before it is sent.
+/// The number that MySQL gives to a packet that is too large; for a row that is refused before it
+/// is sent.
 const PACKET_TOO_LARGE: u32 = 1153;
 
 /// Why a transaction is given up.
@@ -55,21 +56,30 @@ impl From<Stop> for Unlanded {
 /// How often one owner's rows are sent whose statement is cut each time, before they are blamed.
 const CUTS_MAX: u32 = 3;
 
-/// How often a batch whose statement is cut is sent before it is blamed. What can be cut between owners is cut soon, since its parts are
-/// sent again anyway; an owner's rows stay together if they can (R16).
+/// How often a batch whose statement is cut is sent before it is blamed. What can be cut between
+/// owners is cut soon, since its parts are sent again anyway; an owner's rows stay together if they
+/// can (R16).
 pub(crate) fn cuts_max(batch: &Batch) -> u32 {
-    let one_owner = batch.rows.windows(2).all(|pair| matches!(pair, [one, next] if one.owner == next.owner));
+    let one_owner = batch
+        .rows
+        .windows(2)
+        .all(|pair| matches!(pair, [one, next] if one.owner == next.owner));
     if one_owner { CUTS_MAX } else { 1 }
 }
 
-/// The most bytes of a value where one statement may have this many: half, so that names and lengths fit beside it.
+/// The most bytes of a value where one statement may have this many: half, so that names and
+/// lengths fit beside it.
 pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
     packet_bytes_max / 2
 }
 
 /// Writes the rows that are newer than what the table holds, if every fence matches.
 pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), Unlanded> {
-    let rows = if broken("H35-unsorted") { batch.rows.iter().collect() } else { ordered(&batch.rows) };
+    let rows = if broken("H35-unsorted") {
+        batch.rows.iter().collect()
+    } else {
+        ordered(&batch.rows)
+    };
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
@@ -77,7 +87,9 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
         return Err(LandError::Fenced(elsewhere).into());
     }
     match transaction(exec, &fences, &rows).await {
-        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => Err(fault.of_rows().into()),
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => {
+            Err(fault.of_rows().into())
+        }
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
             // Only a row that stands alone is ever blamed, and only while another would be taken.
             canary::check(exec).await.map_err(Fault::into_land)?;
@@ -94,15 +106,24 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
     }
 }
 
-async fn transaction<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) -> Result<(), Stop> {
+async fn transaction<S: Session>(
+    exec: &mut Exec<S>,
+    fences: &[Fence],
+    rows: &[&Row],
+) -> Result<(), Stop> {
     exec.begin().await?;
     let work = write(exec, fences, rows).await;
     exec.end(work).await
 }
 
-async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) -> Result<(), Stop> {
-    // ORDER: fences before rows, ascending, rows in key order: overlapping transactions then wait for each other and never in a
-    // circle. The fences' locks last until the commit, so no row is written under an epoch that was raised meanwhile.
+async fn write<S: Session>(
+    exec: &mut Exec<S>,
+    fences: &[Fence],
+    rows: &[&Row],
+) -> Result<(), Stop> {
+    // ORDER: fences before rows, ascending, rows in key order: overlapping transactions then wait
+    // for each other and never in a circle. The fences' locks last until the commit, so no row is
+    // written under an epoch that was raised meanwhile.
     let mut moved = Vec::new();
     for fence in fences {
         if !holds(exec, fence).await? {
@@ -114,31 +135,55 @@ async fn write<S: Session>(exec: &mut Exec<S>, fences: &[Fence], rows: &[&Row]) 
         return Err(Stop::Fenced(moved));
     }
     for (size, args) in upserts(rows, value_bytes_max(exec.packet_bytes_max())) {
-        exec.execute(Statement::Upsert, size, &args).await.map_err(Stop::Rows)?;
+        exec.execute(Statement::Upsert, size, &args)
+            .await
+            .map_err(Stop::Rows)?;
     }
     Ok(())
 }
 
 /// The upserts that write the rows, in their order: how many rows each takes, and its arguments.
-pub(crate) fn upserts<'a>(rows: &'a [&'a Row], bytes_max: usize) -> impl Iterator<Item = (usize, Vec<Arg<'a>>)> {
+pub(crate) fn upserts<'a>(
+    rows: &'a [&'a Row],
+    bytes_max: usize,
+) -> impl Iterator<Item = (usize, Vec<Arg<'a>>)> {
     let bytes: Vec<usize> = rows.iter().map(|row| row_bytes(row)).collect();
-    split(&bytes, BYTES_MAX.min(bytes_max)).into_iter().map(move |range| {
-        let rows = rows.get(range).unwrap_or_default();
-        (rows.len(), rows.iter().flat_map(|row| row_args(row)).collect())
-    })
+    split(&bytes, BYTES_MAX.min(bytes_max))
+        .into_iter()
+        .map(move |range| {
+            let rows = rows.get(range).unwrap_or_default();
+            (
+                rows.len(),
+                rows.iter().flat_map(|row| row_args(row)).collect(),
+            )
+        })
 }
 
-/// The partitions that were landed to another database so far. This one may lack what that one committed, so nothing may be added
-/// to it before the hot tier knows (H33).
+/// The partitions that were landed to another database so far. This one may lack what that one
+/// committed, so nothing may be added to it before the hot tier knows (H33).
 fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
-    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here) && !broken("H33-moved");
-    fences.iter().filter(other).map(|fence| fence.partition).collect()
+    let other = |fence: &&Fence| {
+        fence.database.is_some_and(|database| database != here) && !broken("H33-moved")
+    };
+    fences
+        .iter()
+        .filter(other)
+        .map(|fence| fence.partition)
+        .collect()
 }
 
-/// Whether the partition's record is the one that was read with the batch. If so, it holds how far the batch reaches from now on.
+/// Whether the partition's record is the one that was read with the batch. If so, it holds how far
+/// the batch reaches from now on.
 async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
-    let numbers = [fence.reaches.get(), u64::from(fence.partition.0), fence.epoch.0, fence.landed.get()];
-    let matched = exec.execute(Statement::Fence, 1, &numbers.map(Arg::Number)).await?;
+    let numbers = [
+        fence.reaches.get(),
+        u64::from(fence.partition.0),
+        fence.epoch.0,
+        fence.landed.get(),
+    ];
+    let matched = exec
+        .execute(Statement::Fence, 1, &numbers.map(Arg::Number))
+        .await?;
     Ok(matched == 1 || broken("R14-fence"))
 }
 
@@ -159,9 +204,11 @@ pub(crate) fn row_args(row: &Row) -> [Arg<'_>; 8] {
 /// The fences by partition; of two that claim the same record, one that reaches as far as both.
 fn ascending(fences: &[Fence]) -> Vec<Fence> {
     let mut fences = fences.to_vec();
-    fences.sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
+    fences
+        .sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
     fences.dedup_by(|later, kept| {
-        let same = (later.partition, later.epoch, later.landed) == (kept.partition, kept.epoch, kept.landed);
+        let same = (later.partition, later.epoch, later.landed)
+            == (kept.partition, kept.epoch, kept.landed);
         if same {
             kept.reaches = later.reaches;
         }
@@ -172,13 +219,18 @@ fn ascending(fences: &[Fence]) -> Vec<Fence> {
 
 /// Refuses what would break the connection instead of being answered with an error.
 fn refuse_too_large(rows: &[&Row], limit: usize) -> Result<(), LandError> {
-    let Some(row) = rows.iter().find(|row| row.cell.value().len() > limit) else { return Ok(()) };
+    let Some(row) = rows.iter().find(|row| row.cell.value().len() > limit) else {
+        return Ok(());
+    };
     let bytes = row.cell.value().len();
     let message = format!(
         "field {} of {} has a value of {bytes} bytes; the database takes {limit}, half of max_allowed_packet, so split the value or raise it",
         row.field, row.owner
     );
-    Err(LandError::Refused(RowFault { code: PACKET_TOO_LARGE, message }))
+    Err(LandError::Refused(RowFault {
+        code: PACKET_TOO_LARGE,
+        message,
+    }))
 }
 
 #[cfg(test)]
@@ -196,7 +248,15 @@ mod tests {
             reaches: Version::new(reaches).unwrap(),
             database: None,
         };
-        let got = ascending(&[fence(7, 1, 5, 9), fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);
-        assert_eq!(got, [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]);
+        let got = ascending(&[
+            fence(7, 1, 5, 9),
+            fence(2, 1, 0, 3),
+            fence(7, 1, 5, 12),
+            fence(7, 2, 5, 6),
+        ]);
+        assert_eq!(
+            got,
+            [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]
+        );
     }
 }

@@ -19,20 +19,29 @@ impl Opened {
         options.check()?;
         match options.url.split_once(':') {
             Some(("mysql", _)) => Ok(Self::MySql(Cold::new(MySql::new(options)?, options, seam))),
-            Some(("sqlite", _)) => Ok(Self::Sqlite(Cold::new(Sqlite::new(options)?, options, seam))),
-            Some((scheme, _)) => Err(ColdError::settings(format!("no engine for {scheme:?}; use mysql: or sqlite:"))),
-            None => Err(ColdError::settings("the URL has no scheme; it begins with mysql: or sqlite:".into())),
+            Some(("sqlite", _)) => Ok(Self::Sqlite(Cold::new(
+                Sqlite::new(options)?,
+                options,
+                seam,
+            ))),
+            Some((scheme, _)) => Err(ColdError::settings(format!(
+                "no engine for {scheme:?}; use mysql: or sqlite:"
+            ))),
+            None => Err(ColdError::settings(
+                "the URL has no scheme; it begins with mysql: or sqlite:".into(),
+            )),
         }
     }
 }
 
 /// Opens a database. Creates the schema in an empty one, unless the options say not to.
 ///
-/// A database that is away is no error: the store is returned, each call tries anew, and the first one that gets through checks the
-/// schema.
+/// A database that is away is no error: the store is returned, each call tries anew, and the first
+/// one that gets through checks the schema.
 ///
 /// # Errors
-/// The settings name an impossible database; the schema is older ("run `landing-worker migrate`") or newer; the operator has to act.
+/// The settings name an impossible database; the schema is older ("run `landing-worker migrate`")
+/// or newer; the operator has to act.
 ///
 /// # Cancel safety
 /// May be dropped at any await; a schema that was half made is completed by the next call.
@@ -47,7 +56,10 @@ pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError
 ///
 /// # Cancel safety
 /// As [`open`].
-pub async fn open_through(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<Arc<dyn ColdStore>, ColdError> {
+pub async fn open_through(
+    options: &ColdOptions,
+    seam: Arc<dyn Seam>,
+) -> Result<Arc<dyn ColdStore>, ColdError> {
     match Opened::new(options, seam)? {
         Opened::MySql(cold) => Ok(checked(cold).await?),
         Opened::Sqlite(cold) => Ok(checked(cold).await?),
@@ -95,7 +107,8 @@ pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError
 /// Brings the schema up to date; returns the state it had before.
 ///
 /// # Errors
-/// The schema is newer than this program; the settings name an impossible database; it doesn't answer or refuses.
+/// The schema is newer than this program; the settings name an impossible database; it doesn't
+/// answer or refuses.
 ///
 /// # Cancel safety
 /// May be dropped at any await; what was begun is completed by the next call.

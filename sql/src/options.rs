@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::ColdError;
 
-/// Whether the connection to MySQL is encrypted and the server's certificate checked. SQLite ignores it.
+/// Whether the connection to MySQL is encrypted and the server's certificate checked. SQLite
+/// ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tls {
     /// Never encrypted.
@@ -24,9 +25,10 @@ pub enum Tls {
 /// Which database, and how to reach it. Make one with [`ColdOptions::new`] and set what differs.
 #[derive(Clone)]
 pub struct ColdOptions {
-    /// `mysql://user:password@host:port/database`, `sqlite:PATH` (created if missing) or `sqlite::memory:` (lives as long as the
-    /// store; one connection). A SQLite file is synchronised at checkpoints: a crash of the process loses nothing, a loss of power
-    /// maybe the last commits.
+    /// `mysql://user:password@host:port/database`, `sqlite:PATH` (created if missing) or
+    /// `sqlite::memory:` (lives as long as the store; one connection). A SQLite file is
+    /// synchronised at checkpoints: a crash of the process loses nothing, a loss of power maybe the
+    /// last commits.
     pub url: String,
     /// In place of the URL's user. Default: none.
     pub user: Option<String>,
@@ -34,7 +36,8 @@ pub struct ColdOptions {
     pub password: Option<String>,
     /// Default: none, which leaves it to the URL's `ssl-mode`, else `Preferred`.
     pub tls: Option<Tls>,
-    /// A file of certificates (PEM) of the authorities to trust. Default: none, which trusts the well-known ones.
+    /// A file of certificates (PEM) of the authorities to trust. Default: none, which trusts the
+    /// well-known ones.
     pub ca_file: Option<PathBuf>,
     /// The most connections. Default: 4. SQLite takes one for writing and the others for reading.
     pub connections: u32,
@@ -42,14 +45,18 @@ pub struct ColdOptions {
     pub connect_timeout: Duration,
     /// How long a call waits for a connection, its opening included. Default: 3 s.
     pub acquire_timeout: Duration,
-    /// How long one statement may take, and half of it how long it waits for a lock (at least 1 s, at most 5 s). Default: 30 s.
+    /// How long one statement may take, and half of it how long it waits for a lock (at least 1 s,
+    /// at most 5 s). Default: 30 s.
     pub statement_timeout: Duration,
-    /// The table of the rows: up to 48 ASCII letters, digits and underscores, no digit first. Default: `landing_rows`. The other
-    /// tables' names begin as it does, without `_rows`: `landing_partition`, `landing_meta`, `landing_migration`.
+    /// The table of the rows: up to 48 ASCII letters, digits and underscores, no digit first.
+    /// Default: `landing_rows`. The other tables' names begin as it does, without `_rows`:
+    /// `landing_partition`, `landing_meta`, `landing_migration`.
     pub table: String,
-    /// Whether the schema is created in an empty database when it is opened. Default: true. Otherwise [`ColdStore::pair`](crate::ColdStore::pair) does it.
+    /// Whether the schema is created in an empty database when it is opened. Default: true.
+    /// Otherwise [`ColdStore::pair`](crate::ColdStore::pair) does it.
     pub creates: bool,
-    /// Whether nothing is ever written: the database is told so, and calls that would write are refused. Default: false.
+    /// Whether nothing is ever written: the database is told so, and calls that would write are
+    /// refused. Default: false.
     pub read_only: bool,
 }
 
@@ -82,14 +89,20 @@ impl ColdOptions {
     pub(crate) fn check(&self) -> Result<(), ColdError> {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let digit_first = self.table.starts_with(|c: char| c.is_ascii_digit());
-        if self.table.is_empty() || self.table.len() > 48 || digit_first || !self.table.chars().all(letter) {
+        if self.table.is_empty()
+            || self.table.len() > 48
+            || digit_first
+            || !self.table.chars().all(letter)
+        {
             return Err(ColdError::settings(format!(
                 "table {:?} is not 1 to 48 ASCII letters, digits and underscores with no digit first",
                 self.table
             )));
         }
         if self.connections == 0 {
-            return Err(ColdError::settings("connections is 0; it needs at least 1".into()));
+            return Err(ColdError::settings(
+                "connections is 0; it needs at least 1".into(),
+            ));
         }
         let times = [
             ("connect_timeout", self.connect_timeout),
@@ -97,7 +110,9 @@ impl ColdOptions {
             ("statement_timeout", self.statement_timeout),
         ];
         match times.iter().find(|(_, time)| time.is_zero()) {
-            Some((name, _)) => Err(ColdError::settings(format!("{name} is 0; it needs a duration above 0"))),
+            Some((name, _)) => Err(ColdError::settings(format!(
+                "{name} is 0; it needs a duration above 0"
+            ))),
             None => Ok(()),
         }
     }
@@ -136,7 +151,8 @@ mod tests {
 
     #[test]
     fn debug_shows_no_password() {
-        let mut options = ColdOptions::new("mysql://ann:se@cret@db.example:3306/game?ssl-key=secret");
+        let mut options =
+            ColdOptions::new("mysql://ann:se@cret@db.example:3306/game?ssl-key=secret");
         options.password = Some("secret".into());
         let shown = format!("{options:?}");
         assert!(!shown.contains("cret"), "{shown}");

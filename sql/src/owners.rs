@@ -10,7 +10,8 @@ use crate::fault::Fault;
 use crate::read;
 use crate::session::{Arg, Session};
 
-/// Which owners, after which, and how many. Empty names stand before all others, since no name is empty.
+/// Which owners, after which, and how many. Empty names stand before all others, since no name is
+/// empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page<'a> {
     statement: Statement,
@@ -21,30 +22,59 @@ pub(crate) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// A page of a world's owners of one logic type; none if no owner can be on it.
-    pub(crate) fn of_type(scope: &'a Scope, logic_type: &'a str, after: Option<&'a Owner>, limit: usize) -> Option<Self> {
-        let place = |owner: &Owner| owner.scope().cmp(scope).then_with(|| owner.logic_type().cmp(logic_type));
-        // An owner of an earlier world or type is before all of these, an owner of a later one after all.
+    pub(crate) fn of_type(
+        scope: &'a Scope,
+        logic_type: &'a str,
+        after: Option<&'a Owner>,
+        limit: usize,
+    ) -> Option<Self> {
+        let place = |owner: &Owner| {
+            owner
+                .scope()
+                .cmp(scope)
+                .then_with(|| owner.logic_type().cmp(logic_type))
+        };
+        // An owner of an earlier world or type is before all of these, an owner of a later one
+        // after all.
         let id = match after.map(|owner| (place(owner), owner)) {
             Some((Ordering::Greater, _)) => return None,
             Some((Ordering::Equal, owner)) => owner.id(),
             _ => "",
         };
         let names = vec![scope.app(), scope.region(), logic_type, id];
-        (limit > 0).then_some(Self { statement: Statement::OwnersOfType, names, limit })
+        (limit > 0).then_some(Self {
+            statement: Statement::OwnersOfType,
+            names,
+            limit,
+        })
     }
 
     /// A page of all worlds' owners; none if no owner can be on it.
     pub(crate) fn of_all(after: Option<&'a Owner>, limit: usize) -> Option<Self> {
-        let [app, region, logic_type, id] = after.map_or([""; 4], |o| [o.app(), o.region(), o.logic_type(), o.id()]);
-        let names = vec![app, app, region, app, region, logic_type, app, region, logic_type, id];
-        (limit > 0).then_some(Self { statement: Statement::AllOwners, names, limit })
+        let [app, region, logic_type, id] =
+            after.map_or([""; 4], |o| [o.app(), o.region(), o.logic_type(), o.id()]);
+        let names = vec![
+            app, app, region, app, region, logic_type, app, region, logic_type, id,
+        ];
+        (limit > 0).then_some(Self {
+            statement: Statement::AllOwners,
+            names,
+            limit,
+        })
     }
 }
 
 /// The owners of a page.
-pub(crate) async fn owners<S: Session>(exec: &mut Exec<S>, page: &Page<'_>) -> Result<Vec<Owner>, Fault> {
+pub(crate) async fn owners<S: Session>(
+    exec: &mut Exec<S>,
+    page: &Page<'_>,
+) -> Result<Vec<Owner>, Fault> {
     let mut args: Vec<Arg<'_>> = page.names.iter().map(|&name| name.into()).collect();
-    args.push(Arg::Number(u64::try_from(page.limit).unwrap_or(u64::MAX).min(i64::MAX.unsigned_abs())));
+    args.push(Arg::Number(
+        u64::try_from(page.limit)
+            .unwrap_or(u64::MAX)
+            .min(i64::MAX.unsigned_abs()),
+    ));
     exec.fetch(page.statement, 1, &args, read::owner).await
 }
 
@@ -56,7 +86,9 @@ mod tests {
     fn a_page_begins_after_an_owner_wherever_that_owner_is() {
         let world = Scope::new("m", "m").unwrap();
         let owner = |app, logic_type| Owner::new(app, "m", logic_type, "7").unwrap();
-        let names = |after: &Owner| Page::of_type(&world, "t", Some(after), 9).map(|page| page.names.join("|"));
+        let names = |after: &Owner| {
+            Page::of_type(&world, "t", Some(after), 9).map(|page| page.names.join("|"))
+        };
         assert_eq!(names(&owner("a", "z")), Some("m|m|t|".into()));
         assert_eq!(names(&owner("m", "s")), Some("m|m|t|".into()));
         assert_eq!(names(&owner("m", "t")), Some("m|m|t|7".into()));

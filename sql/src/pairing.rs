@@ -43,10 +43,16 @@ pub struct Pair {
 }
 
 /// Reads the pairing.
-pub(crate) async fn read<S: Session>(exec: &mut Exec<S>, address: &str) -> Result<ColdPairing, Fault> {
+pub(crate) async fn read<S: Session>(
+    exec: &mut Exec<S>,
+    address: &str,
+) -> Result<ColdPairing, Fault> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fact = |record: &dyn Record| Ok((text(record.bytes(0)?), text(record.bytes(1)?)));
-    let mut pairing = ColdPairing { address: address.to_owned(), ..ColdPairing::default() };
+    let mut pairing = ColdPairing {
+        address: address.to_owned(),
+        ..ColdPairing::default()
+    };
     for (name, value) in exec.fetch(Statement::ReadMeta, 1, &[], fact).await? {
         match name.as_str() {
             IDENTITY => pairing.identity = Some(known(&name, &value, Token::parse)?),
@@ -64,12 +70,21 @@ fn number(text: &str) -> Option<u32> {
 }
 
 fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Fault> {
-    let foreign = || Fault::operator(format!("the meta table holds {name} = {value:?}, which no version of this program writes"));
+    let foreign = || {
+        Fault::operator(format!(
+            "the meta table holds {name} = {value:?}, which no version of this program writes"
+        ))
+    };
     parse(value).ok_or_else(foreign)
 }
 
-/// Makes a hot tier the current one if the one before it is still the one seen; answers whether it did. From then on no landing of the one before commits.
-pub(crate) async fn pair<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pair) -> Result<bool, Fault> {
+/// Makes a hot tier the current one if the one before it is still the one seen; answers whether it
+/// did. From then on no landing of the one before commits.
+pub(crate) async fn pair<S: Session>(
+    exec: &mut Exec<S>,
+    seen: &ColdPairing,
+    pair: &Pair,
+) -> Result<bool, Fault> {
     exec.begin().await?;
     let work = pair_open(exec, seen, pair).await;
     match exec.end(work).await {
@@ -92,28 +107,60 @@ impl From<Fault> for Unpaired {
     }
 }
 
-async fn pair_open<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pair) -> Result<(), Unpaired> {
+async fn pair_open<S: Session>(
+    exec: &mut Exec<S>,
+    seen: &ColdPairing,
+    pair: &Pair,
+) -> Result<(), Unpaired> {
     let (identity, hot) = (pair.identity.to_string(), pair.hot.to_text());
-    for (name, value) in [(IDENTITY, identity), (PARTITIONS, pair.partitions.to_string()), (LAYOUT, pair.layout.to_string())] {
-        exec.execute(Statement::AddMeta, 1, &[name.into(), value.as_str().into()]).await?;
+    for (name, value) in [
+        (IDENTITY, identity),
+        (PARTITIONS, pair.partitions.to_string()),
+        (LAYOUT, pair.layout.to_string()),
+    ] {
+        exec.execute(Statement::AddMeta, 1, &[name.into(), value.as_str().into()])
+            .await?;
     }
     match seen.hot.as_ref().map(Paired::to_text) {
-        None => exec.execute(Statement::AddMeta, 1, &[HOT.into(), hot.as_str().into()]).await?,
-        Some(old) => exec.execute(Statement::SwapMeta, 1, &[hot.as_str().into(), HOT.into(), old.as_str().into()]).await?,
+        None => {
+            exec.execute(Statement::AddMeta, 1, &[HOT.into(), hot.as_str().into()])
+                .await?
+        }
+        Some(old) => {
+            exec.execute(
+                Statement::SwapMeta,
+                1,
+                &[hot.as_str().into(), HOT.into(), old.as_str().into()],
+            )
+            .await?
+        }
     };
     let now = read(exec, &seen.address).await?;
     // By its text, which cuts a long address.
-    let wanted = (Some(pair.identity), Some(pair.partitions), Some(pair.layout), Some(hot));
-    if (now.identity, now.partitions, now.layout, now.hot.as_ref().map(Paired::to_text)) != wanted {
+    let wanted = (
+        Some(pair.identity),
+        Some(pair.partitions),
+        Some(pair.layout),
+        Some(hot),
+    );
+    if (
+        now.identity,
+        now.partitions,
+        now.layout,
+        now.hot.as_ref().map(Paired::to_text),
+    ) != wanted
+    {
         return Err(Unpaired::Moved);
     }
-    // ORDER: in the same transaction, so that no landing of the hot tier before commits once this one is known.
+    // ORDER: in the same transaction, so that no landing of the hot tier before commits once this
+    // one is known.
     if seen.hot.is_some() {
         let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
         for chunk in all.chunks(MANY_MAX) {
             let ids = padded(chunk);
             let args: Vec<Arg<'_>> = ids.iter().map(|id| Arg::Number(u64::from(id.0))).collect();
-            exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
+            exec.execute(Statement::AddPartitions, ids.len(), &args)
+                .await?;
         }
     }
     if !storage_model::sabotage::broken("H76-unraised") {
@@ -124,5 +171,8 @@ async fn pair_open<S: Session>(exec: &mut Exec<S>, seen: &ColdPairing, pair: &Pa
 
 /// A call that writes, of a store that is opened for reading.
 pub(crate) fn read_only(operation: &'static str) -> ColdError {
-    ColdError { operation, ..ColdError::settings("the database is open for reading only; nothing was written".into()) }
+    ColdError {
+        operation,
+        ..ColdError::settings("the database is open for reading only; nothing was written".into())
+    }
 }

@@ -12,37 +12,63 @@ use crate::split::{MANY_MAX, padded};
 use crate::{PartitionRecord, Raise, Raised, Statement};
 
 /// The records of these partitions, in the order asked.
-pub(crate) async fn records<S: Session>(exec: &mut Exec<S>, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, Fault> {
+pub(crate) async fn records<S: Session>(
+    exec: &mut Exec<S>,
+    partitions: &[Partition],
+) -> Result<Vec<PartitionRecord>, Fault> {
     let database = exec.server().id;
     let mut found = HashMap::new();
     for chunk in partitions.chunks(MANY_MAX) {
         let ids = padded(chunk);
         let args: Vec<_> = ids.iter().copied().map(id).collect();
         let read = |row: &dyn Record| record(row, database);
-        let records = exec.fetch(Statement::Partitions, ids.len(), &args, read).await?;
+        let records = exec
+            .fetch(Statement::Partitions, ids.len(), &args, read)
+            .await?;
         found.extend(records.into_iter().map(|record| (record.partition, record)));
     }
-    let none =
-        |partition| PartitionRecord { partition, epoch: Epoch(0), last_version: Version::ZERO, landed_epoch: Epoch(0), database };
-    Ok(partitions.iter().map(|&partition| found.get(&partition).copied().unwrap_or_else(|| none(partition))).collect())
+    let none = |partition| PartitionRecord {
+        partition,
+        epoch: Epoch(0),
+        last_version: Version::ZERO,
+        landed_epoch: Epoch(0),
+        database,
+    };
+    Ok(partitions
+        .iter()
+        .map(|&partition| {
+            found
+                .get(&partition)
+                .copied()
+                .unwrap_or_else(|| none(partition))
+        })
+        .collect())
 }
 
-/// Raises the epoch of each partition that still has the one seen; returns all records as they are then, in the order given, with
-/// whether this call raised them.
-pub(crate) async fn raise<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<Raised>, Fault> {
+/// Raises the epoch of each partition that still has the one seen; returns all records as they are
+/// then, in the order given, with whether this call raised them.
+pub(crate) async fn raise<S: Session>(
+    exec: &mut Exec<S>,
+    raises: &[Raise],
+) -> Result<Vec<Raised>, Fault> {
     exec.begin().await?;
     let work = raise_open(exec, raises).await;
     exec.end(work).await
 }
 
-async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<Vec<Raised>, Fault> {
-    // ORDER: all records are locked first, ascending as the fences of landings are; this waits for the landings under way.
+async fn raise_open<S: Session>(
+    exec: &mut Exec<S>,
+    raises: &[Raise],
+) -> Result<Vec<Raised>, Fault> {
+    // ORDER: all records are locked first, ascending as the fences of landings are; this waits for
+    // the landings under way.
     let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let all: Vec<Partition> = all.into_iter().collect();
     for chunk in all.chunks(MANY_MAX) {
         let ids = padded(chunk);
         let args: Vec<_> = ids.iter().copied().map(id).collect();
-        exec.execute(Statement::AddPartitions, ids.len(), &args).await?;
+        exec.execute(Statement::AddPartitions, ids.len(), &args)
+            .await?;
     }
     let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let before = records(exec, &asked).await?;
@@ -51,22 +77,37 @@ async fn raise_open<S: Session>(exec: &mut Exec<S>, raises: &[Raise]) -> Result<
             let ids = padded(chunk);
             let mut args = vec![Arg::Number(next.0), Arg::Number(seen.0)];
             args.extend(ids.iter().copied().map(id));
-            exec.execute(Statement::RaisePartitions, ids.len(), &args).await?;
+            exec.execute(Statement::RaisePartitions, ids.len(), &args)
+                .await?;
         }
     }
     let after = records(exec, &asked).await?;
-    let moved = raises.iter().zip(before).map(|(raise, before)| before.epoch == raise.seen);
-    Ok(after.into_iter().zip(moved).map(|(record, moved)| Raised { record, moved }).collect())
+    let moved = raises
+        .iter()
+        .zip(before)
+        .map(|(raise, before)| before.epoch == raise.seen);
+    Ok(after
+        .into_iter()
+        .zip(moved)
+        .map(|(record, moved)| Raised { record, moved })
+        .collect())
 }
 
-/// Which partitions go from which epoch to which, the highest epoch seen first: so none that is named twice is raised twice.
+/// Which partitions go from which epoch to which, the highest epoch seen first: so none that is
+/// named twice is raised twice.
 fn by_epoch(raises: &[Raise]) -> impl Iterator<Item = ((Epoch, Epoch), Vec<Partition>)> {
     let mut groups: BTreeMap<(Epoch, Epoch), BTreeSet<Partition>> = BTreeMap::new();
     for raise in raises {
         let next = Epoch(raise.seen.max(raise.above).0.saturating_add(1));
-        groups.entry((raise.seen, next)).or_default().insert(raise.partition);
+        groups
+            .entry((raise.seen, next))
+            .or_default()
+            .insert(raise.partition);
     }
-    groups.into_iter().rev().map(|(epochs, partitions)| (epochs, partitions.into_iter().collect()))
+    groups
+        .into_iter()
+        .rev()
+        .map(|(epochs, partitions)| (epochs, partitions.into_iter().collect()))
 }
 
 fn id(partition: Partition) -> Arg<'static> {
@@ -74,7 +115,8 @@ fn id(partition: Partition) -> Arg<'static> {
 }
 
 fn record(record: &dyn Record, database: DatabaseId) -> Result<PartitionRecord, Fault> {
-    let number = u32::try_from(record.number(0)?).map_err(|_| Fault::operator("a partition's number is too large"))?;
+    let number = u32::try_from(record.number(0)?)
+        .map_err(|_| Fault::operator("a partition's number is too large"))?;
     Ok(PartitionRecord {
         partition: Partition(number),
         epoch: Epoch(record.number(1)?),

@@ -1,4 +1,5 @@
-//! The connections of a store: opened when needed, held by one caller at a time, thrown away unless they are known to be good.
+//! The connections of a store: opened when needed, held by one caller at a time, thrown away unless
+//! they are known to be good.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,10 +28,11 @@ pub(crate) struct Pool<E: Engine> {
     /// One permit for each connection that may be open. Held by leases; closed by `close`.
     permits: Arc<Semaphore>,
     size: u32,
-    /// Connections that no one holds, the last used one last. Taken by `lease`, given back by a lease's drop, never held over an
-    /// await.
+    /// Connections that no one holds, the last used one last. Taken by `lease`, given back by a
+    /// lease's drop, never held over an await.
     idle: Mutex<Vec<Idle<E::Session>>>,
-    /// Raised when a connection was lost; connections of an earlier generation are not used any more.
+    /// Raised when a connection was lost; connections of an earlier generation are not used any
+    /// more.
     generation: AtomicU64,
     /// The most bytes of one statement, as the last opened connection has it; 0 before the first.
     packet_bytes_max: AtomicUsize,
@@ -46,11 +48,19 @@ struct Idle<S> {
 }
 
 impl<E: Engine> Pool<E> {
-    pub(crate) fn new(engine: Arc<E>, shared: Arc<Shared>, size: u32, acquire: Duration, connect: Duration) -> Self {
+    pub(crate) fn new(
+        engine: Arc<E>,
+        shared: Arc<Shared>,
+        size: u32,
+        acquire: Duration,
+        connect: Duration,
+    ) -> Self {
         Self {
             engine,
             shared,
-            permits: Arc::new(Semaphore::new(usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(
+                usize::try_from(size).unwrap_or(Semaphore::MAX_PERMITS),
+            )),
             size,
             idle: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -68,7 +78,8 @@ impl<E: Engine> Pool<E> {
     /// A connection, within the acquire timeout.
     ///
     /// # Cancel safety
-    /// Dropped while waiting, it takes nothing; dropped while testing or opening a connection, it throws that one away.
+    /// Dropped while waiting, it takes nothing; dropped while testing or opening a connection, it
+    /// throws that one away.
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease<E>, Fault> {
         let limit = self.acquire_timeout;
         let acquired = tokio::time::timeout(limit, self.acquire()).await;
@@ -76,7 +87,10 @@ impl<E: Engine> Pool<E> {
     }
 
     async fn acquire(self: &Arc<Self>) -> Result<Lease<E>, Fault> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Fault::lost("the store is closed"))?;
+        let permit = Arc::clone(&self.permits)
+            .acquire_owned()
+            .await
+            .map_err(|_| Fault::lost("the store is closed"))?;
         while let Some(mut idle) = self.take_idle() {
             if idle.since.elapsed() < TRUST || idle.exec.answers(PING).await {
                 return Ok(self.lent(idle.exec, idle.generation, permit));
@@ -85,20 +99,44 @@ impl<E: Engine> Pool<E> {
         }
         let generation = self.generation.load(Ordering::Acquire);
         let opened = tokio::time::timeout(self.connect_timeout, self.engine.connect()).await;
-        let opened = opened.unwrap_or_else(|_| Err(Fault::lost(format!("not connected within {:?}", self.connect_timeout))));
+        let opened = opened.unwrap_or_else(|_| {
+            Err(Fault::lost(format!(
+                "not connected within {:?}",
+                self.connect_timeout
+            )))
+        });
         let known = self.packet_bytes_max().is_some();
         let session = opened.map_err(|fault| if known { fault.of_known_place() } else { fault })?;
-        self.packet_bytes_max.store(session.server().packet_bytes_max, Ordering::Relaxed);
-        Ok(self.lent(Exec::new(session, Arc::clone(&self.shared)), generation, permit))
+        self.packet_bytes_max
+            .store(session.server().packet_bytes_max, Ordering::Relaxed);
+        Ok(self.lent(
+            Exec::new(session, Arc::clone(&self.shared)),
+            generation,
+            permit,
+        ))
     }
 
-    fn lent(self: &Arc<Self>, exec: Exec<E::Session>, generation: u64, permit: OwnedSemaphorePermit) -> Lease<E> {
-        Lease { exec: Some(exec), generation, pool: Arc::clone(self), _permit: permit }
+    fn lent(
+        self: &Arc<Self>,
+        exec: Exec<E::Session>,
+        generation: u64,
+        permit: OwnedSemaphorePermit,
+    ) -> Lease<E> {
+        Lease {
+            exec: Some(exec),
+            generation,
+            pool: Arc::clone(self),
+            _permit: permit,
+        }
     }
 
     /// Closes all connections, after the leases that are out.
     pub(crate) async fn close(&self) {
-        let returned = tokio::time::timeout(self.shared.statement_timeout, self.permits.acquire_many(self.size)).await;
+        let returned = tokio::time::timeout(
+            self.shared.statement_timeout,
+            self.permits.acquire_many(self.size),
+        )
+        .await;
         self.permits.close();
         drop(returned);
         let idle = std::mem::take(&mut *self.idle());
@@ -123,8 +161,9 @@ impl<E: Engine> Pool<E> {
     }
 }
 
-/// A connection that one caller holds. Dropped, it goes back if it is clean, and is closed otherwise: a caller that is cut in the
-/// middle of a statement therefore never leaves a connection behind that is out of step.
+/// A connection that one caller holds. Dropped, it goes back if it is clean, and is closed
+/// otherwise: a caller that is cut in the middle of a statement therefore never leaves a connection
+/// behind that is out of step.
 #[derive(Debug)]
 pub(crate) struct Lease<E: Engine> {
     /// Always there until the drop.
@@ -137,7 +176,9 @@ pub(crate) struct Lease<E: Engine> {
 impl<E: Engine> Lease<E> {
     /// The connection.
     pub(crate) fn exec(&mut self) -> Result<&mut Exec<E::Session>, Fault> {
-        self.exec.as_mut().ok_or_else(|| Fault::lost("the connection was given back"))
+        self.exec
+            .as_mut()
+            .ok_or_else(|| Fault::lost("the connection was given back"))
     }
 }
 
@@ -147,11 +188,19 @@ impl<E: Engine> Drop for Lease<E> {
         if exec.is_lost() {
             self.pool.renew();
         }
-        // ORDER: given back before the permit is, otherwise the next caller would find no idle connection and open another.
+        // ORDER: given back before the permit is, otherwise the next caller would find no idle
+        // connection and open another.
         let mut idle = self.pool.idle();
         let clean = exec.is_clean() || broken("H43-reused");
-        if clean && self.generation == self.pool.generation.load(Ordering::Acquire) && !self.pool.permits.is_closed() {
-            idle.push(Idle { exec, since: Instant::now(), generation: self.generation });
+        if clean
+            && self.generation == self.pool.generation.load(Ordering::Acquire)
+            && !self.pool.permits.is_closed()
+        {
+            idle.push(Idle {
+                exec,
+                since: Instant::now(),
+                generation: self.generation,
+            });
         }
     }
 }

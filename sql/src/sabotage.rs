@@ -4,20 +4,50 @@ use storage_model::sabotage::broken;
 
 use crate::Statement;
 
-/// One change of a statement: the switch, the statement, what only its text in one dialect has, a part of that text that
-/// occurs in it exactly once, and what takes its place.
-type Break = (&'static str, Statement, &'static str, &'static str, &'static str);
+/// One change of a statement: the switch, the statement, what only its text in one dialect has, a
+/// part of that text that occurs in it exactly once, and what takes its place.
+type Break = (
+    &'static str,
+    Statement,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 const SQLITE: &str = "ON CONFLICT";
 const MYSQL: &str = "ON DUPLICATE KEY";
 
 const BREAKS: &[Break] = &[
     // An older row replaces a newer one.
-    ("R3-unguarded", Statement::Upsert, SQLITE, "WHERE excluded.up_version > ", "WHERE 0 < "),
-    ("R3-unguarded", Statement::Upsert, MYSQL, "IF(VALUES(up_version) > up_version, VALUES(value), value)", "VALUES(value)"),
-    ("R3-equal", Statement::Upsert, SQLITE, "excluded.up_version > ", "excluded.up_version >= "),
+    (
+        "R3-unguarded",
+        Statement::Upsert,
+        SQLITE,
+        "WHERE excluded.up_version > ",
+        "WHERE 0 < ",
+    ),
+    (
+        "R3-unguarded",
+        Statement::Upsert,
+        MYSQL,
+        "IF(VALUES(up_version) > up_version, VALUES(value), value)",
+        "VALUES(value)",
+    ),
+    (
+        "R3-equal",
+        Statement::Upsert,
+        SQLITE,
+        "excluded.up_version > ",
+        "excluded.up_version >= ",
+    ),
     // An epoch is raised whatever it is.
-    ("R14-raised-blindly", Statement::RaisePartitions, "", "WHERE epoch = ?", "WHERE epoch >= 0 * ?"),
+    (
+        "R14-raised-blindly",
+        Statement::RaisePartitions,
+        "",
+        "WHERE epoch = ?",
+        "WHERE epoch >= 0 * ?",
+    ),
     // MySQL assigns from left to right, so the comparisons that follow find the new version.
     (
         "R3-version-first",
@@ -31,14 +61,23 @@ const BREAKS: &[Break] = &[
 /// The statement's text, with what the chosen switch changes in it.
 ///
 /// # Panics
-/// The text to be changed is not there exactly once, so the switch would break something else, or nothing.
+/// The text to be changed is not there exactly once, so the switch would break something else, or
+/// nothing.
 pub(crate) fn spoil(statement: Statement, text: String) -> String {
-    let of_text = BREAKS.iter().filter(|(switch, of, dialect, ..)| *of == statement && text.contains(dialect) && broken(switch));
+    let of_text = BREAKS.iter().filter(|(switch, of, dialect, ..)| {
+        *of == statement && text.contains(dialect) && broken(switch)
+    });
     let breaks: Vec<_> = of_text.collect();
-    breaks.into_iter().fold(text, |text, (switch, _, _, from, to)| {
-        assert_eq!(text.matches(from).count(), 1, "sabotage: {switch} is stale: {statement:?} must have {from:?} once");
-        text.replace(from, to)
-    })
+    breaks
+        .into_iter()
+        .fold(text, |text, (switch, _, _, from, to)| {
+            assert_eq!(
+                text.matches(from).count(),
+                1,
+                "sabotage: {switch} is stale: {statement:?} must have {from:?} once"
+            );
+            text.replace(from, to)
+        })
 }
 
 #[cfg(test)]
@@ -48,12 +87,26 @@ mod tests {
     #[test]
     fn every_break_fits_its_statement() {
         for (switch, statement, dialect, from, to) in BREAKS {
-            let templates = [crate::mysql::template(*statement), crate::sqlite::template(*statement)];
-            let texts: Vec<_> = templates.iter().filter(|text| text.contains(dialect)).collect();
+            let templates = [
+                crate::mysql::template(*statement),
+                crate::sqlite::template(*statement),
+            ];
+            let texts: Vec<_> = templates
+                .iter()
+                .filter(|text| text.contains(dialect))
+                .collect();
             assert!(!texts.is_empty() && from != to, "{switch}");
             for text in texts {
-                let statement = text.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
-                assert_eq!(statement.matches(from).count(), 1, "{switch}: {statement} must have {from:?} once");
+                let statement = text
+                    .lines()
+                    .filter(|line| !line.starts_with("--"))
+                    .collect::<Vec<_>>()
+                    .join("\n");
+                assert_eq!(
+                    statement.matches(from).count(),
+                    1,
+                    "{switch}: {statement} must have {from:?} once"
+                );
             }
         }
     }

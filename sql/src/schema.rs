@@ -26,7 +26,12 @@ pub enum SchemaState {
 
 /// The state of the database's schema.
 pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
-    let known: Vec<u64> = cold.engine().migrations().iter().map(|(version, ..)| version.unsigned_abs()).collect();
+    let known: Vec<u64> = cold
+        .engine()
+        .migrations()
+        .iter()
+        .map(|(version, ..)| version.unsigned_abs())
+        .collect();
     Ok(compare(&applied(cold).await?, &known))
 }
 
@@ -34,7 +39,8 @@ pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Cold
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The state once nobody makes the tables: a program that is making them is seen in the middle as an older schema.
+/// The state once nobody makes the tables: a program that is making them is seen in the middle as
+/// an older schema.
 async fn settled<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
     for _ in 0..LOOKS {
         match state(cold).await? {
@@ -52,10 +58,23 @@ pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Co
         SchemaState::Current => Ok(before),
         SchemaState::Newer => Err(unfit(SchemaState::Newer)),
         SchemaState::Empty | SchemaState::Older => {
-            let work = async { cold.lease(Role::Write).await?.exec()?.migrate(&migrations(cold)).await };
-            let applied = work.await.map_err(|fault: Fault| cold.told(fault, "migrate"));
-            // Another process may have done it meanwhile, in which case ours failed for a good reason.
-            if applied.is_err() && settled(cold).await? == SchemaState::Current { Ok(before) } else { applied.map(|()| before) }
+            let work = async {
+                cold.lease(Role::Write)
+                    .await?
+                    .exec()?
+                    .migrate(&migrations(cold))
+                    .await
+            };
+            let applied = work
+                .await
+                .map_err(|fault: Fault| cold.told(fault, "migrate"));
+            // Another process may have done it meanwhile, in which case ours failed for a good
+            // reason.
+            if applied.is_err() && settled(cold).await? == SchemaState::Current {
+                Ok(before)
+            } else {
+                applied.map(|()| before)
+            }
         }
     }
 }
@@ -80,8 +99,12 @@ pub(crate) async fn check<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
 /// The statements that [`migrate`] would run, one migration an item.
 pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
     let applied = applied(cold).await?;
-    let missing = migrations(cold).into_iter().filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
-    Ok(missing.map(|migration| migration.sql.as_str().to_owned()).collect())
+    let missing = migrations(cold)
+        .into_iter()
+        .filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
+    Ok(missing
+        .map(|migration| migration.sql.as_str().to_owned())
+        .collect())
 }
 
 /// The migrations that were applied to their end.
@@ -91,12 +114,22 @@ async fn applied<E: Engine>(cold: &Cold<E>) -> Result<Vec<u64>, ColdError> {
         let number = |record: &dyn Record| record.number(0);
         let mut lease = cold.lease(Role::Write).await?;
         let exec = lease.exec()?;
-        if exec.fetch(Statement::HasMigrations, 1, &[table.as_str().into()], number).await?.is_empty() {
+        if exec
+            .fetch(
+                Statement::HasMigrations,
+                1,
+                &[table.as_str().into()],
+                number,
+            )
+            .await?
+            .is_empty()
+        {
             return Ok(Vec::new());
         }
         exec.fetch(Statement::Migrations, 1, &[], number).await
     };
-    work.await.map_err(|fault: Fault| cold.told(fault, "schema"))
+    work.await
+        .map_err(|fault: Fault| cold.told(fault, "schema"))
 }
 
 fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
@@ -119,23 +152,41 @@ fn unfit(state: SchemaState) -> ColdError {
         }
         _ => "the schema is older than this program; run `landing-worker migrate`",
     };
-    ColdError { kind: ColdKind::Schema, operation: "open", message: message.into() }
+    ColdError {
+        kind: ColdKind::Schema,
+        operation: "open",
+        message: message.into(),
+    }
 }
 
 fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {
     let made = |&(version, description, template): &(i64, &'static str, &str)| {
         let sql = AssertSqlSafe(cold.names().fill(template)).into_sql_str();
-        Migration::new(version, Cow::Borrowed(description), MigrationType::Simple, sql, false)
+        Migration::new(
+            version,
+            Cow::Borrowed(description),
+            MigrationType::Simple,
+            sql,
+            false,
+        )
     };
     cold.engine().migrations().iter().map(made).collect()
 }
 
-/// Applies those of the migrations that the table doesn't list; for the engines, each of which locks in its own way.
-pub(crate) async fn apply<C: Migrate>(connection: &mut C, migrations: &[Migration], table: &str) -> Result<(), MigrateError> {
+/// Applies those of the migrations that the table doesn't list; for the engines, each of which
+/// locks in its own way.
+pub(crate) async fn apply<C: Migrate>(
+    connection: &mut C,
+    migrations: &[Migration],
+    table: &str,
+) -> Result<(), MigrateError> {
     connection.ensure_migrations_table(table).await?;
     let applied = connection.list_applied_migrations(table).await?;
     for migration in migrations {
-        match applied.iter().find(|applied| applied.version == migration.version) {
+        match applied
+            .iter()
+            .find(|applied| applied.version == migration.version)
+        {
             None => drop(connection.apply(table, migration).await?),
             Some(applied) if applied.checksum == migration.checksum => {}
             Some(_) => return Err(MigrateError::VersionMismatch(migration.version)),

@@ -6,15 +6,18 @@ use async_trait::async_trait;
 
 use crate::{ColdError, Statement};
 
-/// Stands between the store and its connections: every statement passes through it, with no way around.
+/// Stands between the store and its connections: every statement passes through it, with no way
+/// around.
 ///
-/// Either method may wait, which holds the statement or its reply up. An error breaks the connection off, as a lost network does.
+/// Either method may wait, which holds the statement or its reply up. An error breaks the
+/// connection off, as a lost network does.
 #[async_trait]
 pub trait Seam: Send + Sync + fmt::Debug {
     /// Called before a statement is sent. An error takes the statement's place: it is not sent.
     async fn before(&self, statement: Statement) -> Result<(), ColdError>;
 
-    /// Called after a statement was carried out, before its reply is used. An error takes the reply's place.
+    /// Called after a statement was carried out, before its reply is used. An error takes the
+    /// reply's place.
     async fn after(&self, statement: Statement) -> Result<(), ColdError>;
 }
 

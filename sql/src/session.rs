@@ -79,17 +79,28 @@ pub(crate) struct Server {
     pub(crate) packet_bytes_max: usize,
     /// Which process of which server it is.
     pub(crate) id: DatabaseId,
-    /// Why it may forget what it committed, in a word that names its setting; none if a commit survives a crash.
+    /// Why it may forget what it committed, in a word that names its setting; none if a commit
+    /// survives a crash.
     pub(crate) forgets: Option<String>,
 }
 
-/// One connection. Whatever is cut in the middle of a call leaves it unusable; the caller throws it away.
+/// One connection. Whatever is cut in the middle of a call leaves it unusable; the caller throws it
+/// away.
 pub(crate) trait Session: Send + 'static {
     /// Runs a statement without a result; returns the number of rows it matched.
-    fn execute(&mut self, text: Arc<str>, args: &[Arg<'_>]) -> impl Future<Output = Result<u64, Fault>> + Send;
+    fn execute(
+        &mut self,
+        text: Arc<str>,
+        args: &[Arg<'_>],
+    ) -> impl Future<Output = Result<u64, Fault>> + Send;
 
     /// Runs a statement and visits each row of its result.
-    fn fetch(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
+    fn fetch(
+        &mut self,
+        text: Arc<str>,
+        args: &[Arg<'_>],
+        visit: Visit<'_>,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Whether the other side still answers.
     fn ping(&mut self) -> impl Future<Output = Result<(), Fault>> + Send;
@@ -98,7 +109,11 @@ pub(crate) trait Session: Send + 'static {
     fn server(&self) -> &Server;
 
     /// Applies the migrations that are missing, while no one else does.
-    fn migrate(&mut self, migrations: &[Migration], names: &Names) -> impl Future<Output = Result<(), Fault>> + Send;
+    fn migrate(
+        &mut self,
+        migrations: &[Migration],
+        names: &Names,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
 
     /// Says goodbye and closes.
     fn close(self) -> impl Future<Output = ()> + Send;

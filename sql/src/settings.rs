@@ -31,9 +31,21 @@ impl From<&SqlSettings> for ColdOptions {
 /// The URL as the driver reads it, without a login.
 fn url(url: &ColdUrl) -> String {
     match url {
-        ColdUrl::Mysql { address: MysqlAddress::Tcp(node), database, .. } => format!("mysql://{node}/{}", escaped(database)),
-        ColdUrl::Mysql { address: MysqlAddress::Socket(path), database, .. } => {
-            format!("mysql://localhost/{}?socket={}", escaped(database), escaped(&path.to_string_lossy()))
+        ColdUrl::Mysql {
+            address: MysqlAddress::Tcp(node),
+            database,
+            ..
+        } => format!("mysql://{node}/{}", escaped(database)),
+        ColdUrl::Mysql {
+            address: MysqlAddress::Socket(path),
+            database,
+            ..
+        } => {
+            format!(
+                "mysql://localhost/{}?socket={}",
+                escaped(database),
+                escaped(&path.to_string_lossy())
+            )
         }
         ColdUrl::SqliteFile(path) => format!("sqlite:{}", escaped(&path.to_string_lossy())),
         ColdUrl::SqliteMemory => "sqlite::memory:".to_owned(),
@@ -43,7 +55,15 @@ fn url(url: &ColdUrl) -> String {
 /// Percent-encodes all but letters, digits and what paths are made of, since the driver decodes.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+    text.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -53,7 +73,10 @@ mod tests {
     #[test]
     fn urls_keep_their_place_and_lose_their_login() {
         let of = |text: &str| url(&text.parse().unwrap());
-        assert_eq!(of("mysql://ann:secret@db.example:3307/game"), "mysql://db.example:3307/game");
+        assert_eq!(
+            of("mysql://ann:secret@db.example:3307/game"),
+            "mysql://db.example:3307/game"
+        );
         assert_eq!(of("sqlite:a b#1.db"), "sqlite:a%20b%231.db");
         assert_eq!(of("sqlite::memory:"), "sqlite::memory:");
     }

@@ -5,13 +5,15 @@ use std::ops::Range;
 
 use storage_model::Row;
 
-/// The most rows of one statement. More is hardly faster, and 8 arguments a row stay below every limit of placeholders.
+/// The most rows of one statement. More is hardly faster, and 8 arguments a row stay below every
+/// limit of placeholders.
 pub(crate) const MANY_MAX: usize = 512;
 /// The most bytes of one statement of several rows.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
-/// Cuts items of these byte sizes, in their order, into ranges whose lengths are powers of two up to [`MANY_MAX`]. A range of
-/// several items has at most `bytes_max` bytes; an item that is larger stands alone.
+/// Cuts items of these byte sizes, in their order, into ranges whose lengths are powers of two up
+/// to [`MANY_MAX`]. A range of several items has at most `bytes_max` bytes; an item that is larger
+/// stands alone.
 pub(crate) fn split(bytes: &[usize], bytes_max: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut rest = bytes;
@@ -30,7 +32,8 @@ pub(crate) fn split(bytes: &[usize], bytes_max: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The items of a list that reads (repeats don't matter), filled up to a power of two by repeating the last one.
+/// The items of a list that reads (repeats don't matter), filled up to a power of two by repeating
+/// the last one.
 pub(crate) fn padded<T: Clone>(items: &[T]) -> Vec<T> {
     let mut padded = items.to_vec();
     if let Some(last) = items.last() {
@@ -51,7 +54,8 @@ pub(crate) fn ordered(rows: &[Row]) -> Vec<&Row> {
 /// The bytes that a row takes in a statement, with some to spare for lengths and types.
 pub(crate) fn row_bytes(row: &Row) -> usize {
     let owner = &row.owner;
-    let names = owner.app().len() + owner.region().len() + owner.logic_type().len() + owner.id().len();
+    let names =
+        owner.app().len() + owner.region().len() + owner.logic_type().len() + owner.id().len();
     128 + names + row.field.as_str().len() + row.cell.value().len()
 }
 
@@ -108,8 +112,17 @@ mod tests {
             cell: Cell::Purged,
             version: Version::new(version).unwrap(),
         };
-        let rows = [row("b", "x", 1), row("a", "y", 5), row("a", "x", 2), row("a", "y", 3), row("b", "x", 4)];
-        let got: Vec<_> = ordered(&rows).iter().map(|r| (r.owner.id(), r.field.as_str(), r.version.get())).collect();
+        let rows = [
+            row("b", "x", 1),
+            row("a", "y", 5),
+            row("a", "x", 2),
+            row("a", "y", 3),
+            row("b", "x", 4),
+        ];
+        let got: Vec<_> = ordered(&rows)
+            .iter()
+            .map(|r| (r.owner.id(), r.field.as_str(), r.version.get()))
+            .collect();
         assert_eq!(got, [("a", "x", 2), ("a", "y", 5), ("b", "x", 4)]);
     }
 }

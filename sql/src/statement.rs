@@ -1,7 +1,7 @@
 //! The statements and their texts.
 //!
-//! A text is made once for each statement and, where one takes many rows, for each power of two up to [`MANY_MAX`]. So there are few
-//! texts, and each connection prepares each of them once.
+//! A text is made once for each statement and, where one takes many rows, for each power of two up
+//! to [`MANY_MAX`]. So there are few texts, and each connection prepares each of them once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -89,7 +89,10 @@ pub(crate) struct Names {
 impl Names {
     /// The names that belong to a table of rows whose own name was checked.
     pub(crate) fn new(table: &str) -> Self {
-        Self { table: table.to_owned(), stem: table.strip_suffix("_rows").unwrap_or(table).to_owned() }
+        Self {
+            table: table.to_owned(),
+            stem: table.strip_suffix("_rows").unwrap_or(table).to_owned(),
+        }
     }
 
     /// The table that lists the applied migrations.
@@ -99,7 +102,9 @@ impl Names {
 
     /// The template with the names in their places.
     pub(crate) fn fill(&self, template: &str) -> String {
-        template.replace("{table}", &self.table).replace("{stem}", &self.stem)
+        template
+            .replace("{table}", &self.table)
+            .replace("{stem}", &self.stem)
     }
 }
 
@@ -121,13 +126,17 @@ impl Texts {
             };
             for size in sizes() {
                 let items = vec![item; size].join(", ");
-                texts.insert((statement, size), Arc::from(format!("{before}{items}{after}")));
+                texts.insert(
+                    (statement, size),
+                    Arc::from(format!("{before}{items}{after}")),
+                );
             }
         }
         Self(texts)
     }
 
-    /// The text of a statement that takes `size` rows, a power of two; 1 for one that takes no list.
+    /// The text of a statement that takes `size` rows, a power of two; 1 for one that takes no
+    /// list.
     pub(crate) fn get(&self, statement: Statement, size: usize) -> Option<Arc<str>> {
         self.0.get(&(statement, size)).cloned()
     }
@@ -135,12 +144,18 @@ impl Texts {
 
 /// The powers of two from [`MANY_MAX`] down to 1.
 fn sizes() -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(MANY_MAX), |size| Some(size / 2).filter(|&half| half > 0))
+    std::iter::successors(Some(MANY_MAX), |size| {
+        Some(size / 2).filter(|&half| half > 0)
+    })
 }
 
 /// The template without its comments, which the server needn't read.
 fn without_header(template: &str) -> String {
-    template.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+    template
+        .lines()
+        .filter(|line| !line.starts_with("--"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What stands before `{each ITEM}`, the item, and what stands after it.
@@ -156,13 +171,23 @@ mod tests {
 
     #[test]
     fn every_template_has_a_header_that_names_purpose_arguments_and_result() {
-        for (dialect, template) in [("mysql", crate::mysql::template as fn(_) -> _), ("sqlite", crate::sqlite::template)] {
+        for (dialect, template) in [
+            ("mysql", crate::mysql::template as fn(_) -> _),
+            ("sqlite", crate::sqlite::template),
+        ] {
             for statement in Statement::ALL {
                 let text: &str = template(statement);
                 for word in ["-- Purpose: ", "-- Arguments: ", "-- Result: "] {
-                    assert!(text.contains(word), "{dialect} {statement:?} lacks {word:?}");
+                    assert!(
+                        text.contains(word),
+                        "{dialect} {statement:?} lacks {word:?}"
+                    );
                 }
-                assert!(text.lines().skip_while(|line| line.starts_with("--")).all(|line| !line.contains("--")));
+                assert!(
+                    text.lines()
+                        .skip_while(|line| line.starts_with("--"))
+                        .all(|line| !line.contains("--"))
+                );
             }
         }
     }
@@ -172,9 +197,17 @@ mod tests {
         for statement in Statement::ALL {
             let shape = |template: &str| {
                 let text = without_header(template);
-                (text.matches('?').count(), list(&text).map(|(before, item, _)| (before.matches('?').count(), item.to_owned())))
+                (
+                    text.matches('?').count(),
+                    list(&text)
+                        .map(|(before, item, _)| (before.matches('?').count(), item.to_owned())),
+                )
             };
-            assert_eq!(shape(crate::mysql::template(statement)), shape(crate::sqlite::template(statement)), "{statement:?}");
+            assert_eq!(
+                shape(crate::mysql::template(statement)),
+                shape(crate::sqlite::template(statement)),
+                "{statement:?}"
+            );
         }
     }
 
@@ -182,8 +215,14 @@ mod tests {
     fn a_list_is_repeated_for_each_power_of_two_and_names_are_filled_in() {
         let texts = Texts::new(&Names::new("game_rows"), crate::mysql::template);
         let text = texts.get(Statement::Partitions, 4).unwrap();
-        assert!(text.ends_with("FROM `game_partition`\nWHERE partition_id IN (?, ?, ?, ?)"), "{text}");
-        assert!(texts.get(Statement::Upsert, 512).is_some() && texts.get(Statement::Upsert, 3).is_none());
+        assert!(
+            text.ends_with("FROM `game_partition`\nWHERE partition_id IN (?, ?, ?, ?)"),
+            "{text}"
+        );
+        assert!(
+            texts.get(Statement::Upsert, 512).is_some()
+                && texts.get(Statement::Upsert, 3).is_none()
+        );
         assert!(!texts.0.values().any(|text| text.contains(['{', '}'])));
     }
 
@@ -191,6 +230,9 @@ mod tests {
     fn the_version_is_the_last_assignment_of_the_upsert() {
         let text = without_header(crate::mysql::template(Statement::Upsert));
         let last = text.lines().last().unwrap().trim();
-        assert_eq!(last, "up_version = GREATEST(VALUES(up_version), up_version)");
+        assert_eq!(
+            last,
+            "up_version = GREATEST(VALUES(up_version), up_version)"
+        );
     }
 }

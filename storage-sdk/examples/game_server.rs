@@ -1,12 +1,15 @@
 //! A small game server on the embedded storage: players log in, play, trade, and log out.
 //!
-//! `cargo run -p storage-sdk --example game_server -- game.db` runs it again and again on the same file. For Redis and MySQL,
-//! replace `Storage::embedded` by `Storage::open(Settings::load("config/storage.toml")?)`; nothing else changes.
+//! `cargo run -p storage-sdk --example game_server -- game.db` runs it again and again on the same
+//! file. For Redis and MySQL, replace `Storage::embedded` by
+//! `Storage::open(Settings::load("config/storage.toml")?)`; nothing else changes.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use storage_sdk::{ByteOwner, Error, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage, World};
+use storage_sdk::{
+    ByteOwner, Error, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage, World,
+};
 
 /// A player's profile: one object in one field.
 #[derive(Debug, Serialize, Deserialize, SaveObject)]
@@ -20,14 +23,16 @@ struct Player {
     guild: Option<String>,
 }
 
-/// The players' profiles, and their purses beside them: counters in fields of their own, so that no whole object is written for a coin.
+/// The players' profiles, and their purses beside them: counters in fields of their own, so that no
+/// whole object is written for a coin.
 struct Game {
     players: ObjStorage<Player>,
     world: World,
 }
 
 impl Game {
-    /// The purse has an owner of its own: a profile and a purse are then written without regard to each other.
+    /// The purse has an owner of its own: a profile and a purse are then written without regard to
+    /// each other.
     fn purse(&self, id: u64) -> Result<ByteOwner, Error> {
         self.world.bytes().owner("purse", id)
     }
@@ -36,16 +41,23 @@ impl Game {
         match self.players.load(id).await? {
             Some(player) => println!("{} is back, level {}", player.name, player.level),
             None => {
-                let player = Player { id, name: format!("Player {id}"), level: 1, guild: None };
+                let player = Player {
+                    id,
+                    name: format!("Player {id}"),
+                    level: 1,
+                    guild: None,
+                };
                 match self.players.create(&player).await {
                     Ok(_) => println!("welcome, {}", player.name),
-                    // Another game server was faster: then the player exists, which is all that was wanted.
+                    // Another game server was faster: then the player exists, which is all that was
+                    // wanted.
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        // Whoever comes first gives the gold, also if a server died between the profile and the purse; nobody gives it twice.
+        // Whoever comes first gives the gold, also if a server died between the profile and the
+        // purse; nobody gives it twice.
         match self.purse(id)?.update([("gold", "100")]).if_absent().await {
             Err(error) if !error.is_conflict() => Err(error),
             _ => Ok(()),
@@ -64,9 +76,10 @@ impl Game {
             .await
     }
 
-    /// A trade has no transaction across owners: take first, give second, and give back what could not be given. Each step is
-    /// repeated under its id until its outcome is known, so no coin is made or lost while this process lives and the hot tier
-    /// answers within some seconds. The README has a trade that survives a crash, too.
+    /// A trade has no transaction across owners: take first, give second, and give back what could
+    /// not be given. Each step is repeated under its id until its outcome is known, so no coin is
+    /// made or lost while this process lives and the hot tier answers within some seconds. The
+    /// README has a trade that survives a crash, too.
     async fn give(&self, storage: &Storage, from: u64, to: u64, gold: i64) -> Result<(), Error> {
         let left = add(storage, &self.purse(from)?, -gold).await?;
         if left < 0 {
@@ -75,7 +88,10 @@ impl Game {
             return Ok(());
         }
         let given = add(storage, &self.purse(to)?, gold).await.map(drop);
-        if given.as_ref().is_err_and(|error| error.outcome() == Outcome::NotApplied) {
+        if given
+            .as_ref()
+            .is_err_and(|error| error.outcome() == Outcome::NotApplied)
+        {
             add(storage, &self.purse(from)?, gold).await?;
         }
         given
@@ -91,7 +107,8 @@ impl Game {
 /// For how long a write is repeated; an id is remembered for at least 30 seconds.
 const REPEAT: Duration = Duration::from_secs(20);
 
-/// Adds to a purse; a write whose outcome is unknown is repeated under its id, which applies it at most once.
+/// Adds to a purse; a write whose outcome is unknown is repeated under its id, which applies it at
+/// most once.
 async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Error> {
     let (id, start) = (storage.next_id(), Instant::now());
     loop {
@@ -107,7 +124,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "game.db".into());
     let storage = Storage::embedded(&path).await?;
     let world = storage.scope("mygame", "eu-1")?;
-    let game = Game { players: world.objects(), world };
+    let game = Game {
+        players: world.objects(),
+        world,
+    };
 
     for id in 1..=3 {
         game.log_in(id).await?;
@@ -120,11 +140,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     game.give(&storage, 1, 2, 30).await?;
     for id in 1..=3 {
         let gold = game.purse(id)?.get(["gold"]).await?;
-        println!("{id} has {} gold", String::from_utf8_lossy(gold["gold"].as_deref().unwrap_or(b"0")));
+        println!(
+            "{id} has {} gold",
+            String::from_utf8_lossy(gold["gold"].as_deref().unwrap_or(b"0"))
+        );
         game.log_out(id).await?;
     }
 
     let report = storage.close(Duration::from_secs(10)).await;
-    println!("closed; {} changes were not landed, {} refused by the database", report.unlanded, report.errors);
+    println!(
+        "closed; {} changes were not landed, {} refused by the database",
+        report.unlanded, report.errors
+    );
     Ok(())
 }

@@ -31,7 +31,8 @@ impl Ack {
         self.applied.version
     }
 
-    /// How many fields changed. Setting one to what it holds changes it; a removal of what was not there changes none.
+    /// How many fields changed. Setting one to what it holds changes it; a removal of what was not
+    /// there changes none.
     #[must_use]
     pub fn changed(&self) -> u32 {
         self.applied.changed
@@ -72,7 +73,12 @@ impl Counters {
     /// The new value, of a write that incremented one field; the first one by name otherwise.
     #[must_use]
     pub fn value(&self) -> i64 {
-        self.ack.applied.counters.first().copied().unwrap_or_default()
+        self.ack
+            .applied
+            .counters
+            .first()
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The acknowledgement.

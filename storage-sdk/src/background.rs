@@ -1,4 +1,5 @@
-//! What a storage does by itself, at home: maintenance, watching the backlog and the pairing of the tiers, and landing in embedded mode.
+//! What a storage does by itself, at home: maintenance, watching the backlog and the pairing of the
+//! tiers, and landing in embedded mode.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -17,10 +18,12 @@ use crate::touch::Touches;
 
 /// How often reads' touches are sent, and the pause after a panic.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the tiers still belong together: one statement to the database each time.
+/// How often it is looked whether the tiers still belong together: one statement to the database
+/// each time.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
-/// The tasks of a storage. They end when it is closed, or when the last handle of any kind is dropped.
+/// The tasks of a storage. They end when it is closed, or when the last handle of any kind is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Background {
     stop: watch::Sender<bool>,
@@ -48,7 +51,8 @@ struct Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Its runtime ended, and with it the task: from now on nothing checks the hot tier, or lands (H60).
+        // Its runtime ended, and with it the task: from now on nothing checks the hot tier, or
+        // lands (H60).
         if !*self.stopped.borrow() {
             self.brake.end();
         }
@@ -58,7 +62,12 @@ impl Drop for Part {
 impl Background {
     pub(crate) fn start(upkeep: &Upkeep, worker: Option<LandingWorker>) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let background = Self { stop, tasks: Mutex::default(), worker, restarts: Arc::default() };
+        let background = Self {
+            stop,
+            tasks: Mutex::default(),
+            worker,
+            restarts: Arc::default(),
+        };
         if upkeep.tiers.is_read_only() {
             return background;
         }
@@ -70,13 +79,25 @@ impl Background {
         };
         {
             let home = upkeep.tiers.home().handle();
-            let mut tasks = background.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = background
+                .tasks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let held = upkeep.clone();
-            tasks.spawn_on(part("maintenance").keep(move |ended| until(ended, maintain(held.clone()))), &home);
+            tasks.spawn_on(
+                part("maintenance").keep(move |ended| until(ended, maintain(held.clone()))),
+                &home,
+            );
             let held = upkeep.clone();
-            tasks.spawn_on(part("back-pressure").keep(move |ended| until(ended, look(held.clone()))), &home);
+            tasks.spawn_on(
+                part("back-pressure").keep(move |ended| until(ended, look(held.clone()))),
+                &home,
+            );
             let held = upkeep.clone();
-            tasks.spawn_on(part("pairing").keep(move |ended| until(ended, compare(held.clone()))), &home);
+            tasks.spawn_on(
+                part("pairing").keep(move |ended| until(ended, compare(held.clone()))),
+                &home,
+            );
             if let Some(worker) = background.worker.clone() {
                 let run = move |ended| {
                     let worker = worker.clone();
@@ -99,9 +120,17 @@ impl Background {
         W: Future<Output = ()> + Send + 'static,
     {
         let (brake, restarts) = (Arc::clone(brake), Arc::clone(&self.restarts));
-        let part = Part { name, brake, stopped: self.stop.subscribe(), restarts };
+        let part = Part {
+            name,
+            brake,
+            stopped: self.stop.subscribe(),
+            restarts,
+        };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.spawn_on(part.keep(move |ended| until(ended, work())), &tiers.home().handle());
+        tasks.spawn_on(
+            part.keep(move |ended| until(ended, work())),
+            &tiers.home().handle(),
+        );
     }
 
     pub(crate) fn worker(&self) -> Option<&LandingWorker> {
@@ -110,25 +139,39 @@ impl Background {
 
     /// How often a task panicked and was begun anew.
     pub(crate) fn restarts(&self) -> u64 {
-        let landing = self.worker.as_ref().map_or(0, |worker| worker.counts().panics);
-        self.restarts.load(Ordering::Relaxed).saturating_add(landing)
+        let landing = self
+            .worker
+            .as_ref()
+            .map_or(0, |worker| worker.counts().panics);
+        self.restarts
+            .load(Ordering::Relaxed)
+            .saturating_add(landing)
     }
 
     /// Ends the tasks, in an orderly way until `deadline`.
     pub(crate) async fn stop(&self, deadline: Instant) {
         let _ = self.stop.send(true);
-        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         while let Ok(Some(_)) = timeout_at(deadline, tasks.join_next()).await {}
     }
 }
 
 impl Part {
-    /// Does some work that ends once it is told so. It is begun anew after a panic, which is a defect, but no reason to trust the hot tier
-    /// unseen from then on, or to land nothing any more (H49).
+    /// Does some work that ends once it is told so. It is begun anew after a panic, which is a
+    /// defect, but no reason to trust the hot tier unseen from then on, or to land nothing any more
+    /// (H49).
     async fn keep<W: Future<Output = ()>>(self, work: impl Fn(Ending) -> W) {
-        while AssertUnwindSafe(work(Box::pin(ended(self.stopped.clone())))).catch_unwind().await.is_err() {
+        while AssertUnwindSafe(work(Box::pin(ended(self.stopped.clone()))))
+            .catch_unwind()
+            .await
+            .is_err()
+        {
             self.restarts.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(task = self.name, "a background task panicked and begins anew");
+            tracing::error!(
+                task = self.name,
+                "a background task panicked and begins anew"
+            );
             until(Box::pin(ended(self.stopped.clone())), sleep(TOUCH_EVERY)).await;
         }
     }
@@ -149,7 +192,8 @@ async fn until(ended: Ending, work: impl Future<Output = ()>) {
     }
 }
 
-/// Looks whether the tiers still belong together. Writes are refused from the moment it finds that they do not.
+/// Looks whether the tiers still belong together. Writes are refused from the moment it finds that
+/// they do not.
 async fn compare(upkeep: Upkeep) {
     let mut looks = interval_at(Instant::now() + COMPARE_EVERY, COMPARE_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -204,12 +248,23 @@ mod tests {
 
     fn part(brake: &Arc<Brake>) -> (watch::Sender<bool>, Part) {
         let (stop, stopped) = watch::channel(false);
-        (stop, Part { name: "test", brake: Arc::clone(brake), stopped, restarts: Arc::default() })
+        (
+            stop,
+            Part {
+                name: "test",
+                brake: Arc::clone(brake),
+                stopped,
+                restarts: Arc::default(),
+            },
+        )
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_is_begun_anew_and_counted_and_ends_when_it_is_told_to() {
-        let brake = Arc::new(Brake::new(BackpressureSettings::default(), Home::of_caller()));
+        let brake = Arc::new(Brake::new(
+            BackpressureSettings::default(),
+            Home::of_caller(),
+        ));
         let (stop, part) = part(&brake);
         let (begun, restarts) = (Arc::new(AtomicU32::new(0)), Arc::clone(&part.restarts));
         let counted = Arc::clone(&begun);
@@ -232,7 +287,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_ends_with_its_runtime_has_writes_refused() {
-        let brake = Arc::new(Brake::new(BackpressureSettings::default(), Home::of_caller()));
+        let brake = Arc::new(Brake::new(
+            BackpressureSettings::default(),
+            Home::of_caller(),
+        ));
         let (_stop, part) = part(&brake);
         drop(part);
         let refused = brake.admit(TOUCH_EVERY, false).await.unwrap_err();

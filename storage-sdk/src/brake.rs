@@ -33,7 +33,12 @@ pub(crate) struct Brake {
 
 impl Brake {
     pub(crate) fn new(settings: BackpressureSettings, home: Home) -> Self {
-        Self { settings, home, percent: AtomicU32::new(0), reason: Mutex::default() }
+        Self {
+            settings,
+            home,
+            percent: AtomicU32::new(0),
+            reason: Mutex::default(),
+        }
     }
 
     /// As the statistics have it.
@@ -41,13 +46,15 @@ impl Brake {
         self.percent.load(Ordering::Relaxed).min(REFUSED)
     }
 
-    /// A task that the storage depends on ended before the storage was closed: writes are refused from now on.
+    /// A task that the storage depends on ended before the storage was closed: writes are refused
+    /// from now on.
     pub(crate) fn end(&self) {
         self.percent.store(ENDED, Ordering::Relaxed);
     }
 
-    /// Lets a write through, now or a little later; answers how much of its deadline is left. Or refuses it. One that may be the `repeat`
-    /// of an earlier one is not refused over a backlog: that it was not applied would be said of the earlier one too.
+    /// Lets a write through, now or a little later; answers how much of its deadline is left. Or
+    /// refuses it. One that may be the `repeat` of an earlier one is not refused over a backlog:
+    /// that it was not applied would be said of the earlier one too.
     pub(crate) async fn admit(&self, within: Duration, repeat: bool) -> Result<Duration> {
         let percent = self.percent.load(Ordering::Relaxed);
         if percent == 0 {
@@ -57,7 +64,11 @@ impl Brake {
             return Err(ended(repeat));
         }
         if percent >= REFUSED && !repeat && !broken("H45-unbraked") {
-            let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let reason = self
+                .reason
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             let message = format!("writes are refused: {reason}");
             return Err(Error::overloaded(message, self.settings.interval));
         }
@@ -69,10 +80,19 @@ impl Brake {
 
     fn see(&self, pressure: Pressure) {
         let seen = |before| (before != ENDED).then_some(pressure.percent);
-        let Ok(before) = self.percent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, seen) else { return };
+        let Ok(before) = self
+            .percent
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, seen)
+        else {
+            return;
+        };
         let (was, is) = (state(before), state(pressure.percent));
         let Pressure { reason, relief, .. } = pressure;
-        let reason = if relief.is_empty() { reason } else { format!("{reason}; {relief}") };
+        let reason = if relief.is_empty() {
+            reason
+        } else {
+            format!("{reason}; {relief}")
+        };
         if was != is {
             match is {
                 State::Free => tracing::info!("writes are no longer slowed down"),
@@ -89,12 +109,17 @@ impl Brake {
             return;
         }
         // Of a cluster that lacks a master, what can be reached: writes go there all the same.
-        let Ok(backlog) = Backlog::reachable(hot).await else { return };
-        let Ok(memory) = hot.memory().await else { return };
+        let Ok(backlog) = Backlog::reachable(hot).await else {
+            return;
+        };
+        let Ok(memory) = hot.memory().await else {
+            return;
+        };
         self.see(Pressure::of(&self.settings, &backlog, memory));
     }
 
-    /// Looks again and again. While all of the hot tier is away, what was seen last holds: no write gets through in any case.
+    /// Looks again and again. While all of the hot tier is away, what was seen last holds: no write
+    /// gets through in any case.
     pub(crate) async fn watch(&self, hot: &dyn HotStore) {
         if !self.settings.is_on() {
             return std::future::pending().await;
@@ -110,10 +135,13 @@ impl Brake {
 
 /// Why a write is refused that nothing would land, and that nothing watches over.
 fn ended(repeat: bool) -> Error {
-    let message =
-        "the storage's background tasks ended with the runtime that they ran on, so nothing would land; open the storage anew";
+    let message = "the storage's background tasks ended with the runtime that they ran on, so nothing would land; open the storage anew";
     let error = Error::new(Kind::Closed, message);
-    if repeat { error.with_outcome(Outcome::Unknown) } else { error }
+    if repeat {
+        error.with_outcome(Outcome::Unknown)
+    } else {
+        error
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

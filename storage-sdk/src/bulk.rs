@@ -13,11 +13,13 @@ use crate::{Ack, ByteOwner, Error, Result, Value};
 /// What a write changes, or why it can't be sent.
 pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 
-/// Writes that are sent together when this is awaited: a result for each, in the order they were added.
+/// Writes that are sent together when this is awaited: a result for each, in the order they were
+/// added.
 ///
-/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in either order. Each has the limits of a
-/// [`Write`](crate::Write) and the deadline of the settings; how many there are has no limit. None has a condition or an id of the
-/// caller's: what may have to be repeated is better sent by itself.
+/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in
+/// either order. Each has the limits of a [`Write`](crate::Write) and the deadline of the settings;
+/// how many there are has no limit. None has a condition or an id of the caller's: what may have to
+/// be repeated is better sent by itself.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,7 +39,8 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// Each result as [`Write`](crate::Write).
 ///
 /// # Cancel safety
-/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, each write may or may not be applied.
+/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, each write may or
+/// may not be applied.
 #[must_use = "a bulk is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Bulk {
@@ -48,55 +51,79 @@ pub struct Bulk {
 
 impl Bulk {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
-        Self { core: Arc::clone(core), writes: Vec::new(), durability: None }
+        Self {
+            core: Arc::clone(core),
+            writes: Vec::new(),
+            durability: None,
+        }
     }
 
     fn add(mut self, owner: &ByteOwner, changes: Changes) -> Self {
-        self.writes.push((owner.owner().clone(), changes, owner.default_durability()));
+        self.writes
+            .push((owner.owner().clone(), changes, owner.default_durability()));
         self
     }
 
     /// Sets fields of an owner, all or none.
-    pub fn update<F: AsRef<str>, V: Into<Value>>(self, owner: &ByteOwner, fields: impl IntoIterator<Item = (F, V)>) -> Self {
+    pub fn update<F: AsRef<str>, V: Into<Value>>(
+        self,
+        owner: &ByteOwner,
+        fields: impl IntoIterator<Item = (F, V)>,
+    ) -> Self {
         self.add(owner, sets(fields))
     }
 
-    /// Adds to the integer in a field of an owner, as [`ByteOwner::incr`]. The result does not tell the new value.
+    /// Adds to the integer in a field of an owner, as [`ByteOwner::incr`]. The result does not tell
+    /// the new value.
     pub fn incr(self, owner: &ByteOwner, field: &str, by: i64) -> Self {
         self.add(owner, incrs([(field, by)]))
     }
 
     /// Removes a field of an owner.
     pub fn remove(self, owner: &ByteOwner, field: &str) -> Self {
-        let changes = Field::new(field).map(|field| vec![(field, Change::Remove)]).map_err(Error::from);
+        let changes = Field::new(field)
+            .map(|field| vec![(field, Change::Remove)])
+            .map_err(Error::from);
         self.add(owner, changes)
     }
 
-    /// How safe each write must be before it is acknowledged. Default: as [`Write::durability`](crate::Write::durability).
+    /// How safe each write must be before it is acknowledged. Default: as
+    /// [`Write::durability`](crate::Write::durability).
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
     }
 
     async fn send(self) -> Vec<Result<Ack>> {
-        let Self { core, writes, durability } = self;
+        let Self {
+            core,
+            writes,
+            durability,
+        } = self;
         let admitted = match core.check_open() {
             Ok(()) => core.brake.admit(core.deadline, false).await,
             Err(closed) => Err(closed),
         };
         let left = match admitted {
             Ok(left) => left,
-            Err(error) => return writes.iter().map(|(owner, ..)| Err(error.clone().of(owner))).collect(),
+            Err(error) => {
+                return writes
+                    .iter()
+                    .map(|(owner, ..)| Err(error.clone().of(owner)))
+                    .collect();
+            }
         };
         let deadline = core.expiry(left);
         let mutation = |(owner, changes, default): (Owner, Changes, Durability)| match changes {
             Ok(changes) => {
-                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline).as_attempt(Attempt::First);
+                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline)
+                    .as_attempt(Attempt::First);
                 Ok(mutation.as_safe_as(durability.unwrap_or(default)))
             }
             Err(error) => Err(error.of(&owner)),
         };
-        core.write_many(writes.into_iter().map(mutation), left).await
+        core.write_many(writes.into_iter().map(mutation), left)
+            .await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Objects to bytes and back.
 //!
-//! A stored object is a header of 18 bytes and one MessagePack value whose structs are maps from field name to value:
+//! A stored object is a header of 18 bytes and one MessagePack value whose structs are maps from
+//! field name to value:
 //!
 //! | bytes | what |
 //! | --- | --- |
@@ -13,23 +14,26 @@
 //! | 18.. | payload |
 //!
 //! # How a type may change
-//! A field that is added needs `#[serde(default)]`; fields may be removed and reordered. A program that reads an object with
-//! fields it does not know ignores them, and drops them when it saves the object again. Where that is not acceptable, as with
-//! any other change of meaning, raise the schema version: older programs then refuse the object with
-//! [`CodecError::SchemaTooNew`] instead of losing a part of it.
+//! A field that is added needs `#[serde(default)]`; fields may be removed and reordered. A program
+//! that reads an object with fields it does not know ignores them, and drops them when it saves the
+//! object again. Where that is not acceptable, as with any other change of meaning, raise the
+//! schema version: older programs then refuse the object with [`CodecError::SchemaTooNew`] instead
+//! of losing a part of it.
 //!
 //! # What it cannot hold
-//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions, and so are more than four times as many `Some`s and newtypes
-//!   around one value. Both are counted while the value is encoded, so that no value is too deep for the thread's stack. One thing can't
-//!   be counted: serde copies an enum's tuple or struct variant below `flatten` or `tag` before the codec sees it. Keep lists of the type
-//!   itself out of such a variant.
-//! - `Some` of a value that is written as nil comes back as `None`, since MessagePack has one nil: `Some(None)`, `Some(())`, and
-//!   `Some(serde_json::Value::Null)`.
-//! - Below `#[serde(untagged)]`, the first variant that accepts the value is read: one that holds an `f32` takes each `f64` and rounds it,
-//!   1e300 to infinity. Write the wider type first.
-//! - Below `#[serde(flatten)]`, `#[serde(untagged)]` and `#[serde(tag = …)]`, serde reads neither byte vectors nor 128-bit
-//!   integers back. An empty byte vector is read, so the refusal begins with the first byte. `skip_serializing_if` without `default` writes
-//!   what it cannot read. [`encode_checked`] refuses all of these.
+//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions, and so are more than
+//!   four times as many `Some`s and newtypes around one value. Both are counted while the value is
+//!   encoded, so that no value is too deep for the thread's stack. One thing can't be counted:
+//!   serde copies an enum's tuple or struct variant below `flatten` or `tag` before the codec sees
+//!   it. Keep lists of the type itself out of such a variant.
+//! - `Some` of a value that is written as nil comes back as `None`, since MessagePack has one nil:
+//!   `Some(None)`, `Some(())`, and `Some(serde_json::Value::Null)`.
+//! - Below `#[serde(untagged)]`, the first variant that accepts the value is read: one that holds
+//!   an `f32` takes each `f64` and rounds it, 1e300 to infinity. Write the wider type first.
+//! - Below `#[serde(flatten)]`, `#[serde(untagged)]` and `#[serde(tag = …)]`, serde reads neither
+//!   byte vectors nor 128-bit integers back. An empty byte vector is read, so the refusal begins
+//!   with the first byte. `skip_serializing_if` without `default` writes what it cannot read.
+//!   [`encode_checked`] refuses all of these.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -67,8 +71,8 @@ pub use nesting::DEPTH_MAX;
 
 /// Encodes an object of this schema version.
 ///
-/// The bytes are a function of the value alone, as far as the value's own order is (a `HashMap`'s is not). It asks for one
-/// buffer, which grows when the object does.
+/// The bytes are a function of the value alone, as far as the value's own order is (a `HashMap`'s
+/// is not). It asks for one buffer, which grows when the object does.
 ///
 /// # Errors
 /// The type's `Serialize` refuses, or the value is nested deeper than [`DEPTH_MAX`].
@@ -76,7 +80,8 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
     let mut object = header::begin(schema_version);
     let mut written = bounded::write(value, &mut object, true);
     if let Err(Unwritten::Refused(_)) = written {
-        // A sequence whose first item is a u8 and whose later ones are not (an untagged enum's) is no byte vector.
+        // A sequence whose first item is a u8 and whose later ones are not (an untagged enum's) is
+        // no byte vector.
         object.truncate(header::LEN);
         written = bounded::write(value, &mut object, false);
     }
@@ -88,9 +93,9 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
     match nesting::measure(payload) {
         Ok(bytes) if bytes == payload.len() => Ok(header::seal(object).into()),
         Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
-        Ok(_) | Err(nesting::Fault::Malformed) => {
-            Err(encode_error::<T>(&"it wrote a sequence or map of another length than it said"))
-        }
+        Ok(_) | Err(nesting::Fault::Malformed) => Err(encode_error::<T>(
+            &"it wrote a sequence or map of another length than it said",
+        )),
     }
 }
 
@@ -100,12 +105,19 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
 ///
 /// # Errors
 /// As [`encode`], and [`CodecError::Unreadable`] when the type cannot read what it wrote.
-pub fn encode_checked<T: Serialize + DeserializeOwned>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
+pub fn encode_checked<T: Serialize + DeserializeOwned>(
+    value: &T,
+    schema_version: u32,
+) -> Result<Bytes, CodecError> {
     let object = encode(value, schema_version)?;
-    // What `decode` looks at first, the header and how the payload is nested, is as it was made just now.
+    // What `decode` looks at first, the header and how the payload is nested, is as it was made
+    // just now.
     match rmp_serde::from_slice::<T>(object.get(header::LEN..).unwrap_or_default()) {
         Ok(_) => Ok(object),
-        Err(error) => Err(CodecError::Unreadable { type_name: type_name::<T>(), reason: reason(&error) }),
+        Err(error) => Err(CodecError::Unreadable {
+            type_name: type_name::<T>(),
+            reason: reason(&error),
+        }),
     }
 }
 
@@ -114,42 +126,61 @@ pub fn encode_checked<T: Serialize + DeserializeOwned>(value: &T, schema_version
 /// Any bytes are safe to pass: what is no whole, unaltered object is an error.
 ///
 /// # Errors
-/// One [`CodecError`] per reason, from the outermost: not an object, cut short, a newer format, altered bytes, an unknown codec
-/// or compression, a newer schema, nesting too deep, bytes after the value, or a value that the type does not accept.
+/// One [`CodecError`] per reason, from the outermost: not an object, cut short, a newer format,
+/// altered bytes, an unknown codec or compression, a newer schema, nesting too deep, bytes after
+/// the value, or a value that the type does not accept.
 pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result<T, CodecError> {
     let (stored, payload) = header::open(object)?;
     if stored > schema_version {
-        return Err(CodecError::SchemaTooNew { type_name: type_name::<T>(), found: stored, newest: schema_version });
+        return Err(CodecError::SchemaTooNew {
+            type_name: type_name::<T>(),
+            found: stored,
+            newest: schema_version,
+        });
     }
     let refused = |reason: &dyn Display| CodecError::Decode {
         type_name: type_name::<T>(),
         schema_version: stored,
         reason: self::reason(reason),
     };
-    // Measured before it is decoded: the decoder recurses into enums without a limit and ignores what follows the value.
+    // Measured before it is decoded: the decoder recurses into enums without a limit and ignores
+    // what follows the value.
     match nesting::measure(payload) {
-        Ok(bytes) if bytes < payload.len() => Err(CodecError::TrailingBytes { bytes: payload.len() - bytes }),
+        Ok(bytes) if bytes < payload.len() => Err(CodecError::TrailingBytes {
+            bytes: payload.len() - bytes,
+        }),
         Ok(_) => rmp_serde::from_slice(payload).map_err(|error| refused(&error)),
         Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
-        Err(nesting::Fault::Malformed) => Err(refused(&"the payload is not one whole MessagePack value")),
+        Err(nesting::Fault::Malformed) => {
+            Err(refused(&"the payload is not one whole MessagePack value"))
+        }
     }
 }
 
 #[cold]
 fn encode_error<T: ?Sized>(reason: &dyn Display) -> CodecError {
-    CodecError::Encode { type_name: type_name::<T>(), reason: self::reason(reason) }
+    CodecError::Encode {
+        type_name: type_name::<T>(),
+        reason: self::reason(reason),
+    }
 }
 
-/// What a type said, without the value: serde's messages quote what they found, before what they expected, and that may be a player's.
-/// Names of a type's fields stay.
+/// What a type said, without the value: serde's messages quote what they found, before what they
+/// expected, and that may be a player's. Names of a type's fields stay.
 #[cold]
 fn reason(said: &dyn Display) -> String {
     const CHARS_MAX: usize = 200;
     let mut reason = said.to_string();
-    if !["missing field", "duplicate field", "unknown field"].iter().any(|about| reason.starts_with(about)) {
+    if !["missing field", "duplicate field", "unknown field"]
+        .iter()
+        .any(|about| reason.starts_with(about))
+    {
         // What is found may hold any text, what is expected is the type's own.
         let expected = reason.rfind(", expected ").unwrap_or(reason.len());
-        if let Some(value) = reason.get(..expected).and_then(|found| found.find(['"', '`'])) {
+        if let Some(value) = reason
+            .get(..expected)
+            .and_then(|found| found.find(['"', '`']))
+        {
             reason.replace_range(value..expected, "…");
         }
     }

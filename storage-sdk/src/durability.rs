@@ -37,15 +37,25 @@ pub(crate) struct Defaults {
 
 impl From<DurabilitySettings> for Defaults {
     fn from(settings: DurabilitySettings) -> Self {
-        let DurabilitySettings { default, logic_types } = settings;
-        Self { default, logic_types }
+        let DurabilitySettings {
+            default,
+            logic_types,
+        } = settings;
+        Self {
+            default,
+            logic_types,
+        }
     }
 }
 
 impl Defaults {
     /// That of the owner's logic type; else what its Rust type says; else that of all.
     pub(crate) fn of(&self, owner: &Owner, derived: Option<Durability>) -> Durability {
-        self.logic_types.get(owner.logic_type()).copied().or(derived).unwrap_or(self.default)
+        self.logic_types
+            .get(owner.logic_type())
+            .copied()
+            .or(derived)
+            .unwrap_or(self.default)
     }
 }
 
@@ -65,16 +75,28 @@ pub(crate) fn check(durability: Durability) -> Result<()> {
         return Ok(());
     }
     let (min, max) = (Durability::TIMEOUT.start(), Durability::TIMEOUT.end());
-    let message = format!("{durability:?} is not possible; timeouts are {min:?} to {max:?}, and replicas at least 1");
+    let message = format!(
+        "{durability:?} is not possible; timeouts are {min:?} to {max:?}, and replicas at least 1"
+    );
     Err(Error::new(Kind::Invalid, message))
 }
 
 impl Core {
-    /// How safe a write is by now that the hot tier has acknowledged, in this epoch; waits for the database if that was asked for. What
-    /// fails here has been applied, though the hot tier may have forgotten it since.
-    pub(crate) async fn secure(&self, owner: &Owner, applied: &Applied, epoch: Epoch, durability: Durability) -> Result<Safety> {
+    /// How safe a write is by now that the hot tier has acknowledged, in this epoch; waits for the
+    /// database if that was asked for. What fails here has been applied, though the hot tier may
+    /// have forgotten it since.
+    pub(crate) async fn secure(
+        &self,
+        owner: &Owner,
+        applied: &Applied,
+        epoch: Epoch,
+        durability: Durability,
+    ) -> Result<Safety> {
         match durability {
-            Durability::Landed { timeout } => self.land(owner, applied.version, epoch, timeout).await.map(|()| Safety::Landed),
+            Durability::Landed { timeout } => self
+                .land(owner, applied.version, epoch, timeout)
+                .await
+                .map(|()| Safety::Landed),
             _ => Ok(at_once(durability).unwrap_or(Safety::Cached)),
         }
     }
@@ -83,19 +105,38 @@ impl Core {
     pub(crate) async fn flush(&self, owner: &Owner, within: Duration) -> Result<Flushed> {
         let (tiers, its) = (self.tiers.clone(), owner.clone());
         let flush = async {
-            match self.within(within, async move { tiers.flush(&its).await }).await {
+            match self
+                .within(within, async move { tiers.flush(&its).await })
+                .await
+            {
                 Ok(flushed) => flushed.map_err(Error::from),
-                Err(late) => Err(Error::new(Kind::Timeout, format!("not in the database {late}; it lands later"))),
+                Err(late) => Err(Error::new(
+                    Kind::Timeout,
+                    format!("not in the database {late}; it lands later"),
+                )),
             }
         };
-        self.while_open(flush).await.map_err(|error| error.of(owner))
+        self.while_open(flush)
+            .await
+            .map_err(|error| error.of(owner))
     }
 
     /// Waits until a write of an owner, acknowledged in this epoch, is in the database.
-    pub(crate) async fn land(&self, owner: &Owner, version: Version, epoch: Epoch, within: Duration) -> Result<()> {
+    pub(crate) async fn land(
+        &self,
+        owner: &Owner,
+        version: Version,
+        epoch: Epoch,
+        within: Duration,
+    ) -> Result<()> {
         let (tiers, its) = (self.tiers.clone(), owner.clone());
         // Boxed, so that every other write's future is small.
-        let flushed = self.within(within, async move { tiers.flush_write(&its, version, epoch).await }).boxed().await;
+        let flushed = self
+            .within(within, async move {
+                tiers.flush_write(&its, version, epoch).await
+            })
+            .boxed()
+            .await;
         let error = match flushed {
             Ok(Ok(true)) => return Ok(()),
             Ok(Ok(false)) => Error::forgotten().with_outcome(Outcome::Unknown).reread(),

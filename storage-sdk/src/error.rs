@@ -17,8 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A name, value or call that breaks a limit, or a setting that can't work, such as a host that no name server knows or a file in no
-    /// folder. Nothing was sent.
+    /// A name, value or call that breaks a limit, or a setting that can't work, such as a host that
+    /// no name server knows or a file in no folder. Nothing was sent.
     Invalid,
     /// The owner has another version than the write was built on, or exists and should not.
     Conflict,
@@ -26,27 +26,31 @@ pub enum Kind {
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
-    /// A purge of an owner whose changes have not all landed, or landed just now, or are still on probation (`landing.probation`); once
-    /// it is not written any more, a worker clears its marks within two passes.
+    /// A purge of an owner whose changes have not all landed, or landed just now, or are still on
+    /// probation (`landing.probation`); once it is not written any more, a worker clears its marks
+    /// within two passes.
     NotLanded,
     /// A session holds the owner, so only its holder writes it. The message names the holder.
     Held,
-    /// The session is lost: another one took the owner, or others wrote it after the session had lapsed. It saves nothing any more; read the
-    /// owner anew, in another session.
+    /// The session is lost: another one took the owner, or others wrote it after the session had
+    /// lapsed. It saves nothing any more; read the owner anew, in another session.
     Fenced,
     /// The session has ended, or is ending.
     Closing,
     /// The hot tier is away.
     HotUnavailable,
-    /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed data was evicted.
+    /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed
+    /// data was evicted.
     OutOfMemory,
-    /// More is written than lands, or the hot tier's memory is nearly full: writes are refused until the workers have caught up, or until
-    /// an operator did what the message says. Reads and landing go on.
+    /// More is written than lands, or the hot tier's memory is nearly full: writes are refused
+    /// until the workers have caught up, or until an operator did what the message says. Reads and
+    /// landing go on.
     Overloaded,
     /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
     UnsafeEviction,
-    /// The durability that the write asks for can't be had: too few replicas follow the server, or it has no disk to wait for.
-    /// Nothing was written. One that was not reached in time is a `Timeout` with the outcome `Applied`.
+    /// The durability that the write asks for can't be had: too few replicas follow the server, or
+    /// it has no disk to wait for. Nothing was written. One that was not reached in time is a
+    /// `Timeout` with the outcome `Applied`.
     Durability,
     /// The cold tier is away, and the call needed it.
     ColdUnavailable,
@@ -54,17 +58,18 @@ pub enum Kind {
     Rejected,
     /// No answer in time.
     Timeout,
-    /// A tier refuses what an operator has to mend: a wrong user, password, right or certificate; a database or table that is missing, a
-    /// full disk.
+    /// A tier refuses what an operator has to mend: a wrong user, password, right or certificate; a
+    /// database or table that is missing, a full disk.
     Denied,
     /// Stored bytes are not what this program wrote, or a newer program wrote them.
     Corrupt,
-    /// The hot tier and the database do not belong together: another one took over, or the settings name a wrong one. Nothing was
-    /// written; an operator has to act.
+    /// The hot tier and the database do not belong together: another one took over, or the settings
+    /// name a wrong one. Nothing was written; an operator has to act.
     Unpaired,
     /// Others changed the same owner each time it was tried.
     Contended,
-    /// The storage was closed, before the call or while it was under way. Every further call ends like this, at once.
+    /// The storage was closed, before the call or while it was under way. Every further call ends
+    /// like this, at once.
     Closed,
 }
 
@@ -111,19 +116,33 @@ const MENDED: Duration = Duration::from_mins(1);
 impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         let retry = match kind {
-            Kind::HotUnavailable | Kind::ColdUnavailable | Kind::OutOfMemory | Kind::Timeout | Kind::Contended | Kind::Held => {
-                Retry::After(SOON)
-            }
+            Kind::HotUnavailable
+            | Kind::ColdUnavailable
+            | Kind::OutOfMemory
+            | Kind::Timeout
+            | Kind::Contended
+            | Kind::Held => Retry::After(SOON),
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
             Kind::Conflict | Kind::NotLanded | Kind::Fenced => Retry::Reread,
             _ => Retry::Never,
         };
-        Self { kind, outcome: Outcome::NotApplied, retry, owner: None, message: message.into(), refusal: None }
+        Self {
+            kind,
+            outcome: Outcome::NotApplied,
+            retry,
+            owner: None,
+            message: message.into(),
+            refusal: None,
+        }
     }
 
-    /// A write that is refused since too much waits to be landed; `soon` is when it is looked again.
+    /// A write that is refused since too much waits to be landed; `soon` is when it is looked
+    /// again.
     pub(crate) fn overloaded(message: impl Into<String>, soon: Duration) -> Self {
-        Self { retry: Retry::After(soon), ..Self::new(Kind::Overloaded, message) }
+        Self {
+            retry: Retry::After(soon),
+            ..Self::new(Kind::Overloaded, message)
+        }
     }
 
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
@@ -141,18 +160,26 @@ impl Error {
 
     /// The hot tier that may have applied the write is gone, and the one in its place is older.
     pub(crate) fn forgotten() -> Self {
-        let message =
-            "the hot tier came back older than it was and can't tell whether the write was applied; read before deciding";
+        let message = "the hot tier came back older than it was and can't tell whether the write was applied; read before deciding";
         Self::new(Kind::HotUnavailable, message)
     }
 
-    /// That the storage was closed while the call was under way. What is known of its outcome stays.
+    /// That the storage was closed while the call was under way. What is known of its outcome
+    /// stays.
     pub(crate) fn closed(self) -> Self {
         if self.kind == Kind::Closed || self.outcome == Outcome::Applied {
             return self;
         }
-        let message = format!("the storage was closed while the call was under way: {}", self.message);
-        Self { kind: Kind::Closed, retry: Retry::Never, message, ..self }
+        let message = format!(
+            "the storage was closed while the call was under way: {}",
+            self.message
+        );
+        Self {
+            kind: Kind::Closed,
+            retry: Retry::Never,
+            message,
+            ..self
+        }
     }
 
     /// To be decided anew by what a read finds.
@@ -168,25 +195,47 @@ impl Error {
 
     pub(crate) fn refused(refusal: &Refusal) -> Self {
         match refusal {
-            Refusal::Expired => Self::new(Kind::Timeout, "the deadline passed before the write was applied"),
-            Refusal::Version(version) => Self::new(Kind::Conflict, format!("the owner has version {version} by now")),
-            Refusal::Exists(field) => Self::new(Kind::Conflict, format!("field {:?} exists", field.as_str())),
-            Refusal::NotInteger(field) => {
-                Self::new(Kind::NotInteger, format!("field {:?} does not hold a 64-bit integer", field.as_str()))
+            Refusal::Expired => Self::new(
+                Kind::Timeout,
+                "the deadline passed before the write was applied",
+            ),
+            Refusal::Version(version) => Self::new(
+                Kind::Conflict,
+                format!("the owner has version {version} by now"),
+            ),
+            Refusal::Exists(field) => {
+                Self::new(Kind::Conflict, format!("field {:?} exists", field.as_str()))
             }
-            Refusal::Overflow(field) => {
-                Self::new(Kind::Overflow, format!("the sum in field {:?} does not fit in 64 bits", field.as_str()))
-            }
+            Refusal::NotInteger(field) => Self::new(
+                Kind::NotInteger,
+                format!("field {:?} does not hold a 64-bit integer", field.as_str()),
+            ),
+            Refusal::Overflow(field) => Self::new(
+                Kind::Overflow,
+                format!(
+                    "the sum in field {:?} does not fit in 64 bits",
+                    field.as_str()
+                ),
+            ),
             Refusal::NotLanded => Self::new(
                 Kind::NotLanded,
                 "the owner has changes that workers have not landed and cleared yet; purge it an interval later",
             ),
-            Refusal::Held(session) => {
-                Self::new(Kind::Held, format!("{} holds the owner; only its session writes it", session.name))
-            }
+            Refusal::Held(session) => Self::new(
+                Kind::Held,
+                format!(
+                    "{} holds the owner; only its session writes it",
+                    session.name
+                ),
+            ),
             Refusal::Fenced(by) => {
-                let by = by.as_ref().map_or("nobody".to_owned(), |session| session.name.clone());
-                let error = Self::new(Kind::Fenced, format!("the session is not the owner's any more; {by} holds it"));
+                let by = by
+                    .as_ref()
+                    .map_or("nobody".to_owned(), |session| session.name.clone());
+                let error = Self::new(
+                    Kind::Fenced,
+                    format!("the session is not the owner's any more; {by} holds it"),
+                );
                 error.because(refusal)
             }
             Refusal::Grace(_) | Refusal::Unconfirmed(_) => {
@@ -198,7 +247,10 @@ impl Error {
     }
 
     fn because(self, refusal: &Refusal) -> Self {
-        Self { refusal: Some(Box::new(refusal.clone())), ..self }
+        Self {
+            refusal: Some(Box::new(refusal.clone())),
+            ..self
+        }
     }
 
     /// Why the hot tier refused the save of a session.
@@ -268,7 +320,9 @@ impl From<HotError> for Error {
 impl From<CodecError> for Error {
     fn from(error: CodecError) -> Self {
         let kind = match &error {
-            CodecError::Encode { .. } | CodecError::Unreadable { .. } | CodecError::TooDeep { .. } => Kind::Invalid,
+            CodecError::Encode { .. }
+            | CodecError::Unreadable { .. }
+            | CodecError::TooDeep { .. } => Kind::Invalid,
             _ => Kind::Corrupt,
         };
         Self::new(kind, error.to_string())
@@ -292,7 +346,9 @@ impl From<TierError> for Error {
         match error {
             TierError::Hot(error) => error.into(),
             TierError::Cold(error) => error.into(),
-            TierError::Refused { ref owner, .. } => Self::new(Kind::Rejected, error.to_string()).of(&owner.clone()),
+            TierError::Refused { ref owner, .. } => {
+                Self::new(Kind::Rejected, error.to_string()).of(&owner.clone())
+            }
             TierError::Unpaired(ref why) => Self::new(Kind::Unpaired, why.to_string()),
             other => Self::new(Kind::Contended, other.to_string()),
         }
@@ -305,7 +361,11 @@ mod tests {
 
     #[test]
     fn an_unknown_outcome_is_to_be_repeated_under_the_same_id_and_an_applied_write_never() {
-        let error = |outcome| Error::new(Kind::Timeout, "no answer").with_outcome(outcome).retry();
+        let error = |outcome| {
+            Error::new(Kind::Timeout, "no answer")
+                .with_outcome(outcome)
+                .retry()
+        };
         assert_eq!(error(Outcome::Unknown), Retry::SameId);
         assert_eq!(error(Outcome::Applied), Retry::Never);
         assert!(matches!(error(Outcome::NotApplied), Retry::After(_)));
@@ -313,8 +373,26 @@ mod tests {
 
     #[test]
     fn what_an_operator_has_to_mend_is_not_asked_for_again_at_once() {
-        let cold = |kind| Error::from(ColdError { kind, operation: "load", message: "access denied".into() });
-        assert_eq!((cold(ColdKind::Operator).kind(), cold(ColdKind::Operator).retry()), (Kind::Denied, Retry::After(MENDED)));
-        assert_eq!((cold(ColdKind::Unwell).kind(), cold(ColdKind::Unwell).retry()), (Kind::ColdUnavailable, Retry::After(SOON)));
+        let cold = |kind| {
+            Error::from(ColdError {
+                kind,
+                operation: "load",
+                message: "access denied".into(),
+            })
+        };
+        assert_eq!(
+            (
+                cold(ColdKind::Operator).kind(),
+                cold(ColdKind::Operator).retry()
+            ),
+            (Kind::Denied, Retry::After(MENDED))
+        );
+        assert_eq!(
+            (
+                cold(ColdKind::Unwell).kind(),
+                cold(ColdKind::Unwell).retry()
+            ),
+            (Kind::ColdUnavailable, Retry::After(SOON))
+        );
     }
 }

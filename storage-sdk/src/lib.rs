@@ -1,7 +1,7 @@
 //! The storage SDK that a game server links.
 //!
-//! Reads and writes go to the hot tier and cost one round trip; what was written lands in the database by itself, and what is cold
-//! is loaded from there. See [`Storage`] for where to begin.
+//! Reads and writes go to the hot tier and cost one round trip; what was written lands in the
+//! database by itself, and what is cold is loaded from there. See [`Storage`] for where to begin.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -58,8 +58,8 @@ pub use read::Record;
 pub use save_object::{OwnerId, SaveObject};
 pub use scope::World;
 pub use session::{
-    Autosave, ByteSession, Closed, Entities, EntityOptions, LossReason, ObjectRef, OnConflict, Otherwise, SaveSession, Session,
-    SessionOptions, SessionState, Sessions,
+    Autosave, ByteSession, Closed, Entities, EntityOptions, LossReason, ObjectRef, OnConflict,
+    Otherwise, SaveSession, Session, SessionOptions, SessionState, Sessions,
 };
 pub use storage::{CloseReport, Stats, Storage};
 pub use value::Value;
@@ -70,8 +70,8 @@ pub use storage_dirty::{Evicted, HotStore};
 pub(crate) use storage_landing::Home;
 pub use storage_landing::{Flushed, Tiers};
 pub use storage_model::{
-    Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry, Scope, SeededIds, SystemClock,
-    Timestamp, Version,
+    Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry,
+    Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;

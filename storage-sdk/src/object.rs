@@ -12,12 +12,16 @@ use storage_dirty::Evicted;
 use storage_landing::Flushed;
 use storage_model::{OpId, Outcome, Owner, Version};
 
-use crate::{Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject, Write, codec};
+use crate::{
+    Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject,
+    Write, codec,
+};
 
 /// Objects of one type, by their owners' ids. Cheap to clone.
 ///
-/// An object is MessagePack with named fields behind a small header, so that a struct may gain fields (with `#[serde(default)]`)
-/// and lose them; see [`codec`]. It is one value of its owner, and has a value's [limit](Write#limits), header included.
+/// An object is MessagePack with named fields behind a small header, so that a struct may gain
+/// fields (with `#[serde(default)]`) and lose them; see [`codec`]. It is one value of its owner,
+/// and has a value's [limit](Write#limits), header included.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,13 +56,18 @@ pub struct ObjStorage<T> {
 
 impl<T> Clone for ObjStorage<T> {
     fn clone(&self) -> Self {
-        Self { bytes: self.bytes.clone(), object: PhantomData }
+        Self {
+            bytes: self.bytes.clone(),
+            object: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for ObjStorage<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjStorage").field("scope", &self.bytes.scope).finish_non_exhaustive()
+        f.debug_struct("ObjStorage")
+            .field("scope", &self.bytes.scope)
+            .finish_non_exhaustive()
     }
 }
 
@@ -107,7 +116,8 @@ impl Save {
         Self(self.0.map(change))
     }
 
-    /// Only if the owner's version still is this one; otherwise a conflict. See [`Write::if_version`].
+    /// Only if the owner's version still is this one; otherwise a conflict. See
+    /// [`Write::if_version`].
     pub fn if_version(self, version: Version) -> Self {
         self.with(|write| write.if_version(version))
     }
@@ -164,7 +174,10 @@ const MODIFY_TRIES: u32 = 256;
 
 impl<T: SaveObject> ObjStorage<T> {
     pub(crate) fn new(bytes: ByteStorage) -> Self {
-        Self { bytes, object: PhantomData }
+        Self {
+            bytes,
+            object: PhantomData,
+        }
     }
 
     fn owner(&self, id: impl OwnerId) -> Result<ByteOwner> {
@@ -173,12 +186,13 @@ impl<T: SaveObject> ObjStorage<T> {
 
     fn write(&self, object: &T) -> Result<Write> {
         let owner = self.owner(object.owner_id())?;
-        let bytes = codec::encode_checked(object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+        let bytes = codec::encode_checked(object, T::SCHEMA_VERSION)
+            .map_err(|error| Error::from(error).of(owner.owner()))?;
         Ok(owner.update([(T::FIELD, bytes)]))
     }
 
-    /// Saves an object: the whole of it, in one field; other fields of its owner stay. The last save wins; [`Save::if_version`] makes it
-    /// the first.
+    /// Saves an object: the whole of it, in one field; other fields of its owner stay. The last
+    /// save wins; [`Save::if_version`] makes it the first.
     ///
     /// # Errors
     /// As [`Save`].
@@ -203,8 +217,8 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Loads an object; hot-loaded if it is cold. None if there is none.
     ///
     /// # Errors
-    /// As [`ByteOwner::get`]; `Invalid` if the id is impossible; `Corrupt` if the stored bytes are not such an object, or have a newer
-    /// schema version.
+    /// As [`ByteOwner::get`]; `Invalid` if the id is impossible; `Corrupt` if the stored bytes are
+    /// not such an object, or have a newer schema version.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -221,9 +235,15 @@ impl<T: SaveObject> ObjStorage<T> {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn load_many<I: OwnerId>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Result<Option<Versioned<T>>>> {
+    pub async fn load_many<I: OwnerId>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Vec<Result<Option<Versioned<T>>>> {
         let owners: Vec<Result<ByteOwner>> = ids.into_iter().map(|id| self.owner(id)).collect();
-        let known: Vec<&ByteOwner> = owners.iter().filter_map(|owner| owner.as_ref().ok()).collect();
+        let known: Vec<&ByteOwner> = owners
+            .iter()
+            .filter_map(|owner| owner.as_ref().ok())
+            .collect();
         let mut records = self.bytes.get_many(known, [T::FIELD]).await.into_iter();
         let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
         let one = |owner: Result<ByteOwner>| {
@@ -233,9 +253,10 @@ impl<T: SaveObject> ObjStorage<T> {
         owners.into_iter().map(one).collect()
     }
 
-    /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner meanwhile; otherwise it loads
-    /// and asks again. So the closure may run several times, each time on the newest object. Answers what the closure answered. A closure
-    /// that never says no goes to [`ObjStorage::edit`].
+    /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner
+    /// meanwhile; otherwise it loads and asks again. So the closure may run several times, each
+    /// time on the newest object. Answers what the closure answered. A closure that never says no
+    /// goes to [`ObjStorage::edit`].
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -260,9 +281,10 @@ impl<T: SaveObject> ObjStorage<T> {
     /// ```
     ///
     /// # Errors
-    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such object. `Storage` otherwise: as
-    /// [`ObjStorage::load`] and [`Save`], and `Contended` if others wrote the owner 256 times in between. If the outcome is `Unknown`,
-    /// load the object before you modify it again.
+    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such
+    /// object. `Storage` otherwise: as [`ObjStorage::load`] and [`Save`], and `Contended` if others
+    /// wrote the owner 256 times in between. If the outcome is `Unknown`, load the object before
+    /// you modify it again.
     ///
     /// # Cancel safety
     /// As a write: the last save may or may not be applied.
@@ -274,24 +296,36 @@ impl<T: SaveObject> ObjStorage<T> {
         let owner = self.owner(id)?;
         for _ in 0..MODIFY_TRIES {
             let record = owner.get([T::FIELD]).await?;
-            let Some(Versioned { mut object, version }) = decode(&owner, &record)? else {
+            let Some(Versioned {
+                mut object,
+                version,
+            }) = decode(&owner, &record)?
+            else {
                 return Err(ModifyError::Missing(owner.owner().to_string()));
             };
             let answer = change(&mut object).map_err(ModifyError::Aborted)?;
-            let bytes =
-                codec::encode_checked(&object, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
+            let bytes = codec::encode_checked(&object, T::SCHEMA_VERSION)
+                .map_err(|error| Error::from(error).of(owner.owner()))?;
             match owner.update([(T::FIELD, bytes)]).if_version(version).await {
                 Ok(_) => return Ok(answer),
                 Err(error) if error.is_conflict() => {}
                 // The write has no id that a caller could repeat it under.
-                Err(error) if error.outcome() == Outcome::Unknown => return Err(error.reread().into()),
+                Err(error) if error.outcome() == Outcome::Unknown => {
+                    return Err(error.reread().into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::new(Kind::Contended, "others wrote the owner each time it was modified").of(owner.owner()).into())
+        Err(Error::new(
+            Kind::Contended,
+            "others wrote the owner each time it was modified",
+        )
+        .of(owner.owner())
+        .into())
     }
 
-    /// As [`ObjStorage::modify`], with a closure that can't say no. None if there is no such object.
+    /// As [`ObjStorage::modify`], with a closure that can't say no. None if there is no such
+    /// object.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -314,8 +348,15 @@ impl<T: SaveObject> ObjStorage<T> {
     ///
     /// # Cancel safety
     /// As a write: the last save may or may not be applied.
-    pub async fn edit<R>(&self, id: impl OwnerId, mut change: impl FnMut(&mut T) -> R) -> Result<Option<R>> {
-        match self.modify(id, |object| Ok::<_, Infallible>(change(object))).await {
+    pub async fn edit<R>(
+        &self,
+        id: impl OwnerId,
+        mut change: impl FnMut(&mut T) -> R,
+    ) -> Result<Option<R>> {
+        match self
+            .modify(id, |object| Ok::<_, Infallible>(change(object)))
+            .await
+        {
             Ok(answer) => Ok(Some(answer)),
             Err(ModifyError::Missing(_)) => Ok(None),
             Err(ModifyError::Storage(error)) => Err(error),
@@ -323,7 +364,8 @@ impl<T: SaveObject> ObjStorage<T> {
         }
     }
 
-    /// Removes an object. Answers whether there was one. Its last bytes are kept as those of any field; see [`ByteOwner::remove`].
+    /// Removes an object. Answers whether there was one. Its last bytes are kept as those of any
+    /// field; see [`ByteOwner::remove`].
     ///
     /// # Errors
     /// As [`Write`]; `Invalid` if the id is impossible.
@@ -356,24 +398,44 @@ impl<T: SaveObject> ObjStorage<T> {
         self.owner(id)?.unload(within).await
     }
 
-    /// Brings objects into the hot tier: results in the order of the ids; see [`ByteStorage::prefetch`].
+    /// Brings objects into the hot tier: results in the order of the ids; see
+    /// [`ByteStorage::prefetch`].
     ///
     /// # Errors
     /// Each result as [`ByteOwner::get_all`]; `Invalid` if the id is impossible.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub async fn prefetch<I: OwnerId>(&self, ids: impl IntoIterator<Item = I>) -> Vec<Result<Version>> {
+    pub async fn prefetch<I: OwnerId>(
+        &self,
+        ids: impl IntoIterator<Item = I>,
+    ) -> Vec<Result<Version>> {
         let owners: Vec<Result<ByteOwner>> = ids.into_iter().map(|id| self.owner(id)).collect();
-        let known: Vec<Owner> = owners.iter().flatten().map(|owner| owner.owner().clone()).collect();
+        let known: Vec<Owner> = owners
+            .iter()
+            .flatten()
+            .map(|owner| owner.owner().clone())
+            .collect();
         let mut versions = self.bytes.core.versions(&known).await.into_iter();
         let missing = || Err(Error::new(Kind::Corrupt, "the hot tier gave no answer"));
-        owners.into_iter().map(|owner| owner.and_then(|_| versions.next().unwrap_or_else(missing))).collect()
+        owners
+            .into_iter()
+            .map(|owner| owner.and_then(|_| versions.next().unwrap_or_else(missing)))
+            .collect()
     }
 }
 
-pub(crate) fn decode<T: SaveObject>(owner: &ByteOwner, record: &Record) -> Result<Option<Versioned<T>>> {
-    let Some(bytes) = record.get(T::FIELD) else { return Ok(None) };
-    let object = codec::decode(bytes, T::SCHEMA_VERSION).map_err(|error| Error::from(error).of(owner.owner()))?;
-    Ok(Some(Versioned { object, version: record.version() }))
+pub(crate) fn decode<T: SaveObject>(
+    owner: &ByteOwner,
+    record: &Record,
+) -> Result<Option<Versioned<T>>> {
+    let Some(bytes) = record.get(T::FIELD) else {
+        return Ok(None);
+    };
+    let object = codec::decode(bytes, T::SCHEMA_VERSION)
+        .map_err(|error| Error::from(error).of(owner.owner()))?;
+    Ok(Some(Versioned {
+        object,
+        version: record.version(),
+    }))
 }

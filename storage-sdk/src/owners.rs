@@ -15,13 +15,21 @@ const PAGE: usize = 1_000;
 /// Marks that the hot tier is asked for at once.
 const MARKS: usize = 1_000;
 /// Where marks are looked for, in this order.
-const MAPS: [Map; 7] = [Map::Landed, Map::Leaving, Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
+const MAPS: [Map; 7] = [
+    Map::Landed,
+    Map::Leaving,
+    Map::Dirty,
+    Map::Snapshot,
+    Map::Error,
+    Map::Landed,
+    Map::Leaving,
+];
 
 /// Owners in key order, page by page.
 ///
-/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, the two maps of probation, then the
-/// database; and into those two first as well, since a mark may go back from them. So an owner that existed before the list began, and
-/// still does, is in it.
+/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, the
+/// two maps of probation, then the database; and into those two first as well, since a mark may go
+/// back from them. So an owner that existed before the list began, and still does, is in it.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -55,7 +63,9 @@ impl OwnerPages {
 
     async fn begin(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
         let wanted = |owner: &Owner| {
-            only.as_ref().is_none_or(|(scope, logic_type)| owner.scope() == *scope && owner.logic_type() == logic_type)
+            only.as_ref().is_none_or(|(scope, logic_type)| {
+                owner.scope() == *scope && owner.logic_type() == logic_type
+            })
         };
         let mut marked = BTreeSet::new();
         let hot = core.tiers.hot();
@@ -65,18 +75,29 @@ impl OwnerPages {
                 while let Some(from) = cursor {
                     let page = hot.scan(partition, map, from, MARKS).await?;
                     cursor = page.next;
-                    let owners = page.entries.into_iter().filter_map(|entry| Some(entry.mark?.owner));
+                    let owners = page
+                        .entries
+                        .into_iter()
+                        .filter_map(|entry| Some(entry.mark?.owner));
                     marked.extend(owners.filter(wanted));
                 }
             }
         }
-        Ok(Self { core: Arc::clone(core), only, marked, after: None, ended: false })
+        Ok(Self {
+            core: Arc::clone(core),
+            only,
+            marked,
+            after: None,
+            ended: false,
+        })
     }
 
-    /// The next owners, in key order: of those in the database at most 1,000, with the unlanded ones among them; none at the end.
+    /// The next owners, in key order: of those in the database at most 1,000, with the unlanded
+    /// ones among them; none at the end.
     ///
     /// # Errors
-    /// A tier is away: the same call may be repeated. `Closed`: the storage was closed since the list was begun.
+    /// A tier is away: the same call may be repeated. `Closed`: the storage was closed since the
+    /// list was begun.
     ///
     /// # Cancel safety
     /// Nothing is skipped.
@@ -89,7 +110,10 @@ impl OwnerPages {
         while !self.ended {
             let cold = self.core.tiers.cold();
             let rows = match &self.only {
-                Some((scope, logic_type)) => cold.owners(scope, logic_type, self.after.as_ref(), PAGE).await?,
+                Some((scope, logic_type)) => {
+                    cold.owners(scope, logic_type, self.after.as_ref(), PAGE)
+                        .await?
+                }
                 None => cold.all_owners(self.after.as_ref(), PAGE).await?,
             };
             let last = rows.last().filter(|_| rows.len() == PAGE).cloned();
@@ -97,7 +121,8 @@ impl OwnerPages {
             // Rows of a marked owner may not be the last word on it: it may be removed, or new.
             let mut page: BTreeSet<Owner> = self.core.exist(&marked).await?.into_iter().collect();
             page.extend(rows.into_iter().filter(|owner| !marked.contains(owner)));
-            // ORDER: nothing is forgotten before the page is complete, so that a failed call can be repeated.
+            // ORDER: nothing is forgotten before the page is complete, so that a failed call can be
+            // repeated.
             self.marked.retain(|owner| !marked.contains(owner));
             self.ended = last.is_none();
             self.after = last;
@@ -110,7 +135,11 @@ impl OwnerPages {
 
     /// The marked owners up to the end of a page, or all.
     fn marked_until(&self, last: Option<&Owner>) -> BTreeSet<Owner> {
-        self.marked.iter().take_while(|owner| last.is_none_or(|last| *owner <= last)).cloned().collect()
+        self.marked
+            .iter()
+            .take_while(|owner| last.is_none_or(|last| *owner <= last))
+            .cloned()
+            .collect()
     }
 }
 

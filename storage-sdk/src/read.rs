@@ -13,7 +13,8 @@ use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
 use crate::value::integer;
 use crate::{Error, Kind, Result};
 
-/// The fields of an owner that a read found, and the owner's version with them: one moment of the owner.
+/// The fields of an owner that a read found, and the owner's version with them: one moment of the
+/// owner.
 ///
 /// Indexing by a name that does not exist, or was not asked for, gives `None`.
 ///
@@ -50,7 +51,10 @@ impl Index<&str> for Record {
 
 impl Record {
     fn find(&self, field: &str) -> Option<&Option<Bytes>> {
-        let at = self.fields.binary_search_by(|(name, _)| name.as_str().cmp(field)).ok()?;
+        let at = self
+            .fields
+            .binary_search_by(|(name, _)| name.as_str().cmp(field))
+            .ok()?;
         self.fields.get(at).map(|(_, value)| value)
     }
 
@@ -60,7 +64,8 @@ impl Record {
         self.find(field)?.as_ref()
     }
 
-    /// The integer in a field, as counters and [`ByteOwner::incr`](crate::ByteOwner::incr) keep it; none if the field is not live.
+    /// The integer in a field, as counters and [`ByteOwner::incr`](crate::ByteOwner::incr) keep it;
+    /// none if the field is not live.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,8 +83,15 @@ impl Record {
     /// # Errors
     /// `NotInteger`: the field holds anything else.
     pub fn int(&self, field: &str) -> Result<Option<i64>> {
-        let Some(value) = self.get(field) else { return Ok(None) };
-        let not_one = || Error::new(Kind::NotInteger, format!("field {field:?} does not hold a 64-bit integer; read its bytes"));
+        let Some(value) = self.get(field) else {
+            return Ok(None);
+        };
+        let not_one = || {
+            Error::new(
+                Kind::NotInteger,
+                format!("field {field:?} does not hold a 64-bit integer; read its bytes"),
+            )
+        };
         integer(value).map(Some).ok_or_else(not_one)
     }
 
@@ -91,7 +103,9 @@ impl Record {
 
     /// The live fields, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Field, &Bytes)> {
-        self.fields.iter().filter_map(|(field, value)| Some((field, value.as_ref()?)))
+        self.fields
+            .iter()
+            .filter_map(|(field, value)| Some((field, value.as_ref()?)))
     }
 
     /// How many of the fields are live.
@@ -108,36 +122,62 @@ impl Record {
 
     /// The live fields among what was read.
     pub(crate) fn of(read: HotRead) -> Self {
-        let live = read.cells.into_iter().filter_map(|(field, cell)| match cell {
-            Cell::Live(value) => Some((field, Some(value))),
-            _ => None,
-        });
+        let live = read
+            .cells
+            .into_iter()
+            .filter_map(|(field, cell)| match cell {
+                Cell::Live(value) => Some((field, Some(value))),
+                _ => None,
+            });
         let mut fields: Vec<_> = live.collect();
         fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        Self { version: read.header.map(|header| header.version).unwrap_or_default(), fields }
+        Self {
+            version: read.header.map(|header| header.version).unwrap_or_default(),
+            fields,
+        }
     }
 }
 
 /// Owners that are asked for at the same time.
 pub(crate) const OWNERS_AT_ONCE: usize = 256;
 
-/// Whether the hash alone answers: it is not suspect, and is complete, or holds every field that was asked for.
+/// Whether the hash alone answers: it is not suspect, and is complete, or holds every field that
+/// was asked for.
 fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
-    let holds_all = |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
-    read.header.is_some_and(|header| !header.suspect && holds_all(header.complete))
+    let holds_all =
+        |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
+    read.header
+        .is_some_and(|header| !header.suspect && holds_all(header.complete))
 }
 
-/// The fields that were asked for, which are in order, among what a load found: it may have found others, too.
+/// The fields that were asked for, which are in order, among what a load found: it may have found
+/// others, too.
 fn chosen(read: &HotRead, asked: Option<&[Field]>) -> HotRead {
     let is_asked = |field: &Field| asked.is_none_or(|asked| asked.binary_search(field).is_ok());
-    HotRead { header: read.header, cells: read.cells.iter().filter(|(field, _)| is_asked(field)).cloned().collect() }
+    HotRead {
+        header: read.header,
+        cells: read
+            .cells
+            .iter()
+            .filter(|(field, _)| is_asked(field))
+            .cloned()
+            .collect(),
+    }
 }
 
 impl Core {
-    /// Reads owners, all of their fields (`None`) or some, the same of each, in one round trip if they are hot. Cold ones are loaded.
-    pub(crate) async fn read_many(&self, owners: &[Owner], fields: Option<&[Field]>) -> Vec<Result<Record>> {
+    /// Reads owners, all of their fields (`None`) or some, the same of each, in one round trip if
+    /// they are hot. Cold ones are loaded.
+    pub(crate) async fn read_many(
+        &self,
+        owners: &[Owner],
+        fields: Option<&[Field]>,
+    ) -> Vec<Result<Record>> {
         if let Err(error) = self.check_open().and_then(|()| self.check_fields(fields)) {
-            return owners.iter().map(|owner| Err(error.clone().of(owner))).collect();
+            return owners
+                .iter()
+                .map(|owner| Err(error.clone().of(owner)))
+                .collect();
         }
         let read_of = |owner: &Owner| Read {
             owner: owner.clone(),
@@ -155,46 +195,79 @@ impl Core {
 
     /// Reads one owner.
     pub(crate) async fn read(&self, owner: &Owner, fields: Option<Vec<Field>>) -> Result<Record> {
-        self.check_open().and_then(|()| self.check_fields(fields.as_deref())).map_err(|error| error.of(owner))?;
-        let read = Read { owner: owner.clone(), fields: fields.map_or(Fields::All, Fields::Live) };
+        self.check_open()
+            .and_then(|()| self.check_fields(fields.as_deref()))
+            .map_err(|error| error.of(owner))?;
+        let read = Read {
+            owner: owner.clone(),
+            fields: fields.map_or(Fields::All, Fields::Live),
+        };
         let hot = self.read_hot(&read).await;
-        let fields = if let Fields::Live(fields) = &read.fields { Some(&**fields) } else { None };
+        let fields = if let Fields::Live(fields) = &read.fields {
+            Some(&**fields)
+        } else {
+            None
+        };
         self.read_on(owner, fields, hot).await
     }
 
     /// Reads all of an owner, also while the storage is being closed.
     pub(crate) async fn read_whole(&self, owner: &Owner) -> Result<Record> {
-        let read = Read { owner: owner.clone(), fields: Fields::All };
+        let read = Read {
+            owner: owner.clone(),
+            fields: Fields::All,
+        };
         let hot = self.read_hot(&read).await;
         self.read_on(owner, None, hot).await
     }
 
     fn check_fields(&self, fields: Option<&[Field]>) -> Result<()> {
-        fields.map_or(Ok(()), |fields| Ok(self.limits.check_fields(fields.len())?))
+        fields.map_or(Ok(()), |fields| {
+            Ok(self.limits.check_fields(fields.len())?)
+        })
     }
 
     /// Goes on from what the hash answered.
-    async fn read_on(&self, owner: &Owner, fields: Option<&[Field]>, hot: Result<HotRead>) -> Result<Record> {
+    async fn read_on(
+        &self,
+        owner: &Owner,
+        fields: Option<&[Field]>,
+        hot: Result<HotRead>,
+    ) -> Result<Record> {
         match hot {
             Ok(read) if answers(&read, fields) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 self.touches.read(owner);
                 Ok(Record::of(read))
             }
-            Ok(read) => Box::pin(self.read_cold(owner, fields, &read)).await.map(Record::of),
+            Ok(read) => Box::pin(self.read_cold(owner, fields, &read))
+                .await
+                .map(Record::of),
             Err(error) => Err(error),
         }
         .map_err(|error| self.told(error).of(owner))
     }
 
-    /// Reads a hash; prepares its partition if need be, and repeats a read whose answer was lost, until the deadline.
+    /// Reads a hash; prepares its partition if need be, and repeats a read whose answer was lost,
+    /// until the deadline.
     async fn read_hot(&self, read: &Read) -> Result<HotRead> {
         let until = Instant::now() + self.deadline;
-        let first = self.tiers.hot().read(std::slice::from_ref(read)).await.pop().unwrap_or_else(|| Ok(HotRead::default()));
+        let first = self
+            .tiers
+            .hot()
+            .read(std::slice::from_ref(read))
+            .await
+            .pop()
+            .unwrap_or_else(|| Ok(HotRead::default()));
         self.read_until(read, first, until).await
     }
 
-    async fn read_until(&self, read: &Read, first: Result<HotRead, HotError>, until: Instant) -> Result<HotRead> {
+    async fn read_until(
+        &self,
+        read: &Read,
+        first: Result<HotRead, HotError>,
+        until: Instant,
+    ) -> Result<HotRead> {
         let mut answer = first;
         let mut pause = REPEAT_MIN;
         loop {
@@ -202,11 +275,15 @@ impl Core {
                 Ok(read) => return Ok(read),
                 Err(error) if Instant::now() + pause >= until => return Err(error.into()),
                 Err(error) => match error.kind {
-                    HotKind::Unprepared(partition) => match Box::pin(self.tiers.prepare_for_call(partition)).await {
-                        // The database can still be read.
-                        Err(error) if error.database_takes_no_writes() => return Ok(HotRead::default()),
-                        prepared => prepared?,
-                    },
+                    HotKind::Unprepared(partition) => {
+                        match Box::pin(self.tiers.prepare_for_call(partition)).await {
+                            // The database can still be read.
+                            Err(error) if error.database_takes_no_writes() => {
+                                return Ok(HotRead::default());
+                            }
+                            prepared => prepared?,
+                        }
+                    }
                     HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                         sleep(pause).await;
                         pause = (pause * 2).min(REPEAT_MAX);
@@ -214,16 +291,30 @@ impl Core {
                     _ => return Err(error.into()),
                 },
             }
-            answer = self.tiers.hot().read(std::slice::from_ref(read)).await.pop().unwrap_or_else(|| Ok(HotRead::default()));
+            answer = self
+                .tiers
+                .hot()
+                .read(std::slice::from_ref(read))
+                .await
+                .pop()
+                .unwrap_or_else(|| Ok(HotRead::default()));
         }
     }
 
-    /// Reads an owner that the hash did not answer for. Where nothing can or may be written, it is read past the hot tier.
-    async fn read_cold(&self, owner: &Owner, fields: Option<&[Field]>, hot: &HotRead) -> Result<HotRead> {
+    /// Reads an owner that the hash did not answer for. Where nothing can or may be written, it is
+    /// read past the hot tier.
+    async fn read_cold(
+        &self,
+        owner: &Owner,
+        fields: Option<&[Field]>,
+        hot: &HotRead,
+    ) -> Result<HotRead> {
         self.misses.fetch_add(1, Ordering::Relaxed);
         if !self.tiers.is_read_only() {
             match self.load_cold(owner, fields, hot).await {
-                Err(error) if error.kind() == Kind::Denied => tracing::debug!(%error, "an owner is read past the hot tier"),
+                Err(error) if error.kind() == Kind::Denied => {
+                    tracing::debug!(%error, "an owner is read past the hot tier")
+                }
                 loaded => return loaded,
             }
         }
@@ -231,11 +322,18 @@ impl Core {
     }
 
     /// Hot-loads an owner; of one that has too many rows only the fields asked for.
-    async fn load_cold(&self, owner: &Owner, fields: Option<&[Field]>, hot: &HotRead) -> Result<HotRead> {
+    async fn load_cold(
+        &self,
+        owner: &Owner,
+        fields: Option<&[Field]>,
+        hot: &HotRead,
+    ) -> Result<HotRead> {
         if is_suspect(hot) {
             self.tiers.heal(owner).await?;
         }
-        if (self.trust_absent || broken("R8-trusted")) && self.marker(owner).await? == Marker::Unknown {
+        if (self.trust_absent || broken("R8-trusted"))
+            && self.marker(owner).await? == Marker::Unknown
+        {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {
@@ -250,20 +348,32 @@ impl Core {
     pub(crate) async fn marker(&self, owner: &Owner) -> Result<Marker> {
         let partition = owner.partition(self.tiers.hot().partition_count());
         for _ in 0..3 {
-            match self.tiers.hot().observe(std::slice::from_ref(owner)).await.pop() {
+            match self
+                .tiers
+                .hot()
+                .observe(std::slice::from_ref(owner))
+                .await
+                .pop()
+            {
                 Some(Ok(observed)) => return Ok(observed.marker),
                 Some(Err(error)) => self.tiers.prepare_after(error).await?,
                 None => break,
             }
         }
-        Err(Error::new(Kind::Contended, format!("partition {partition} could not be prepared")).of(owner))
+        Err(Error::new(
+            Kind::Contended,
+            format!("partition {partition} could not be prepared"),
+        )
+        .of(owner))
     }
 
-    /// The versions of owners, which are brought into the hot tier; some at a time, results in their order.
+    /// The versions of owners, which are brought into the hot tier; some at a time, results in
+    /// their order.
     pub(crate) async fn versions(&self, owners: &[Owner]) -> Vec<Result<Version>> {
         let mut versions = Vec::with_capacity(owners.len());
         for some in owners.chunks(OWNERS_AT_ONCE) {
-            for names in futures::future::join_all(some.iter().map(|owner| self.names(owner))).await {
+            for names in futures::future::join_all(some.iter().map(|owner| self.names(owner))).await
+            {
                 versions.push(names.map(|names| names.version()));
             }
         }
@@ -273,9 +383,16 @@ impl Core {
     /// The names of an owner's live fields and its version, hot-loaded if cold.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
         self.while_open(async {
-            let read = Read { owner: owner.clone(), fields: Fields::Names };
+            let read = Read {
+                owner: owner.clone(),
+                fields: Fields::Names,
+            };
             let hot = self.read_hot(&read).await?;
-            let read = if answers(&hot, None) { hot } else { self.read_cold(owner, None, &hot).await? };
+            let read = if answers(&hot, None) {
+                hot
+            } else {
+                self.read_cold(owner, None, &hot).await?
+            };
             Ok(Record::of(read))
         })
         .await

@@ -32,41 +32,49 @@ use storage_model::Durability;
 ///
 /// The derive takes
 /// - `logic_type = "…"`: the kind of entity, 1 to 64 bytes. Must be given;
-/// - `field = "…"`: the owner's field that holds the object, 1 to 255 bytes. Default: "data". Types that share a logic type
-///   need fields of their own;
-/// - `schema_version = N`: from 1. Default: 1. Raise it when programs that know only the older form must not touch the newer;
-/// - `durability = EXPRESSION`: a [`Durability`] that saves wait for, unless they or the settings say otherwise;
+/// - `field = "…"`: the owner's field that holds the object, 1 to 255 bytes. Default: "data". Types
+///   that share a logic type need fields of their own;
+/// - `schema_version = N`: from 1. Default: 1. Raise it when programs that know only the older form
+///   must not touch the newer;
+/// - `durability = EXPRESSION`: a [`Durability`] that saves wait for, unless they or the settings
+///   say otherwise;
 /// - `owner_id` on exactly one field: it names the owner, and is stored with the object.
 ///
-/// Names hold any UTF-8 but control characters. The derive checks them at compile time; a hand-written implementation's are
-/// checked on use.
+/// Names hold any UTF-8 but control characters. The derive checks them at compile time; a
+/// hand-written implementation's are checked on use.
 ///
 /// How objects become bytes, and how a type may change, is told in [`codec`](crate::codec).
 pub trait SaveObject: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The kind of entity, such as "player": a part of the owner's name, 1 to 64 bytes. Changing it loses sight of what is stored.
+    /// The kind of entity, such as "player": a part of the owner's name, 1 to 64 bytes. Changing it
+    /// loses sight of what is stored.
     const LOGIC_TYPE: &'static str;
 
-    /// The owner's field that holds the object, 1 to 255 bytes. Default: "data". Changing it loses sight of what is stored.
+    /// The owner's field that holds the object, 1 to 255 bytes. Default: "data". Changing it loses
+    /// sight of what is stored.
     const FIELD: &'static str = "data";
 
-    /// The version of the type's stored form. Default: 1. Objects of a greater version are refused, of a lesser one read.
+    /// The version of the type's stored form. Default: 1. Objects of a greater version are refused,
+    /// of a lesser one read.
     const SCHEMA_VERSION: u32 = 1;
 
-    /// What saves and removals wait for, unless they or the settings of the logic type say otherwise. Default: what all writes wait for.
+    /// What saves and removals wait for, unless they or the settings of the logic type say
+    /// otherwise. Default: what all writes wait for.
     const DURABILITY: Option<Durability> = None;
 
     /// What names an owner of this type.
     type OwnerId: OwnerId;
 
-    /// The owner that this object belongs to. It must not change while the object is stored: another id is another owner.
+    /// The owner that this object belongs to. It must not change while the object is stored:
+    /// another id is another owner.
     fn owner_id(&self) -> &Self::OwnerId;
 }
 
 /// What may name an owner: strings, integers, UUIDs, and references to them.
 ///
-/// The text is the name that is stored, the same on every machine and in every release: a string as it is, an integer in
-/// decimal, a UUID in lower case with hyphens. Types of equal text name the same owner (`42_u64`, `42_i8` and `"42"`), and texts
-/// that differ name different ones (`"42"` and `"042"`). Its length (1 to 255 bytes) and characters are checked on use.
+/// The text is the name that is stored, the same on every machine and in every release: a string as
+/// it is, an integer in decimal, a UUID in lower case with hyphens. Types of equal text name the
+/// same owner (`42_u64`, `42_i8` and `"42"`), and texts that differ name different ones (`"42"` and
+/// `"042"`). Its length (1 to 255 bytes) and characters are checked on use.
 ///
 /// An id type of the game's own forwards to one of these:
 ///
@@ -128,7 +136,9 @@ macro_rules! decimal {
     )*};
 }
 
-decimal!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
+decimal!(
+    u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize
+);
 
 macro_rules! forward {
     ($($pointer:ty),*) => {$(
@@ -154,15 +164,28 @@ mod tests {
     fn integers_of_every_width_name_owners_in_decimal() {
         assert_eq!(
             (text(0_u8), text(u16::MAX), text(7_u32), text(u64::MAX)),
-            ("0".into(), "65535".into(), "7".into(), "18446744073709551615".into())
+            (
+                "0".into(),
+                "65535".into(),
+                "7".into(),
+                "18446744073709551615".into()
+            )
         );
         assert_eq!(
             (text(-1_i8), text(i16::MIN), text(-0_i32), text(i64::MIN)),
-            ("-1".into(), "-32768".into(), "0".into(), "-9223372036854775808".into())
+            (
+                "-1".into(),
+                "-32768".into(),
+                "0".into(),
+                "-9223372036854775808".into()
+            )
         );
         assert_eq!(text(u128::MAX), "340282366920938463463374607431768211455");
         assert_eq!(text(i128::MIN), "-170141183460469231731687303715884105728");
-        assert_eq!((text(42_usize), text(-42_isize)), ("42".into(), "-42".into()));
+        assert_eq!(
+            (text(42_usize), text(-42_isize)),
+            ("42".into(), "-42".into())
+        );
     }
 
     #[test]
@@ -182,6 +205,9 @@ mod tests {
     fn uuids_name_owners_in_lower_case_with_hyphens() {
         let id = uuid::Uuid::from_u128(0x67E5_5044_10B1_426F_9247_BB68_0E5F_E0C8);
         assert_eq!(text(id), "67e55044-10b1-426f-9247-bb680e5fe0c8");
-        assert_eq!(text(uuid::Uuid::nil()), "00000000-0000-0000-0000-000000000000");
+        assert_eq!(
+            text(uuid::Uuid::nil()),
+            "00000000-0000-0000-0000-000000000000"
+        );
     }
 }

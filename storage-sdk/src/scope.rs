@@ -5,7 +5,9 @@ use std::sync::Arc;
 use storage_model::Scope;
 
 use crate::core::Core;
-use crate::{ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions};
+use crate::{
+    ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions,
+};
 
 /// The owners of one app and region. Its names are checked; cheap to clone.
 ///
@@ -28,13 +30,19 @@ pub struct World {
 
 impl World {
     pub(crate) fn new(core: &Arc<Core>, scope: Scope) -> Self {
-        Self { core: Arc::clone(core), scope }
+        Self {
+            core: Arc::clone(core),
+            scope,
+        }
     }
 
     /// Bytes per field.
     #[must_use]
     pub fn bytes(&self) -> ByteStorage {
-        ByteStorage { core: Arc::clone(&self.core), scope: self.scope.clone() }
+        ByteStorage {
+            core: Arc::clone(&self.core),
+            scope: self.scope.clone(),
+        }
     }
 
     /// Objects of one type.
@@ -45,13 +53,19 @@ impl World {
 
     /// Starts sessions of objects of one type.
     #[must_use]
-    pub fn sessions<T: SaveObject + Send + Sync + 'static>(&self, options: SessionOptions) -> Sessions<T> {
+    pub fn sessions<T: SaveObject + Send + Sync + 'static>(
+        &self,
+        options: SessionOptions,
+    ) -> Sessions<T> {
         Sessions::new(self.bytes(), options)
     }
 
     /// The sessions of many objects of one type, started on demand.
     #[must_use]
-    pub fn entities<T: SaveObject + Send + Sync + 'static>(&self, options: EntityOptions) -> Entities<T> {
+    pub fn entities<T: SaveObject + Send + Sync + 'static>(
+        &self,
+        options: EntityOptions,
+    ) -> Entities<T> {
         let sessions = Sessions::new(self.bytes(), options.session);
         Entities::new(sessions, self.core.tiers.home().clone(), options)
     }

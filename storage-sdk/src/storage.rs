@@ -13,11 +13,13 @@ use crate::core::Core;
 use crate::owners::OwnerPages;
 use crate::{Closed, Result, World};
 
-/// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to clone; a process needs one.
+/// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to
+/// clone; a process needs one.
 ///
-/// It may be used from any tokio runtime, also once the one that opened it has ended, and from several at a time: what it does by itself, and
-/// all that it asks of the database, runs on a thread of its own, which ends with the last handle (a storage, a world, an owner). A
-/// connection to Redis ends with the runtime that it was opened in; the next call opens another.
+/// It may be used from any tokio runtime, also once the one that opened it has ended, and from
+/// several at a time: what it does by itself, and all that it asks of the database, runs on a
+/// thread of its own, which ends with the last handle (a storage, a world, an owner). A connection
+/// to Redis ends with the runtime that it was opened in; the next call opens another.
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(crate) core: Arc<Core>,
@@ -27,7 +29,8 @@ pub struct Storage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Owners with changes that wait to be landed, of all processes; one that is written all the time counts also when it has just landed.
+    /// Owners with changes that wait to be landed, of all processes; one that is written all the
+    /// time counts also when it has just landed.
     pub marks: u64,
     /// The age of the oldest of them.
     pub oldest_unlanded: Option<Duration>,
@@ -35,8 +38,9 @@ pub struct Stats {
     pub error_marks: u64,
     /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
-    /// How near all that waits is to the watermarks of the settings, as this process saw it last. 0: below them. 1 to 99: writes are
-    /// slowed down, the more the higher. 100: writes are refused.
+    /// How near all that waits is to the watermarks of the settings, as this process saw it last.
+    /// 0: below them. 1 to 99: writes are slowed down, the more the higher. 100: writes are
+    /// refused.
     pub pressure_percent: u32,
     /// Reads of this process that the hot tier answered.
     pub hot_hits: u64,
@@ -44,7 +48,8 @@ pub struct Stats {
     pub hot_misses: u64,
     /// Owners that this process loaded from the database; several misses may share one.
     pub hot_loads: u64,
-    /// Landing transactions that the fence refused. Only in embedded mode, where this process lands.
+    /// Landing transactions that the fence refused. Only in embedded mode, where this process
+    /// lands.
     pub fence_mismatches: u64,
     /// Rows landed. Only in embedded mode.
     pub rows_landed: u64,
@@ -56,14 +61,16 @@ pub struct Stats {
     pub sessions_lost: u64,
     /// Sessions whose handle was dropped without an end.
     pub sessions_dropped: u64,
-    /// How often a part of the background work of this process panicked, which is a defect of this program, and was begun anew:
-    /// maintenance, back-pressure, hot-loading, and in embedded mode landing. The log says where.
+    /// How often a part of the background work of this process panicked, which is a defect of this
+    /// program, and was begun anew: maintenance, back-pressure, hot-loading, and in embedded mode
+    /// landing. The log says where.
     pub background_restarts: u64,
 }
 
 /// A deadline beyond what the clock can tell.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
-/// For how long connections to the database are closed in an orderly way when the deadline has passed.
+/// For how long connections to the database are closed in an orderly way when the deadline has
+/// passed.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// What was left when a storage closed.
@@ -74,25 +81,30 @@ pub struct CloseReport {
     pub sessions: Closed,
     /// Writes that were still under way at the deadline; their outcome is unknown.
     pub under_way: u64,
-    /// Writes that were given up while their answer was lost, or, under an id of their caller's, dropped while they were under way: the
-    /// last 1,000 of them. One that its caller gave an id may be repeated [`with_id`](crate::Write::with_id).
+    /// Writes that were given up while their answer was lost, or, under an id of their caller's,
+    /// dropped while they were under way: the last 1,000 of them. One that its caller gave an id
+    /// may be repeated [`with_id`](crate::Write::with_id).
     pub unknown: Vec<(Owner, Option<OpId>)>,
-    /// Owners with changes that were not landed, and are lost with the process. Only in embedded mode: elsewhere they stay in Redis,
-    /// workers land them, and this is 0.
+    /// Owners with changes that were not landed, and are lost with the process. Only in embedded
+    /// mode: elsewhere they stay in Redis, workers land them, and this is 0.
     pub unlanded: u64,
-    /// Owners of whom the database refused rows, which are lost with the process. Only in embedded mode, as above.
+    /// Owners of whom the database refused rows, which are lost with the process. Only in embedded
+    /// mode, as above.
     pub errors: u64,
 }
 
 impl Storage {
-    /// Opens both tiers as the settings say, checks that they belong together, and creates the schema in an empty database.
+    /// Opens both tiers as the settings say, checks that they belong together, and creates the
+    /// schema in an empty database.
     ///
-    /// Where tokio's clock is paused, as by `#[tokio::test(start_paused = true)]`, a storage on a Redis can't be used: the limits of time on
-    /// its answers pass at once. [`Storage::embedded`] can.
+    /// Where tokio's clock is paused, as by `#[tokio::test(start_paused = true)]`, a storage on a
+    /// Redis can't be used: the limits of time on its answers pass at once. [`Storage::embedded`]
+    /// can.
     ///
     /// # Errors
-    /// A tier can't be reached or refuses the login; the settings are impossible; the partition count differs from the stored
-    /// one; the hot tier may evict unlanded data; the schema is newer than this program, or older.
+    /// A tier can't be reached or refuses the login; the settings are impossible; the partition
+    /// count differs from the stored one; the hot tier may evict unlanded data; the schema is newer
+    /// than this program, or older.
     ///
     /// # Cancel safety
     /// Dropped, nothing is open.
@@ -100,14 +112,17 @@ impl Storage {
         StorageBuilder::new(settings).open().await
     }
 
-    /// Opens the embedded mode: the hot tier in this process's memory, the cold tier in a SQLite file, landing in a task.
+    /// Opens the embedded mode: the hot tier in this process's memory, the cold tier in a SQLite
+    /// file, landing in a task.
     ///
-    /// What has landed survives anything; what has not landed is lost when the process dies, or when the last handle is dropped without a
-    /// [`Storage::close`], which lands everything.
+    /// What has landed survives anything; what has not landed is lost when the process dies, or
+    /// when the last handle is dropped without a [`Storage::close`], which lands everything.
     ///
-    /// Tests of game logic may pause tokio's clock: the storage's own limits of time, landing and close go by the wall clock all the same. A
-    /// paused clock leaps to the next timer whenever every task of its runtime waits. So a `tokio::time::timeout` of the caller's own
-    /// around a call that has to wait for the file passes at once; reads and writes of hot owners do not wait.
+    /// Tests of game logic may pause tokio's clock: the storage's own limits of time, landing and
+    /// close go by the wall clock all the same. A paused clock leaps to the next timer whenever
+    /// every task of its runtime waits. So a `tokio::time::timeout` of the caller's own around a
+    /// call that has to wait for the file passes at once; reads and writes of hot owners do not
+    /// wait.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -131,7 +146,9 @@ impl Storage {
     /// # Cancel safety
     /// Dropped, nothing is open.
     pub async fn embedded(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        StorageBuilder::new(Settings::embedded(path.as_ref())).open().await
+        StorageBuilder::new(Settings::embedded(path.as_ref()))
+            .open()
+            .await
     }
 
     /// A storage with other parts than the settings give: clock, ids, engines.
@@ -185,7 +202,10 @@ impl Storage {
     /// Only reads.
     pub async fn stats(&self) -> Result<Stats> {
         use std::sync::atomic::Ordering::Relaxed;
-        let backlog = self.core.while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) }).await?;
+        let backlog = self
+            .core
+            .while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) })
+            .await?;
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
         let loads = self.core.tiers.load_counts();
         let [sessions, sessions_lost, sessions_dropped] = self.core.holder.counts();
@@ -208,8 +228,9 @@ impl Storage {
         })
     }
 
-    /// Refuses further calls, waits for the writes under way, lands everything in embedded mode, and says what is left. Returns after
-    /// `deadline` at the latest, or a second more if a tier hangs. All clones are closed with it.
+    /// Refuses further calls, waits for the writes under way, lands everything in embedded mode,
+    /// and says what is left. Returns after `deadline` at the latest, or a second more if a tier
+    /// hangs. All clones are closed with it.
     ///
     /// # Cancel safety
     /// Dropped, the storage refuses calls; call it again for the rest.
@@ -218,7 +239,12 @@ impl Storage {
         self.core.refuse_writes();
         let storage = self.clone();
         // At home, where time is the wall's.
-        let closed = self.core.tiers.home().run(async move { storage.close_within(deadline).await }).await;
+        let closed = self
+            .core
+            .tiers
+            .home()
+            .run(async move { storage.close_within(deadline).await })
+            .await;
         closed.unwrap_or_default()
     }
 
@@ -240,7 +266,13 @@ impl Storage {
         let goodbyes = until.max(Instant::now() + GOODBYE);
         // Connections that a statement still holds then are dropped.
         let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;
-        CloseReport { sessions, under_way, unknown, unlanded: backlog.marks(), errors: backlog.errors() }
+        CloseReport {
+            sessions,
+            under_way,
+            unknown,
+            unlanded: backlog.marks(),
+            errors: backlog.errors(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Keeping what is read in the hot tier: a read gives a clean owner its full time to live again, thinned out.
+//! Keeping what is read in the hot tier: a read gives a clean owner its full time to live again,
+//! thinned out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,30 +13,41 @@ const SLOTS: usize = 1 << 14;
 /// Owners that wait to be touched; more than this are dropped, since another read comes.
 const PENDING_MAX: usize = 10_000;
 
-/// Which owners were touched lately, and which wait for it. Readers write both; the maintenance task takes what waits.
+/// Which owners were touched lately, and which wait for it. Readers write both; the maintenance
+/// task takes what waits.
 #[derive(Debug)]
 pub(crate) struct Touches {
     /// In whole seconds, at least one.
     interval: u64,
     start: Instant,
-    /// Per slot: the upper half of the owner's digest and the second of its last touch. Names chosen to collide cost a touch more, no more
-    /// than that.
+    /// Per slot: the upper half of the owner's digest and the second of its last touch. Names
+    /// chosen to collide cost a touch more, no more than that.
     slots: Vec<AtomicU64>,
     pending: Mutex<Vec<Owner>>,
 }
 
 impl Touches {
     pub(crate) fn new(interval: Duration) -> Self {
-        let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
+        let slots = std::iter::repeat_with(AtomicU64::default)
+            .take(SLOTS)
+            .collect();
         let interval = interval.as_secs().max(1);
-        Self { interval, start: Instant::now(), slots, pending: Mutex::default() }
+        Self {
+            interval,
+            start: Instant::now(),
+            slots,
+            pending: Mutex::default(),
+        }
     }
 
-    /// Remembers that the owner was read; it is touched soon, unless that was done within the interval.
+    /// Remembers that the owner was read; it is touched soon, unless that was done within the
+    /// interval.
     pub(crate) fn read(&self, owner: &Owner) {
         let digest = owner.digest();
         let slot = usize::try_from(digest).unwrap_or_default() % SLOTS;
-        let Some(slot) = self.slots.get(slot) else { return };
+        let Some(slot) = self.slots.get(slot) else {
+            return;
+        };
         let now = self.start.elapsed().as_secs() & 0xffff_ffff;
         let seen = slot.load(Ordering::Relaxed);
         let same = seen >> 32 == digest >> 32;

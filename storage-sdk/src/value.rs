@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use storage_model::Bytes;
 
-/// A field's value to be: bytes, text, or an integer, which is kept as decimal text as counters are.
+/// A field's value to be: bytes, text, or an integer, which is kept as decimal text as counters
+/// are.
 ///
-/// Calls take whatever becomes one, all of one type; values of several types are written `Value::from(…)`:
+/// Calls take whatever becomes one, all of one type; values of several types are written
+/// `Value::from(…)`:
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -102,11 +104,13 @@ macro_rules! decimal {
 
 decimal!(i8, i16, i32, i64, isize, u8, u16, u32);
 
-/// The integer that a counter's text stands for: decimal, in 64 bits, without leading zeros, plus or blanks.
+/// The integer that a counter's text stands for: decimal, in 64 bits, without leading zeros, plus
+/// or blanks.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.strip_prefix('-').unwrap_or(text);
-    let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit()) && (text == "0" || !digits.starts_with('0'));
+    let is_plain = digits.bytes().all(|digit| digit.is_ascii_digit())
+        && (text == "0" || !digits.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
 
@@ -117,16 +121,24 @@ mod tests {
     #[test]
     fn integers_become_the_text_that_counters_read_and_all_else_stays_as_it_is() {
         let text = |value: Value| String::from_utf8(value.into_bytes().to_vec()).unwrap();
-        for (value, expected) in
-            [(Value::from(i64::MIN), i64::MIN), (i64::MAX.into(), i64::MAX), (0_u8.into(), 0), ((-7_i8).into(), -7)]
-        {
+        for (value, expected) in [
+            (Value::from(i64::MIN), i64::MIN),
+            (i64::MAX.into(), i64::MAX),
+            (0_u8.into(), 0),
+            ((-7_i8).into(), -7),
+        ] {
             let bytes = value.into_bytes();
             assert_eq!(integer(&bytes), Some(expected));
         }
         assert_eq!(text(Value::from(u32::MAX)), "4294967295");
         let (owned, borrowed) = ("Ann".to_owned(), &*"Ann".to_owned());
         assert_eq!(
-            [text(owned.clone().into()), text((&owned).into()), text(borrowed.into()), text(Cow::Borrowed(borrowed).into())],
+            [
+                text(owned.clone().into()),
+                text((&owned).into()),
+                text(borrowed.into()),
+                text(Cow::Borrowed(borrowed).into())
+            ],
             ["Ann"; 4]
         );
         assert_eq!(Value::from(b"\0\xff"), Value::from(vec![0, 0xff]));
@@ -134,7 +146,19 @@ mod tests {
 
     #[test]
     fn what_the_counters_refuse_is_no_integer() {
-        for text in ["", "-", "+3", "010", " 10", "10 ", "-0", "1.0", "9223372036854775808", "ten", "\u{661}"] {
+        for text in [
+            "",
+            "-",
+            "+3",
+            "010",
+            " 10",
+            "10 ",
+            "-0",
+            "1.0",
+            "9223372036854775808",
+            "ten",
+            "\u{661}",
+        ] {
             assert_eq!(integer(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(integer(b"\xff"), None);

@@ -13,16 +13,28 @@ const CHILD: &str = "STORAGE_TEST_SUBSCRIBER";
 fn told(subscriber: &str) -> usize {
     let program = std::env::current_exe().unwrap();
     let name = "a_program_without_a_subscriber_is_told_so_once";
-    let child = Command::new(program).args(["--exact", name, "--nocapture"]).env(CHILD, subscriber).output().unwrap();
+    let child = Command::new(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, subscriber)
+        .output()
+        .unwrap();
     assert!(child.status.success(), "{child:?}");
-    String::from_utf8(child.stderr).unwrap().matches("no `tracing` subscriber is installed").count()
+    String::from_utf8(child.stderr)
+        .unwrap()
+        .matches("no `tracing` subscriber is installed")
+        .count()
 }
 
 fn open_twice() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.db", "b.db"] {
-        runtime.block_on(Storage::embedded(folder.path().join(name))).unwrap();
+        runtime
+            .block_on(Storage::embedded(folder.path().join(name)))
+            .unwrap();
     }
 }
 
@@ -31,7 +43,8 @@ fn a_program_without_a_subscriber_is_told_so_once() {
     match std::env::var(CHILD).as_deref() {
         Ok("none") => open_twice(),
         Ok(_) => {
-            tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default()).unwrap();
+            tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default())
+                .unwrap();
             open_twice();
         }
         Err(_) => assert_eq!((told("none"), told("silent")), (1, 0)),

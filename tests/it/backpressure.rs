@@ -1,4 +1,5 @@
-//! More is written than lands: writes are slowed down, then refused; nothing is lost, and it ends by itself.
+//! More is written than lands: writes are slowed down, then refused; nothing is lost, and it ends
+//! by itself.
 
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ async fn braked(mut world: World) -> Result<Stack> {
 }
 
 fn is_overloaded(error: &Error) -> bool {
-    error.kind() == Kind::Overloaded && error.outcome() == Outcome::NotApplied && matches!(error.retry(), Retry::After(_))
+    error.kind() == Kind::Overloaded
+        && error.outcome() == Outcome::NotApplied
+        && matches!(error.retry(), Retry::After(_))
 }
 
 /// Writes players of ever new names until a write is refused; answers how many were acknowledged.
@@ -32,24 +35,51 @@ async fn fill(stack: &Stack, name: &str, value: &[u8]) -> Result<(usize, Error)>
 }
 
 async fn accepted_again(stack: &Stack) -> Result<()> {
-    until("writes are accepted again", async || Ok(stack.player("again").update([("v", "2")]).await.is_ok())).await
+    until("writes are accepted again", async || {
+        Ok(stack.player("again").update([("v", "2")]).await.is_ok())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_landing_has_caught_up() -> Result<()> {
+async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_landing_has_caught_up()
+-> Result<()> {
     let stack = braked(World::fresh().await?).await?;
     let ann = stack.player("ann");
     let id = stack.storage.next_id();
     ann.incr("gold", 1).with_id(id).await?;
     let (acknowledged, error) = fill(&stack, "p", b"1").await?;
-    ensure!(is_overloaded(&error) && error.to_string().contains("marks wait to be landed"), "{error:?}");
+    ensure!(
+        is_overloaded(&error) && error.to_string().contains("marks wait to be landed"),
+        "{error:?}"
+    );
     assert_eq!(stack.storage.stats().await?.pressure_percent, 100);
-    let bulk = stack.storage.scope("game", "eu")?.bytes().bulk().incr(&ann, "gold", 1).await;
-    ensure!(bulk.iter().all(|each| each.as_ref().is_err_and(is_overloaded)), "{bulk:?}");
+    let bulk = stack
+        .storage
+        .scope("game", "eu")?
+        .bytes()
+        .bulk()
+        .incr(&ann, "gold", 1)
+        .await;
+    ensure!(
+        bulk.iter()
+            .all(|each| each.as_ref().is_err_and(is_overloaded)),
+        "{bulk:?}"
+    );
 
-    let first = ann.incr("gold", 1).with_new_id(stack.storage.next_id()).await;
-    ensure!(first.as_ref().is_err_and(is_overloaded), "it is no repeat: {first:?}");
-    assert_eq!(ann.incr("gold", 1).with_id(id).await?.value(), 1, "a repeat is told what became of the first");
+    let first = ann
+        .incr("gold", 1)
+        .with_new_id(stack.storage.next_id())
+        .await;
+    ensure!(
+        first.as_ref().is_err_and(is_overloaded),
+        "it is no repeat: {first:?}"
+    );
+    assert_eq!(
+        ann.incr("gold", 1).with_id(id).await?.value(),
+        1,
+        "a repeat is told what became of the first"
+    );
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     ann.flush(Duration::from_secs(30)).await?;
     let worker = stack.worker();
@@ -57,22 +87,32 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     stack.landed().await?;
     worker.stop().await?;
     assert_eq!(rows(&stack.database).await?.len(), acknowledged + 2);
-    until("nothing presses any more", async || Ok(stack.storage.stats().await?.pressure_percent == 0)).await
+    until("nothing presses any more", async || {
+        Ok(stack.storage.stats().await?.pressure_percent == 0)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_watermarks_writes_are_only_slowed_down() -> Result<()> {
     let stack = braked(World::fresh().await?).await?;
     for number in 0..40 {
-        stack.player(&number.to_string()).update([("v", "1")]).await?;
+        stack
+            .player(&number.to_string())
+            .update([("v", "1")])
+            .await?;
     }
-    until("it was seen", async || Ok(stack.storage.stats().await?.pressure_percent == 50)).await?;
+    until("it was seen", async || {
+        Ok(stack.storage.stats().await?.pressure_percent == 50)
+    })
+    .await?;
     stack.player("0").update([("v", "2")]).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_goes_on() -> Result<()> {
+async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_goes_on()
+-> Result<()> {
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     world.settings.sql.statement_timeout = Duration::from_secs(1);
@@ -80,7 +120,10 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
     let worker = stack.worker();
     // Each partition is prepared, which needs the database.
     for number in 0..40 {
-        stack.player(&format!("first{number}")).update([("v", "1")]).await?;
+        stack
+            .player(&format!("first{number}"))
+            .update([("v", "1")])
+            .await?;
     }
     stack.landed().await?;
     mariadb.pause()?;
@@ -91,7 +134,11 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
         let refused = stack.player("late").update([("v", "1")]).await;
         ensure!(refused.as_ref().is_err_and(is_overloaded), "{refused:?}");
     }
-    assert_eq!(stack.storage.stats().await?.marks, marks, "nothing more is held");
+    assert_eq!(
+        stack.storage.stats().await?.marks,
+        marks,
+        "nothing more is held"
+    );
     mariadb.resume()?;
     accepted_again(&stack).await?;
     stack.landed().await?;
@@ -107,9 +154,15 @@ async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
     refuse_all(&stack.database).await?;
     let (_, error) = fill(&stack, "p", b"1").await?;
     ensure!(is_overloaded(&error), "{error:?}");
-    until("they are parked", async || Ok(stack.storage.stats().await?.marks == 0)).await?;
+    until("they are parked", async || {
+        Ok(stack.storage.stats().await?.marks == 0)
+    })
+    .await?;
     let stats = stack.storage.stats().await?;
-    ensure!(stats.error_marks >= 60 && stats.pressure_percent == 100, "{stats:?}");
+    ensure!(
+        stats.error_marks >= 60 && stats.pressure_percent == 100,
+        "{stats:?}"
+    );
     worker.stop().await
 }
 
@@ -117,7 +170,9 @@ async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
 async fn refuse_all(url: &str) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
-    sqlx::raw_sql("ALTER TABLE landing_rows ADD CONSTRAINT none CHECK (owner_id = 'canary')").execute(&mut connection).await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows ADD CONSTRAINT none CHECK (owner_id = 'canary')")
+        .execute(&mut connection)
+        .await?;
     Ok(connection.close().await?)
 }
 
@@ -143,23 +198,48 @@ async fn a_redis_that_is_full_refuses_writes_whole_reads_on_lands_and_recovers()
 
     let value = vec![b'x'; 20_000];
     let (acknowledged, error) = fill(&stack, "p", &value).await?;
-    assert_eq!((error.kind(), error.outcome()), (Kind::OutOfMemory, Outcome::NotApplied), "{error}");
-    ensure!(matches!(error.retry(), Retry::After(_)), "{:?}", error.retry());
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::OutOfMemory, Outcome::NotApplied),
+        "{error}"
+    );
+    ensure!(
+        matches!(error.retry(), Retry::After(_)),
+        "{:?}",
+        error.retry()
+    );
     let refused = stack.player(&format!("p{acknowledged}"));
     ensure!(!refused.exists().await?, "nothing of it was written");
     let first = stack.player("p0");
     // Larger than what the server may have freed meanwhile.
-    let both = first.update([("v", b"new".to_vec()), ("w", vec![b'x'; 500_000])]).await.unwrap_err();
-    assert_eq!((both.kind(), both.outcome()), (Kind::OutOfMemory, Outcome::NotApplied));
-    assert_eq!(first.get_all().await?.iter().count(), 1, "not half of it either");
+    let both = first
+        .update([("v", b"new".to_vec()), ("w", vec![b'x'; 500_000])])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (both.kind(), both.outcome()),
+        (Kind::OutOfMemory, Outcome::NotApplied)
+    );
+    assert_eq!(
+        first.get_all().await?.iter().count(),
+        1,
+        "not half of it either"
+    );
     for _ in 0..2 {
-        assert_eq!(cold.get(["v"]).await?["v"].as_deref(), Some(&b"1"[..]), "cold data is read, though it can't be kept");
+        assert_eq!(
+            cold.get(["v"]).await?["v"].as_deref(),
+            Some(&b"1"[..]),
+            "cold data is read, though it can't be kept"
+        );
     }
 
     let worker = stack.worker();
     stack.landed().await?;
     for number in 0..50 {
-        stack.player(&format!("again{number}")).update([("v", value.clone())]).await?;
+        stack
+            .player(&format!("again{number}"))
+            .update([("v", value.clone())])
+            .await?;
     }
     stack.landed().await?;
     worker.stop().await?;
@@ -169,14 +249,21 @@ async fn a_redis_that_is_full_refuses_writes_whole_reads_on_lands_and_recovers()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn before_redis_is_full_writes_are_refused_by_its_memory() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { maxmemory: Some("8mb".into()), ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        maxmemory: Some("8mb".into()),
+        ..RedisOptions::default()
+    })
+    .await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.backpressure.interval = Duration::from_millis(10);
     world.settings.hot.clean_ttl = Duration::from_secs(1);
     world.settings.hot.touch_interval = Duration::ZERO;
     let stack = Stack::with(world).await?;
     let (acknowledged, error) = fill(&stack, "p", &[b'x'; 2_000]).await?;
-    ensure!(is_overloaded(&error) && error.to_string().contains("memory"), "{error:?}");
+    ensure!(
+        is_overloaded(&error) && error.to_string().contains("memory"),
+        "{error:?}"
+    );
     let worker = stack.worker();
     accepted_again(&stack).await?;
     stack.landed().await?;

@@ -23,12 +23,17 @@ impl Gate for LosesOneLock {
     }
 
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        if commands.contains(&"lock") && !self.0.swap(true, Ordering::SeqCst) { Err(Broken) } else { Ok(()) }
+        if commands.contains(&"lock") && !self.0.swap(true, Ordering::SeqCst) {
+            Err(Broken)
+        } else {
+            Ok(())
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_should_have_them() -> Result<()> {
+async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_should_have_them()
+-> Result<()> {
     let stack = Stack::open().await?;
     let redis = &stack.settings.redis;
     let gate = Arc::new(LosesOneLock::default());
@@ -42,18 +47,34 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
     let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 100);
     let hour = Duration::from_hours(1);
     let start = |tiers: Tiers, name: &str, interval| {
-        let options =
-            LandingOptions { name: name.to_owned(), interval, lock_ttl: hour, worker_ttl: hour, ..LandingOptions::default() };
+        let options = LandingOptions {
+            name: name.to_owned(),
+            interval,
+            lock_ttl: hour,
+            worker_ttl: hour,
+            ..LandingOptions::default()
+        };
         let worker = LandingWorker::new(tiers, options, &RandomIds);
         tokio::spawn(async move { worker.run(std::future::pending()).await })
     };
     // Slow, so that the other one is announced before it asks again.
     let first = start(tiers, "a", Duration::from_millis(500));
-    until("an answer was lost", async || Ok(gate.0.load(Ordering::SeqCst))).await?;
-    let second = start(stack.storage.tiers().clone(), "b", Duration::from_millis(20));
+    until("an answer was lost", async || {
+        Ok(gate.0.load(Ordering::SeqCst))
+    })
+    .await?;
+    let second = start(
+        stack.storage.tiers().clone(),
+        "b",
+        Duration::from_millis(20),
+    );
     until("each holds half", async || {
         let backlog = Backlog::read(stack.storage.tiers().hot().as_ref()).await?;
-        let holders: Vec<_> = backlog.partitions.into_iter().filter_map(|(_, peek)| peek.holder).collect();
+        let holders: Vec<_> = backlog
+            .partitions
+            .into_iter()
+            .filter_map(|(_, peek)| peek.holder)
+            .collect();
         Ok(holders.len() == 8 && holders.iter().filter(|holder| *holder == "a").count() == 4)
     })
     .await?;

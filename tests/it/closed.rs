@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use storage_sdk::{Durability, Error, Kind, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage};
+use storage_sdk::{
+    Durability, Error, Kind, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage,
+};
 use storage_tests::Stack;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -29,7 +31,10 @@ async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>
         ModifyError::Storage(error) => error,
         other => panic!("{other:?}"),
     };
-    let hero = Hero { id: id.to_owned(), level: 1 };
+    let hero = Hero {
+        id: id.to_owned(),
+        level: 1,
+    };
     Ok(vec![
         ("get", owner.get(["gold"]).await.unwrap_err()),
         ("get_all", owner.get_all().await.unwrap_err()),
@@ -40,32 +45,77 @@ async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>
         ("unload", owner.unload(SOON).await.unwrap_err()),
         ("delete_owner", owner.delete_owner().await.unwrap_err()),
         ("update", owner.update([("gold", "1")]).await.unwrap_err()),
-        ("update that lands", owner.update([("gold", "1")]).durability(landed).await.unwrap_err()),
-        ("update if absent", owner.update([("gold", "1")]).if_absent().await.unwrap_err()),
+        (
+            "update that lands",
+            owner
+                .update([("gold", "1")])
+                .durability(landed)
+                .await
+                .unwrap_err(),
+        ),
+        (
+            "update if absent",
+            owner.update([("gold", "1")]).if_absent().await.unwrap_err(),
+        ),
         ("incr", owner.incr("gold", 1).await.unwrap_err()),
         ("remove", owner.remove(["gold"]).await.unwrap_err()),
         ("restore", owner.restore(["gold"]).await.unwrap_err()),
         ("purge", owner.purge(["gold"]).await.unwrap_err()),
-        ("get_many", bytes.get_many([&owner], ["gold"]).await.remove(0).unwrap_err()),
-        ("get_all_many", bytes.get_all_many([&owner]).await.remove(0).unwrap_err()),
-        ("prefetch", bytes.prefetch([&owner]).await.remove(0).unwrap_err()),
+        (
+            "get_many",
+            bytes
+                .get_many([&owner], ["gold"])
+                .await
+                .remove(0)
+                .unwrap_err(),
+        ),
+        (
+            "get_all_many",
+            bytes.get_all_many([&owner]).await.remove(0).unwrap_err(),
+        ),
+        (
+            "prefetch",
+            bytes.prefetch([&owner]).await.remove(0).unwrap_err(),
+        ),
         ("owners", bytes.owners("player").await.unwrap_err()),
         ("all owners", storage.owners().await.unwrap_err()),
-        ("bulk", bytes.bulk().update(&owner, [("gold", "1")]).await.remove(0).unwrap_err()),
+        (
+            "bulk",
+            bytes
+                .bulk()
+                .update(&owner, [("gold", "1")])
+                .await
+                .remove(0)
+                .unwrap_err(),
+        ),
         ("stats", storage.stats().await.unwrap_err()),
         ("save", heroes.save(&hero).await.unwrap_err()),
         ("create", heroes.create(&hero).await.unwrap_err()),
         ("load", heroes.load(id).await.unwrap_err()),
-        ("load_many", heroes.load_many([id]).await.remove(0).unwrap_err()),
-        ("modify", heroes.modify(id, |_| Ok::<_, ()>(())).await.map_err(storage_error).unwrap_err()),
+        (
+            "load_many",
+            heroes.load_many([id]).await.remove(0).unwrap_err(),
+        ),
+        (
+            "modify",
+            heroes
+                .modify(id, |_| Ok::<_, ()>(()))
+                .await
+                .map_err(storage_error)
+                .unwrap_err(),
+        ),
         ("object remove", heroes.remove(id).await.unwrap_err()),
         ("object flush", heroes.flush(id, SOON).await.unwrap_err()),
         ("object unload", heroes.unload(id, SOON).await.unwrap_err()),
-        ("object prefetch", heroes.prefetch([id]).await.remove(0).unwrap_err()),
+        (
+            "object prefetch",
+            heroes.prefetch([id]).await.remove(0).unwrap_err(),
+        ),
     ])
 }
 
-/// Writes two owners, begins a list, closes, and asks for everything of one that is hot and of one that nobody knows.
+/// Writes two owners, begins a list, closes, and asks for everything of one that is hot and of one
+/// that nobody knows.
 async fn all_calls_end(storage: Storage) -> Result<()> {
     let bytes = storage.scope("game", "eu")?.bytes();
     for id in ["ann", "bo"] {
@@ -81,12 +131,29 @@ async fn all_calls_end(storage: Storage) -> Result<()> {
     told.push(("a list that was begun", begun.next().await.unwrap_err()));
     for (call, error) in told {
         let known = (error.kind(), error.retry(), error.outcome());
-        assert_eq!(known, (Kind::Closed, Retry::Never, Outcome::NotApplied), "{call}: {error}");
+        assert_eq!(
+            known,
+            (Kind::Closed, Retry::Never, Outcome::NotApplied),
+            "{call}: {error}"
+        );
     }
-    let repeat = bytes.owner("player", "ann")?.incr("gold", 1).with_id(storage.next_id()).await.unwrap_err();
+    let repeat = bytes
+        .owner("player", "ann")?
+        .incr("gold", 1)
+        .with_id(storage.next_id())
+        .await
+        .unwrap_err();
     let known = (repeat.kind(), repeat.retry(), repeat.outcome());
-    assert_eq!(known, (Kind::Closed, Retry::Never, Outcome::Unknown), "an earlier one may have been applied");
-    assert_eq!(storage.close(SOON).await.under_way, 0, "it may be closed again");
+    assert_eq!(
+        known,
+        (Kind::Closed, Retry::Never, Outcome::Unknown),
+        "an earlier one may have been applied"
+    );
+    assert_eq!(
+        storage.close(SOON).await.under_way,
+        0,
+        "it may be closed again"
+    );
     Ok(())
 }
 

@@ -10,7 +10,9 @@ use storage_tests::{Stack, World, until};
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
     let player = stack.player(id);
-    player.update([("gold", "10"), ("bag", "sword"), ("gone", "x")]).await?;
+    player
+        .update([("gold", "10"), ("bag", "sword"), ("gone", "x")])
+        .await?;
     player.remove(["gone"]).await?;
     player.unload(std::time::Duration::from_secs(10)).await?;
     let worker = stack.worker();
@@ -23,26 +25,64 @@ async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_works_on_a_cold_owner_as_on_a_hot_one() -> Result<()> {
     let stack = Stack::open().await?;
-    assert_eq!(cold_player(&stack, "1").await?.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]));
+    assert_eq!(
+        cold_player(&stack, "1").await?.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..])
+    );
     assert_eq!(cold_player(&stack, "2").await?.get_all().await?.len(), 2);
-    assert_eq!(cold_player(&stack, "3").await?.incr("gold", 5).await?.value(), 15);
-    assert_eq!(cold_player(&stack, "4").await?.remove(["bag", "never"]).await?.changed(), 1);
+    assert_eq!(
+        cold_player(&stack, "3")
+            .await?
+            .incr("gold", 5)
+            .await?
+            .value(),
+        15
+    );
+    assert_eq!(
+        cold_player(&stack, "4")
+            .await?
+            .remove(["bag", "never"])
+            .await?
+            .changed(),
+        1
+    );
     let five = cold_player(&stack, "5").await?;
     assert_eq!(five.restore(["gone"]).await?.changed(), 1);
-    assert_eq!(five.get(["gone"]).await?["gone"].as_deref(), Some(&b"x"[..]));
+    assert_eq!(
+        five.get(["gone"]).await?["gone"].as_deref(),
+        Some(&b"x"[..])
+    );
     assert!(cold_player(&stack, "6").await?.exists().await?);
     let seven = cold_player(&stack, "7").await?;
     let version = seven.version().await?;
     seven.evict().await?;
     seven.update([("gold", "11")]).if_version(version).await?;
-    let conflict = seven.update([("gold", "12")]).if_version(version).await.unwrap_err();
+    let conflict = seven
+        .update([("gold", "12")])
+        .if_version(version)
+        .await
+        .unwrap_err();
     assert_eq!(conflict.kind(), Kind::Conflict);
     let eight = cold_player(&stack, "8").await?;
-    assert!(eight.update([("gold", "0")]).if_absent().await.unwrap_err().is_conflict());
+    assert!(
+        eight
+            .update([("gold", "0")])
+            .if_absent()
+            .await
+            .unwrap_err()
+            .is_conflict()
+    );
     assert_eq!(eight.update([("new", "0")]).if_absent().await?.changed(), 1);
     assert_eq!(cold_player(&stack, "9").await?.delete_owner().await?, 2);
     assert!(!stack.player("9").exists().await?);
-    assert_eq!(cold_player(&stack, "10").await?.purge(["gone", "gold"]).await?.changed(), 1);
+    assert_eq!(
+        cold_player(&stack, "10")
+            .await?
+            .purge(["gone", "gold"])
+            .await?
+            .changed(),
+        1
+    );
     assert_eq!(stack.player("10").restore(["gone"]).await?.changed(), 0);
     Ok(())
 }
@@ -53,7 +93,10 @@ async fn a_blind_update_of_a_cold_owner_keeps_its_other_fields() -> Result<()> {
     let player = cold_player(&stack, "1").await?;
     player.update([("gold", "11")]).await?;
     let all = player.get_all().await?;
-    assert_eq!((all["gold"].as_deref(), all["bag"].as_deref()), (Some(&b"11"[..]), Some(&b"sword"[..])));
+    assert_eq!(
+        (all["gold"].as_deref(), all["bag"].as_deref()),
+        (Some(&b"11"[..]), Some(&b"sword"[..]))
+    );
     assert_eq!(all["gone"], None);
     Ok(())
 }
@@ -67,8 +110,16 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let before = stack.storage.stats().await?;
     // The database answers nothing until everybody has missed.
     let mut locker = MySqlConnection::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
-    let reads = (0..1_000).map(|turn| if turn % 2 == 0 { player.get(["gold"]) } else { same.get(["gold"]) });
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
+        .execute(&mut locker)
+        .await?;
+    let reads = (0..1_000).map(|turn| {
+        if turn % 2 == 0 {
+            player.get(["gold"])
+        } else {
+            same.get(["gold"])
+        }
+    });
     let all_missed = async {
         until("everybody has missed", async || {
             let misses = stack.storage.stats().await?.hot_misses + other.stats().await?.hot_misses;
@@ -83,7 +134,8 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     for read in reads {
         assert_eq!(read?["gold"].as_deref(), Some(&b"10"[..]));
     }
-    let loads = stack.storage.stats().await?.hot_loads - before.hot_loads + other.stats().await?.hot_loads;
+    let loads =
+        stack.storage.stats().await?.hot_loads - before.hot_loads + other.stats().await?.hot_loads;
     assert!((1..=2).contains(&loads), "{loads} loads");
     Ok(())
 }
@@ -96,9 +148,13 @@ async fn misses_of_one_owner_in_four_processes_read_the_database_once() -> Resul
     for _ in 0..4 {
         storages.push(Storage::open(stack.settings.clone()).await?);
     }
-    let players = storages.iter().map(|storage| Ok(storage.scope("game", "eu")?.bytes().owner("player", "1")?));
+    let players = storages
+        .iter()
+        .map(|storage| Ok(storage.scope("game", "eu")?.bytes().owner("player", "1")?));
     let players: Vec<_> = players.collect::<Result<_>>()?;
-    let reads = (0..1_000).zip(players.iter().cycle()).map(|(_, player)| player.get(["gold"]));
+    let reads = (0..1_000)
+        .zip(players.iter().cycle())
+        .map(|(_, player)| player.get(["gold"]));
     for read in join_all(reads).await {
         assert_eq!(read?["gold"].as_deref(), Some(&b"10"[..]));
     }
@@ -111,18 +167,39 @@ async fn misses_of_one_owner_in_four_processes_read_the_database_once() -> Resul
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_dies_with_the_right_to_load_delays_the_others_only_until_it_runs_out() -> Result<()> {
+async fn a_process_that_dies_with_the_right_to_load_delays_the_others_only_until_it_runs_out()
+-> Result<()> {
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let owners = [player.owner().clone()];
-    assert_eq!(stack.storage.tiers().hot().lease(&owners, std::time::Duration::from_millis(300)).await, [Ok(true)]);
-    assert_eq!(stack.storage.tiers().hot().lease(&owners, std::time::Duration::from_millis(300)).await, [Ok(false)]);
-    assert_eq!(player.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]));
+    assert_eq!(
+        stack
+            .storage
+            .tiers()
+            .hot()
+            .lease(&owners, std::time::Duration::from_millis(300))
+            .await,
+        [Ok(true)]
+    );
+    assert_eq!(
+        stack
+            .storage
+            .tiers()
+            .hot()
+            .lease(&owners, std::time::Duration::from_millis(300))
+            .await,
+        [Ok(false)]
+    );
+    assert_eq!(
+        player.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..])
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen_at_once() -> Result<()> {
+async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen_at_once()
+-> Result<()> {
     let stack = Stack::open().await?;
     let nobody = stack.player("nobody");
     for _ in 0..10 {
@@ -131,20 +208,35 @@ async fn an_owner_that_never_existed_is_asked_for_once_and_a_first_write_is_seen
     assert!(!nobody.exists().await?);
     assert_eq!(stack.storage.stats().await?.hot_loads, 1);
     nobody.update([("name", "Somebody")]).await?;
-    assert_eq!(nobody.get(["name", "gold"]).await?["name"].as_deref(), Some(&b"Somebody"[..]));
+    assert_eq!(
+        nobody.get(["name", "gold"]).await?["name"].as_deref(),
+        Some(&b"Somebody"[..])
+    );
     assert!(nobody.exists().await?);
     Ok(())
 }
 
 async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Result<()> {
     settings.hot.load_rows_max = 10;
-    let storage = StorageBuilder::landing(Storage::builder(settings), true).open().await?;
-    let big = storage.scope("game", "eu")?.bytes().owner("player", "big")?;
-    big.update((0..50).map(|n| (format!("f{n}"), n.to_string()))).await?;
-    until("it has landed and is evicted", async || Ok(storage.stats().await?.marks == 0 && big.evict().await? == Evicted::Gone))
+    let storage = StorageBuilder::landing(Storage::builder(settings), true)
+        .open()
         .await?;
+    let big = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "big")?;
+    big.update((0..50).map(|n| (format!("f{n}"), n.to_string())))
+        .await?;
+    until("it has landed and is evicted", async || {
+        Ok(storage.stats().await?.marks == 0 && big.evict().await? == Evicted::Gone)
+    })
+    .await?;
     let found = big.get(["f7", "none"]).await?;
-    assert_eq!((found["f7"].as_deref(), found.len()), (Some(&b"7"[..]), 1), "only what was asked for");
+    assert_eq!(
+        (found["f7"].as_deref(), found.len()),
+        (Some(&b"7"[..]), 1),
+        "only what was asked for"
+    );
     assert_eq!(big.get_all().await?.len(), 50);
     assert_eq!(big.incr("f8", 1).await?.value(), 9);
     assert_eq!(big.incr("fresh", 1).await?.value(), 1);
@@ -152,27 +244,35 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert_eq!(big.delete_owner().await?, 51);
     assert!(!big.exists().await?);
 
-    let small = storage.scope("game", "eu")?.bytes().owner("player", "small")?;
+    let small = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "small")?;
     small.update([("f1", "1"), ("f2", "2")]).await?;
-    until(
-        "it has landed and is evicted",
-        async || Ok(storage.stats().await?.marks == 0 && small.evict().await? == Evicted::Gone),
-    )
+    until("it has landed and is evicted", async || {
+        Ok(storage.stats().await?.marks == 0 && small.evict().await? == Evicted::Gone)
+    })
     .await?;
     let found = small.get(["f1", "none"]).await?;
-    assert_eq!((found["f1"].as_deref(), found.len()), (Some(&b"1"[..]), 1), "only what was asked for, though all was loaded");
+    assert_eq!(
+        (found["f1"].as_deref(), found.len()),
+        (Some(&b"1"[..]), 1),
+        "only what was asked for, though all was loaded"
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()> {
+async fn an_owner_with_more_rows_than_a_load_takes_is_still_read_whole_and_by_field() -> Result<()>
+{
     a_large_owner_is_read_whole_and_by_field(World::fresh().await?.settings).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn so_it_is_in_the_embedded_mode() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    a_large_owner_is_read_whole_and_by_field(Settings::embedded(folder.path().join("game.db"))).await
+    a_large_owner_is_read_whole_and_by_field(Settings::embedded(folder.path().join("game.db")))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,5 @@
-//! A process that dies at every request it sends, and what the next one finds. One test a scenario; each point of it is a run.
+//! A process that dies at every request it sends, and what the next one finds. One test a scenario;
+//! each point of it is a run.
 
 use anyhow::{Context as _, Result};
 use storage_servers::{MariaDbOptions, MariaDbServer};
@@ -10,8 +11,16 @@ const ENDS: &[Kind] = &[Kind::Before, Kind::After, Kind::Instead];
 /// Tries a scenario with each kind at once.
 fn dies(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<()> {
     std::thread::scope(|scope| {
-        let tries: Vec<_> = kinds.iter().map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind]))).collect();
-        tries.into_iter().try_for_each(|tried| tried.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(drop))
+        let tries: Vec<_> = kinds
+            .iter()
+            .map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind])))
+            .collect();
+        tries.into_iter().try_for_each(|tried| {
+            tried
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                .map(drop)
+        })
     })
 }
 
@@ -81,12 +90,14 @@ fn a_process_that_dies_in_a_session_loses_no_acknowledged_save() -> Result<()> {
 }
 
 #[test]
-fn a_process_that_dies_while_a_session_takes_an_owner_from_another_leaves_it_to_one_of_them() -> Result<()> {
+fn a_process_that_dies_while_a_session_takes_an_owner_from_another_leaves_it_to_one_of_them()
+-> Result<()> {
     dies(&sessions::SESSIONS_STOLEN, Database::Sqlite, &Kind::ALL)
 }
 
 #[test]
-fn a_process_that_dies_while_it_claims_a_session_that_redis_forgot_loses_nothing_that_it_saved_since() -> Result<()> {
+fn a_process_that_dies_while_it_claims_a_session_that_redis_forgot_loses_nothing_that_it_saved_since()
+-> Result<()> {
     dies(&sessions::SESSIONS_WIPED, Database::Sqlite, &Kind::ALL)
 }
 
@@ -95,7 +106,11 @@ fn a_process_that_dies_before_a_mariadb_loses_nothing() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
     let mariadb = runtime.block_on(MariaDbServer::start(MariaDbOptions::default()))?;
     for scenario in [scenarios::FIRST_WRITES, scenarios::HOT_LOAD] {
-        dies(&scenario, Database::MariaDb(&mariadb), &[Kind::Before, Kind::After])?;
+        dies(
+            &scenario,
+            Database::MariaDb(&mariadb),
+            &[Kind::Before, Kind::After],
+        )?;
     }
     Ok(())
 }

@@ -21,14 +21,25 @@ async fn land_and_evict(stack: &Stack, owners: &[&storage_sdk::ByteOwner]) -> Re
 async fn fields_named_like_markers_and_values_that_look_like_flags_are_plain_data() -> Result<()> {
     let stack = Stack::open().await?;
     let owner = stack.player("ann");
-    let data =
-        [("del", ":delFlag"), ("model:del", "x"), ("cachedAllKey", "1"), (":v", "7"), (":g", "9a"), (":d:del", "r"), ("%", "%")];
+    let data = [
+        ("del", ":delFlag"),
+        ("model:del", "x"),
+        ("cachedAllKey", "1"),
+        (":v", "7"),
+        (":g", "9a"),
+        (":d:del", "r"),
+        ("%", "%"),
+    ];
     owner.update(data).await?;
     for hot in [true, false] {
         let all = owner.get_all().await?;
         assert_eq!(all.len(), data.len(), "hot: {hot}");
         for (field, value) in data {
-            assert_eq!(all[field].as_deref(), Some(value.as_bytes()), "{field}, hot: {hot}");
+            assert_eq!(
+                all[field].as_deref(),
+                Some(value.as_bytes()),
+                "{field}, hot: {hot}"
+            );
         }
         land_and_evict(&stack, &[&owner]).await?;
     }
@@ -38,13 +49,21 @@ async fn fields_named_like_markers_and_values_that_look_like_flags_are_plain_dat
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_whose_parts_join_to_the_same_text_are_different_owners() -> Result<()> {
     let stack = Stack::open().await?;
-    let pairs = [stack.owner("a:b", "c"), stack.owner("a", "b:c"), stack.owner("x%3A", "y"), stack.owner("x:", "y")];
+    let pairs = [
+        stack.owner("a:b", "c"),
+        stack.owner("a", "b:c"),
+        stack.owner("x%3A", "y"),
+        stack.owner("x:", "y"),
+    ];
     for (at, owner) in pairs.iter().enumerate() {
         owner.update([("at", at.to_string())]).await?;
     }
     for _ in 0..2 {
         for (at, owner) in pairs.iter().enumerate() {
-            assert_eq!(owner.get(["at"]).await?["at"].as_deref(), Some(at.to_string().as_bytes()));
+            assert_eq!(
+                owner.get(["at"]).await?["at"].as_deref(),
+                Some(at.to_string().as_bytes())
+            );
         }
         land_and_evict(&stack, &pairs.iter().collect::<Vec<_>>()).await?;
     }
@@ -57,12 +76,17 @@ async fn names_that_a_collation_would_fold_stay_apart() -> Result<()> {
     let names = ["Bob", "bob", "bob ", "b\u{f6}b", "bo\u{308}b"];
     let owners: Vec<_> = names.iter().map(|name| stack.player(name)).collect();
     for (owner, name) in owners.iter().zip(names) {
-        owner.update([("name", name.to_owned()), (name, "field".to_owned())]).await?;
+        owner
+            .update([("name", name.to_owned()), (name, "field".to_owned())])
+            .await?;
     }
     land_and_evict(&stack, &owners.iter().collect::<Vec<_>>()).await?;
     assert_eq!(rows(&stack.database).await?.len(), 2 * names.len());
     for (owner, name) in owners.iter().zip(names) {
-        assert_eq!(owner.get(["name"]).await?["name"].as_deref(), Some(name.as_bytes()));
+        assert_eq!(
+            owner.get(["name"]).await?["name"].as_deref(),
+            Some(name.as_bytes())
+        );
     }
     Ok(())
 }
@@ -73,7 +97,13 @@ async fn values_over_64_kib_and_of_any_bytes_survive() -> Result<()> {
     let owner = stack.player("ann");
     let large: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     let all_bytes: Vec<u8> = (0..=255).collect();
-    owner.update([("large", large.clone()), ("bytes", all_bytes.clone()), ("empty", Vec::new())]).await?;
+    owner
+        .update([
+            ("large", large.clone()),
+            ("bytes", all_bytes.clone()),
+            ("empty", Vec::new()),
+        ])
+        .await?;
     land_and_evict(&stack, &[&owner]).await?;
     let all = owner.get_all().await?;
     assert_eq!(all["large"].as_deref(), Some(&large[..]));
@@ -86,14 +116,21 @@ async fn values_over_64_kib_and_of_any_bytes_survive() -> Result<()> {
 async fn a_lock_excludes() -> Result<()> {
     let stack = Stack::open().await?;
     let hot = stack.storage.tiers().hot();
-    let lock = |holder: &str| storage_dirty::Lock { holder: holder.into(), token: holder.into() };
+    let lock = |holder: &str| storage_dirty::Lock {
+        holder: holder.into(),
+        token: holder.into(),
+    };
     let ttl = Duration::from_secs(60);
     let (one, other) = (lock("one"), lock("other"));
     assert_eq!(hot.lock(&[Partition(0)], &one, ttl).await, [Ok(true)]);
     assert_eq!(hot.lock(&[Partition(0)], &other, ttl).await, [Ok(false)]);
     assert!(hot.snapshot(Partition(0), &other).await.is_err());
     assert_eq!(hot.unlock(&[Partition(0)], &other).await, [Ok(())]);
-    assert_eq!(hot.lock(&[Partition(0)], &other, ttl).await, [Ok(false)], "only the holder gives it back");
+    assert_eq!(
+        hot.lock(&[Partition(0)], &other, ttl).await,
+        [Ok(false)],
+        "only the holder gives it back"
+    );
     Ok(())
 }
 
@@ -104,10 +141,23 @@ async fn a_lost_exist_marker_is_unknown_and_not_absent() -> Result<()> {
     owner.update([("gold", "10")]).await?;
     land_and_evict(&stack, &[&owner]).await?;
     let partition = owner.owner().partition(8);
-    let key = format!("{}-exist:{{{partition}}}:game:eu:player:ann", stack.settings.redis.prefix);
-    storage_tests::stack::redis().await?.call(&["DEL", &key]).await?;
+    let key = format!(
+        "{}-exist:{{{partition}}}:game:eu:player:ann",
+        stack.settings.redis.prefix
+    );
+    storage_tests::stack::redis()
+        .await?
+        .call(&["DEL", &key])
+        .await?;
     assert!(owner.exists().await?);
-    assert!(owner.update([("gold", "0")]).if_absent().await.unwrap_err().is_conflict());
+    assert!(
+        owner
+            .update([("gold", "0")])
+            .if_absent()
+            .await
+            .unwrap_err()
+            .is_conflict()
+    );
     assert_eq!(owner.incr("gold", 1).await?.value(), 11);
     Ok(())
 }
@@ -125,10 +175,17 @@ async fn unlanded_data_outlives_the_time_to_live_of_landed_data() -> Result<()> 
     let redis = storage_tests::stack::redis().await?;
     let exists = async |owner: &storage_sdk::ByteOwner| -> Result<bool> {
         let partition = owner.owner().partition(8);
-        let key = format!("{}-data:{{{partition}}}:game:eu:player:{}", stack.settings.redis.prefix, owner.owner().id());
+        let key = format!(
+            "{}-data:{{{partition}}}:game:eu:player:{}",
+            stack.settings.redis.prefix,
+            owner.owner().id()
+        );
         Ok(redis.call(&["EXISTS", &key]).await? == storage_servers::Reply::Integer(1))
     };
-    until("the clean one has expired", async || Ok(!exists(&clean).await?)).await?;
+    until("the clean one has expired", async || {
+        Ok(!exists(&clean).await?)
+    })
+    .await?;
     assert!(exists(&dirty).await?);
     Ok(())
 }
@@ -137,11 +194,20 @@ async fn unlanded_data_outlives_the_time_to_live_of_landed_data() -> Result<()> 
 async fn an_incr_that_fails_on_its_second_field_changes_nothing() -> Result<()> {
     let stack = Stack::open().await?;
     let owner = stack.player("ann");
-    owner.update([("a", "1"), ("b", "text"), ("c", "9223372036854775807")]).await?;
+    owner
+        .update([("a", "1"), ("b", "text"), ("c", "9223372036854775807")])
+        .await?;
     let error = owner.incr_many([("a", 1), ("b", 1)]).await.unwrap_err();
     assert_eq!(error.kind(), Kind::NotInteger);
     assert!(error.to_string().contains("\"b\""), "{error}");
-    assert_eq!(owner.incr_many([("a", 1), ("c", 1)]).await.unwrap_err().kind(), Kind::Overflow);
+    assert_eq!(
+        owner
+            .incr_many([("a", 1), ("c", 1)])
+            .await
+            .unwrap_err()
+            .kind(),
+        Kind::Overflow
+    );
     assert_eq!(owner.get(["a"]).await?["a"].as_deref(), Some(&b"1"[..]));
     assert_eq!(owner.incr("c", -1).await?.value(), i64::MAX - 1);
     Ok(())

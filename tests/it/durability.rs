@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
-use storage_sdk::{Ack, Counters, Durability, Error, Kind, Outcome, Retry, Safety, SaveObject, Storage};
+use storage_sdk::{
+    Ack, Counters, Durability, Error, Kind, Outcome, Retry, Safety, SaveObject, Storage,
+};
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::{ColdOptions, Statement, open_through};
@@ -15,14 +17,18 @@ use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
-const REPLICATED: Durability = Durability::Replicated { replicas: 1, timeout: LONG };
+const REPLICATED: Durability = Durability::Replicated {
+    replicas: 1,
+    timeout: LONG,
+};
 const FSYNCED: Durability = Durability::Fsynced { timeout: LONG };
 
 async fn on(redis: &RedisServer) -> Result<Stack> {
     Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await
 }
 
-/// Counts some players up, all at once, until something breaks in the middle of it; answers what each was told last.
+/// Counts some players up, all at once, until something breaks in the middle of it; answers what
+/// each was told last.
 async fn count_until_it_breaks(
     stack: &Stack,
     durability: Durability,
@@ -41,7 +47,10 @@ async fn count_until_it_breaks(
         told
     });
     let breaks = async {
-        let told = until("some were told", async || Ok(counted.load(Ordering::SeqCst) > 60)).await;
+        let told = until("some were told", async || {
+            Ok(counted.load(Ordering::SeqCst) > 60)
+        })
+        .await;
         let broke = breaks().await;
         broken.store(true, Ordering::SeqCst);
         told.and(broke)
@@ -61,9 +70,15 @@ async fn none_is_lost(stack: &Stack, told: &[i64]) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fsynced_writes_survive_a_redis_that_is_killed() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
     if redis.call(&["WAITAOF", "0", "0", "0"]).await.is_ok() {
-        redis.call(&["CONFIG", "SET", "appendfsync", "everysec"]).await?;
+        redis
+            .call(&["CONFIG", "SET", "appendfsync", "everysec"])
+            .await?;
     }
     let stack = on(&redis).await?;
     let worker = stack.worker();
@@ -83,9 +98,16 @@ async fn replicated_writes_survive_a_master_that_is_killed_and_lost() -> Result<
         let replica = RedisServer::start(RedisOptions::default()).await?;
         replica.follow(&master).await?;
         let here = World::with_urls(&master.url(), &world.database, &world.settings.redis.prefix)?;
-        let told = count_until_it_breaks(&Stack::with(here).await?, REPLICATED, async || master.kill()).await?;
+        let told = count_until_it_breaks(&Stack::with(here).await?, REPLICATED, async || {
+            master.kill()
+        })
+        .await?;
         replica.promote().await?;
-        let there = World::with_urls(&replica.url(), &world.database, &world.settings.redis.prefix)?;
+        let there = World::with_urls(
+            &replica.url(),
+            &world.database,
+            &world.settings.redis.prefix,
+        )?;
         none_is_lost(&Stack::with(there).await?, &told).await?;
         master = replica;
     }
@@ -94,7 +116,11 @@ async fn replicated_writes_survive_a_master_that_is_killed_and_lost() -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicated_writes_survive_the_failover_of_a_cluster() -> Result<()> {
-    let options = ClusterOptions { replicas_per_master: 1, node_timeout: SHORT * 5, ..ClusterOptions::default() };
+    let options = ClusterOptions {
+        replicas_per_master: 1,
+        node_timeout: SHORT * 5,
+        ..ClusterOptions::default()
+    };
     let cluster = RedisCluster::start_with(options).await?;
     let stack = Stack::with(World::on(&cluster.url(), stack::mariadb().await?).await?).await?;
     let told = count_until_it_breaks(&stack, REPLICATED, async || cluster.node(0)?.kill()).await?;
@@ -103,20 +129,38 @@ async fn replicated_writes_survive_the_failover_of_a_cluster() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicated_ones() -> Result<()> {
-    let (old, new) = (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicated_ones()
+-> Result<()> {
+    let (old, new) = (
+        RedisServer::start(RedisOptions::default()).await?,
+        RedisServer::start(RedisOptions::default()).await?,
+    );
     new.follow(&old).await?;
     let stack = on(&old).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).durability(REPLICATED).await?;
     new.promote().await?; // as a failover does that the old master has not heard of
     ann.update([("gold", "2")]).await?;
-    let lost = ann.update([("gold", "3")]).durability(Durability::Replicated { replicas: 1, timeout: SHORT }).await;
+    let lost = ann
+        .update([("gold", "3")])
+        .durability(Durability::Replicated {
+            replicas: 1,
+            timeout: SHORT,
+        })
+        .await;
     ensure!(lost.is_err(), "nobody has it but the old master: {lost:?}");
 
     let settings = &stack.settings.redis;
-    let there = Stack::with(World::with_urls(&new.url(), &stack.database, &settings.prefix)?).await?;
-    assert_eq!(there.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
+    let there = Stack::with(World::with_urls(
+        &new.url(),
+        &stack.database,
+        &settings.prefix,
+    )?)
+    .await?;
+    assert_eq!(
+        there.player("ann").get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"1"[..])
+    );
     Ok(())
 }
 
@@ -130,7 +174,10 @@ async fn while_it_lands(
     let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
     // The first to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;
-    let lands = Storage::builder(world.settings.clone()).cold(cold).open().await?;
+    let lands = Storage::builder(world.settings.clone())
+        .cold(cold)
+        .open()
+        .await?;
     other.player("ann").incr("gold", 1).await?;
     let ann = lands.scope("game", "eu")?.bytes().owner("player", "ann")?;
     let landed = Durability::Landed { timeout: LONG };
@@ -157,7 +204,11 @@ async fn a_write_that_redis_forgets_before_its_commit_is_not_said_to_have_landed
         })
         .await?;
         let error = told.err().context("it was said to have landed")?;
-        assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
+        assert_eq!(
+            (error.outcome(), error.retry()),
+            (Outcome::Unknown, Retry::Reread),
+            "{error}"
+        );
     }
     Ok(())
 }
@@ -168,8 +219,16 @@ async fn a_write_that_redis_keeps_lands_also_in_the_next_epoch() -> Result<()> {
     let (other, told) = while_it_lands(&redis, async |other| {
         let ann = other.player("ann");
         let partition = ann.owner().partition(other.settings.redis.partitions);
-        redis.call(&["DEL", &format!("{}-part:{{{partition}}}", other.settings.redis.prefix)]).await?;
-        assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"11"[..]));
+        redis
+            .call(&[
+                "DEL",
+                &format!("{}-part:{{{partition}}}", other.settings.redis.prefix),
+            ])
+            .await?;
+        assert_eq!(
+            ann.get(["gold"]).await?["gold"].as_deref(),
+            Some(&b"11"[..])
+        );
         Ok(())
     })
     .await?;
@@ -178,44 +237,81 @@ async fn a_write_that_redis_keeps_lands_also_in_the_next_epoch() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_landed() -> Result<()> {
+async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_landed()
+-> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
-    let (first, id) = (Stack::with(world.clone()).await?, storage_sdk::OpId::new([7; 16]));
+    let (first, id) = (
+        Stack::with(world.clone()).await?,
+        storage_sdk::OpId::new([7; 16]),
+    );
     first.player("ann").incr("gold", 1).with_new_id(id).await?;
     first.player("ann").incr("gold", 10).await?;
     let again = Stack::with(world).await?;
     let landed = Durability::Landed { timeout: LONG };
-    let repeat = again.player("ann").incr("gold", 1).with_id(id).durability(landed).await?;
-    assert_eq!((repeat.value(), repeat.ack().durability()), (1, Safety::Landed));
+    let repeat = again
+        .player("ann")
+        .incr("gold", 1)
+        .with_id(id)
+        .durability(landed)
+        .await?;
+    assert_eq!(
+        (repeat.value(), repeat.ack().durability()),
+        (1, Safety::Landed)
+    );
     assert_eq!(rows(&again.database).await?[0].value, b"11");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_breaks_before_the_wait_never_passes_for_a_replica() -> Result<()> {
-    let (master, replica) =
-        (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let (master, replica) = (
+        RedisServer::start(RedisOptions::default()).await?,
+        RedisServer::start(RedisOptions::default()).await?,
+    );
     replica.follow(&master).await?;
     let proxy = Proxy::start(master.port()).await?;
     let url = format!("redis://127.0.0.1:{}", proxy.port());
     let stack = Stack::with(World::on(&url, stack::mariadb().await?).await?).await?;
-    stack.player("ann").update([("gold", "0")]).durability(REPLICATED).await?;
+    stack
+        .player("ann")
+        .update([("gold", "0")])
+        .durability(REPLICATED)
+        .await?;
     replica.pause()?;
-    let asked = Durability::Replicated { replicas: 1, timeout: SHORT };
+    let asked = Durability::Replicated {
+        replicas: 1,
+        timeout: SHORT,
+    };
     let (mut certain, mut possible) = (0, 0);
     for number in 0..8 {
         proxy.lose_every(3 + number % 3);
-        let incr = stack.player("ann").incr("gold", 1).durability(asked).deadline(Duration::from_secs(1));
+        let incr = stack
+            .player("ann")
+            .incr("gold", 1)
+            .durability(asked)
+            .deadline(Duration::from_secs(1));
         let error = refused(incr.await.map(|counters| counters.ack().clone()))?;
         certain += i64::from(error.outcome() == Outcome::Applied);
         possible += i64::from(error.outcome() != Outcome::NotApplied);
     }
-    ensure!(proxy.lost() > 5 && possible > 0, "only {} replies were lost, {possible} writes may have been applied", proxy.lost());
+    ensure!(
+        proxy.lost() > 5 && possible > 0,
+        "only {} replies were lost, {possible} writes may have been applied",
+        proxy.lost()
+    );
     proxy.lose_every(0);
     replica.resume()?;
-    let counted = stack.player("ann").incr("gold", 0).durability(REPLICATED).await?.value();
-    ensure!((certain..=possible).contains(&counted), "{counted} were applied; {certain} for certain, {possible} at most");
+    let counted = stack
+        .player("ann")
+        .incr("gold", 0)
+        .durability(REPLICATED)
+        .await?
+        .value();
+    ensure!(
+        (certain..=possible).contains(&counted),
+        "{counted} were applied; {certain} for certain, {possible} at most"
+    );
     Ok(())
 }
 
@@ -228,8 +324,10 @@ fn refused(told: Result<Ack, Error>) -> Result<Error> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_too_slow_leaves_the_write_applied() -> Result<()> {
-    let (master, replica) =
-        (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let (master, replica) = (
+        RedisServer::start(RedisOptions::default()).await?,
+        RedisServer::start(RedisOptions::default()).await?,
+    );
     replica.follow(&master).await?;
     let stack = on(&master).await?;
     let ann = stack.player("ann");
@@ -237,17 +335,51 @@ async fn a_replica_that_is_too_slow_leaves_the_write_applied() -> Result<()> {
     assert_eq!(ack.durability(), Safety::Replicated { replicas: 1 });
 
     replica.pause()?;
-    let asked = Durability::Replicated { replicas: 1, timeout: SHORT };
-    let error = ann.update([("gold", "2")]).durability(asked).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (Kind::Timeout, Outcome::Applied), "{error}");
+    let asked = Durability::Replicated {
+        replicas: 1,
+        timeout: SHORT,
+    };
+    let error = ann
+        .update([("gold", "2")])
+        .durability(asked)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::Timeout, Outcome::Applied),
+        "{error}"
+    );
     assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-    let bulk = stack.storage.scope("game", "eu")?.bytes().bulk().durability(asked).incr(&ann, "gold", 1).await;
-    assert_eq!(bulk.iter().map(|each| each.as_ref().map_err(Error::outcome)).collect::<Vec<_>>(), [Err(Outcome::Applied)]);
+    let bulk = stack
+        .storage
+        .scope("game", "eu")?
+        .bytes()
+        .bulk()
+        .durability(asked)
+        .incr(&ann, "gold", 1)
+        .await;
+    assert_eq!(
+        bulk.iter()
+            .map(|each| each.as_ref().map_err(Error::outcome))
+            .collect::<Vec<_>>(),
+        [Err(Outcome::Applied)]
+    );
     assert_eq!(ann.incr("gold", 0).await?.value(), 3);
 
-    let two = Durability::Replicated { replicas: 2, timeout: SHORT };
-    let error = ann.update([("gold", "4")]).durability(two).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (Kind::Durability, Outcome::NotApplied), "{error}");
+    let two = Durability::Replicated {
+        replicas: 2,
+        timeout: SHORT,
+    };
+    let error = ann
+        .update([("gold", "4")])
+        .durability(two)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::Durability, Outcome::NotApplied),
+        "{error}"
+    );
     assert_eq!(ann.incr("gold", 0).await?.value(), 3);
     Ok(())
 }
@@ -270,19 +402,61 @@ struct Player {
 async fn the_nearest_durability_counts() -> Result<()> {
     let mut world = World::fresh().await?;
     world.settings.durability.default = FSYNCED;
-    world.settings.durability.logic_types.insert("player".to_owned(), Durability::Cached);
-    let storage = Storage::builder(world.settings).durability("guild", Durability::Landed { timeout: LONG }).open().await?;
+    world
+        .settings
+        .durability
+        .logic_types
+        .insert("player".to_owned(), Durability::Cached);
+    let storage = Storage::builder(world.settings)
+        .durability("guild", Durability::Landed { timeout: LONG })
+        .open()
+        .await?;
     let world = storage.scope("game", "eu")?;
     let room = world.bytes().owner("room", 1_u64)?;
-    assert_eq!(room.update([("a", "1")]).await?.durability(), Safety::Fsynced, "of all");
-    assert_eq!(world.objects().save(&Trade { id: 1 }).await?.durability(), Safety::Landed, "of the Rust type");
-    assert_eq!(world.objects().save(&Player { id: 1 }).await?.durability(), Safety::Cached, "of the logic type, by settings");
+    assert_eq!(
+        room.update([("a", "1")]).await?.durability(),
+        Safety::Fsynced,
+        "of all"
+    );
+    assert_eq!(
+        world.objects().save(&Trade { id: 1 }).await?.durability(),
+        Safety::Landed,
+        "of the Rust type"
+    );
+    assert_eq!(
+        world.objects().save(&Player { id: 1 }).await?.durability(),
+        Safety::Cached,
+        "of the logic type, by settings"
+    );
     let guild = world.bytes().owner("guild", 1_u64)?;
-    assert_eq!(guild.incr("a", 1).await?.ack().durability(), Safety::Landed, "of the logic type, by the builder");
-    assert_eq!(room.update([("a", "1")]).durability(Durability::Cached).await?.durability(), Safety::Cached, "of the write");
-    let each = world.bytes().bulk().update(&room, [("a", "2")]).incr(&guild, "a", 1).await;
-    let each: Vec<_> = each.into_iter().map(|ack| ack.map(|ack| ack.durability())).collect::<Result<_, _>>()?;
-    assert_eq!(each, [Safety::Fsynced, Safety::Landed], "each write of a bulk by itself");
+    assert_eq!(
+        guild.incr("a", 1).await?.ack().durability(),
+        Safety::Landed,
+        "of the logic type, by the builder"
+    );
+    assert_eq!(
+        room.update([("a", "1")])
+            .durability(Durability::Cached)
+            .await?
+            .durability(),
+        Safety::Cached,
+        "of the write"
+    );
+    let each = world
+        .bytes()
+        .bulk()
+        .update(&room, [("a", "2")])
+        .incr(&guild, "a", 1)
+        .await;
+    let each: Vec<_> = each
+        .into_iter()
+        .map(|ack| ack.map(|ack| ack.durability()))
+        .collect::<Result<_, _>>()?;
+    assert_eq!(
+        each,
+        [Safety::Fsynced, Safety::Landed],
+        "each write of a bulk by itself"
+    );
     Ok(())
 }
 
@@ -290,30 +464,63 @@ async fn the_nearest_durability_counts() -> Result<()> {
 async fn the_embedded_mode_refuses_what_it_can_not_give() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let storage = Storage::embedded(folder.path().join("game.db")).await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     for durability in [REPLICATED, FSYNCED] {
-        let error = ann.update([("gold", "1")]).durability(durability).await.unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (Kind::Durability, Outcome::NotApplied));
+        let error = ann
+            .update([("gold", "1")])
+            .durability(durability)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (Kind::Durability, Outcome::NotApplied)
+        );
         assert!(error.to_string().contains("ask for Landed"), "{error}");
     }
     assert!(!ann.exists().await?);
-    assert_eq!(ann.update([("gold", "1")]).durability(Durability::Landed { timeout: LONG }).await?.durability(), Safety::Landed);
-    let never = Durability::Fsynced { timeout: Duration::ZERO };
-    assert_eq!(ann.update([("gold", "1")]).durability(never).await.unwrap_err().kind(), Kind::Invalid);
+    assert_eq!(
+        ann.update([("gold", "1")])
+            .durability(Durability::Landed { timeout: LONG })
+            .await?
+            .durability(),
+        Safety::Landed
+    );
+    let never = Durability::Fsynced {
+        timeout: Duration::ZERO,
+    };
+    assert_eq!(
+        ann.update([("gold", "1")])
+            .durability(never)
+            .await
+            .unwrap_err()
+            .kind(),
+        Kind::Invalid
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
     let world = World::fresh().await?;
-    let asked = [("cached", Durability::Cached), ("fsynced", FSYNCED), ("landed", Durability::Landed { timeout: LONG })];
+    let asked = [
+        ("cached", Durability::Cached),
+        ("fsynced", FSYNCED),
+        ("landed", Durability::Landed { timeout: LONG }),
+    ];
     let there = world.clone();
     let died = std::thread::spawn(move || -> Result<()> {
         let runtime = tokio::runtime::Runtime::new()?;
         runtime.block_on(async {
             let stack = Stack::with(there).await?;
             for (name, durability) in asked {
-                stack.player(name).update([("gold", "1")]).durability(durability).await?;
+                stack
+                    .player(name)
+                    .update([("gold", "1")])
+                    .durability(durability)
+                    .await?;
             }
             std::mem::forget(stack);
             anyhow::Ok(())
@@ -322,10 +529,15 @@ async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
         runtime.shutdown_background();
         Ok(())
     });
-    died.join().map_err(|_| anyhow::anyhow!("the game server panicked"))??;
+    died.join()
+        .map_err(|_| anyhow::anyhow!("the game server panicked"))??;
     let stack = Stack::with(world).await?;
     for (name, _) in asked {
-        assert_eq!(stack.player(name).get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "{name}");
+        assert_eq!(
+            stack.player(name).get(["gold"]).await?["gold"].as_deref(),
+            Some(&b"1"[..]),
+            "{name}"
+        );
     }
     Ok(())
 }

@@ -21,11 +21,27 @@ const PARTITION: Partition = Partition(0);
 /// Both tiers, empty; every statement takes a while.
 fn tiers() -> (Arc<Database>, Tiers) {
     let (database, chance) = (Database::new(None), Chance::new(0, false));
-    chance.turn(Weather { delay_max: 8, ..Weather::default() });
-    let way = Way { database: database.clone(), chance, process: Arc::default() };
+    chance.turn(Weather {
+        delay_max: 8,
+        ..Weather::default()
+    });
+    let way = Way {
+        database: database.clone(),
+        chance,
+        process: Arc::default(),
+    };
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot = MemoryStore::new(MemorySettings { partitions: 1, ..MemorySettings::default() }, clock);
-    (database, Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100))
+    let hot = MemoryStore::new(
+        MemorySettings {
+            partitions: 1,
+            ..MemorySettings::default()
+        },
+        clock,
+    );
+    (
+        database,
+        Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100),
+    )
 }
 
 async fn record(tiers: &Tiers) -> Result<PartitionRecord> {
@@ -52,16 +68,29 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
         async move { tiers.prepare(&[PARTITION]).await }
     });
     sleep(Duration::from_secs(1)).await;
-    assert!(!preparing.is_finished(), "it waits to raise the epoch that it has seen");
+    assert!(
+        !preparing.is_finished(),
+        "it waits to raise the epoch that it has seen"
+    );
     database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
     drop(held);
     preparing.await??;
     let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
     assert_eq!(record(&tiers).await?.epoch, Epoch(2));
-    let landed_in = |epoch| ColdRecord { landed_epoch: Epoch(epoch), ..database.tables(|tables| tables.record(PARTITION)) };
-    let from = |seen| Raise { partition: PARTITION, seen: Epoch(seen), above: Epoch(2) };
+    let landed_in = |epoch| ColdRecord {
+        landed_epoch: Epoch(epoch),
+        ..database.tables(|tables| tables.record(PARTITION))
+    };
+    let from = |seen| Raise {
+        partition: PARTITION,
+        seen: Epoch(seen),
+        above: Epoch(2),
+    };
     assert!(landed_here(&seen, from(2), landed_in(2)) && landed_here(&seen, from(3), landed_in(1)));
-    assert!(!landed_here(&seen, from(3), landed_in(3)), "in epoch 3 another one has landed");
+    assert!(
+        !landed_here(&seen, from(3), landed_in(3)),
+        "in epoch 3 another one has landed"
+    );
     assert!(
         !landed_here(&seen, from(1), landed_in(1)),
         "the database has forgotten epoch 2, and may have given it to another one"
@@ -69,28 +98,46 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     Ok(())
 }
 
-/// Whoever raised it was lost, or its server was replaced once more, as when a server that just came back is slow.
+/// Whoever raised it was lost, or its server was replaced once more, as when a server that just
+/// came back is slow.
 #[tokio::test(start_paused = true)]
-async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless_something_landed_in_it() -> Result<()> {
+async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless_something_landed_in_it()
+-> Result<()> {
     for (landed_in, is_suspect) in [(Epoch(1), false), (Epoch(2), true)] {
         let (database, tiers) = tiers();
         tiers.prepare(&[PARTITION]).await?;
         let owner = Owner::new("game", "eu", "player", "ann")?;
-        tiers.hot().collect(PARTITION, &[(owner, vec![Field::new("gold")?])]).await?;
+        tiers
+            .hot()
+            .collect(PARTITION, &[(owner, vec![Field::new("gold")?])])
+            .await?;
         let before = record(&tiers).await?;
         let reaches = before.collected;
-        let fence = Fence { partition: PARTITION, epoch: landed_in, landed: Version::ZERO, reaches, database: None };
+        let fence = Fence {
+            partition: PARTITION,
+            epoch: landed_in,
+            landed: Version::ZERO,
+            reaches,
+            database: None,
+        };
         // A commit that nobody settled, beside an epoch that nobody adopted.
         database.change(|tables| {
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
-            tables.take(&Batch { fences: vec![fence], rows: vec![] });
+            tables.take(&Batch {
+                fences: vec![fence],
+                rows: vec![],
+            });
             // A landing of epoch 1 is taken as if it had come before.
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
         });
         tiers.prepare(&[PARTITION]).await?;
         let after = record(&tiers).await?;
         assert_eq!((after.epoch, after.landed), (Epoch(3), reaches));
-        assert_eq!(after.generation != before.generation, is_suspect, "landed in {landed_in:?}");
+        assert_eq!(
+            after.generation != before.generation,
+            is_suspect,
+            "landed in {landed_in:?}"
+        );
     }
     Ok(())
 }

@@ -10,7 +10,10 @@ use storage_sdk::codec;
 /// So many inputs, or as many as the environment says.
 fn inputs(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) }
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(given.unwrap_or(cases))
+    }
 }
 
 const SECTIONS: &[&str] = &["redis", "sql", "hot", "landing", "limits", "odd"];
@@ -65,7 +68,8 @@ fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop_oneof![9 => prop::sample::select(words).prop_map(str::to_owned), 1 => ".{0,12}"]
 }
 
-/// A file that is nearly one of ours: sections, keys and values in any order, numbers and lists where text should be.
+/// A file that is nearly one of ours: sections, keys and values in any order, numbers and lists
+/// where text should be.
 fn file() -> impl Strategy<Value = String> {
     let value = prop_oneof![
         6 => one_of(VALUES).prop_map(|text| format!("{text:?}")),
@@ -81,7 +85,8 @@ fn file() -> impl Strategy<Value = String> {
 }
 
 fn variable() -> impl Strategy<Value = (String, String)> {
-    let name = (one_of(SECTIONS), one_of(KEYS)).prop_map(|(section, key)| format!("STORAGE__{section}__{key}").to_uppercase());
+    let name = (one_of(SECTIONS), one_of(KEYS))
+        .prop_map(|(section, key)| format!("STORAGE__{section}__{key}").to_uppercase());
     (prop_oneof![9 => name, 1 => ".{0,20}"], one_of(VALUES))
 }
 
@@ -104,13 +109,41 @@ struct Player {
 fn player() -> impl Strategy<Value = Player> {
     let bag = prop::collection::vec((any::<u8>(), prop::option::of(".{0,4}")), 0..4);
     let blob = prop::collection::vec(any::<u8>(), 0..20);
-    let own = (".{0,8}", any::<u32>(), any::<i64>(), bag, blob, -1e9_f32..1e9);
-    let own = own.prop_map(|(name, level, gold, bag, blob, ratio)| Player { name, level, gold, bag, blob, ratio, guild: None });
-    own.prop_recursive(3, 4, 1, |inner| inner.prop_map(|inner| Player { guild: Some(Box::new(inner)), ..empty() }))
+    let own = (
+        ".{0,8}",
+        any::<u32>(),
+        any::<i64>(),
+        bag,
+        blob,
+        -1e9_f32..1e9,
+    );
+    let own = own.prop_map(|(name, level, gold, bag, blob, ratio)| Player {
+        name,
+        level,
+        gold,
+        bag,
+        blob,
+        ratio,
+        guild: None,
+    });
+    own.prop_recursive(3, 4, 1, |inner| {
+        inner.prop_map(|inner| Player {
+            guild: Some(Box::new(inner)),
+            ..empty()
+        })
+    })
 }
 
 fn empty() -> Player {
-    Player { name: String::new(), level: 0, gold: 0, bag: Vec::new(), blob: Vec::new(), ratio: 0.0, guild: None }
+    Player {
+        name: String::new(),
+        level: 0,
+        gold: 0,
+        bag: Vec::new(),
+        blob: Vec::new(),
+        ratio: 0.0,
+        guild: None,
+    }
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! Every kind of error, by a real cause: what a write and a read end with, whether the write took place, and what to do next.
+//! Every kind of error, by a real cause: what a write and a read end with, whether the write took
+//! place, and what to do next.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -8,7 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use storage_sdk::{
-    ByteOwner, Durability, Error, Kind, ModifyError, OnConflict, Outcome, Retry, SaveObject, SessionOptions, Storage,
+    ByteOwner, Durability, Error, Kind, ModifyError, OnConflict, Outcome, Retry, SaveObject,
+    SessionOptions, Storage,
 };
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack, until};
@@ -37,8 +39,15 @@ impl Seen {
             Retry::Reread => Next::Reread,
             Retry::Never => Next::Never,
         };
-        assert_eq!((error.kind(), error.outcome(), is), (kind, outcome, next), "{error}");
-        assert!(!error.to_string().is_empty() && !error.to_string().contains('\n'), "{error:?}");
+        assert_eq!(
+            (error.kind(), error.outcome(), is),
+            (kind, outcome, next),
+            "{error}"
+        );
+        assert!(
+            !error.to_string().is_empty() && !error.to_string().contains('\n'),
+            "{error:?}"
+        );
         self.0.push(error);
     }
 
@@ -48,7 +57,10 @@ impl Seen {
     }
 
     fn kinds(&self) -> BTreeSet<String> {
-        self.0.iter().map(|error| format!("{:?}", error.kind())).collect()
+        self.0
+            .iter()
+            .map(|error| format!("{:?}", error.kind()))
+            .collect()
     }
 }
 
@@ -60,13 +72,19 @@ struct Broken {
 }
 
 async fn breakable() -> Result<Broken> {
-    let (redis, database) =
-        (RedisServer::start(RedisOptions::default()).await?, MariaDbServer::start(MariaDbOptions::default()).await?);
+    let (redis, database) = (
+        RedisServer::start(RedisOptions::default()).await?,
+        MariaDbServer::start(MariaDbOptions::default()).await?,
+    );
     let mut world = World::on(&redis.url(), &database).await?;
     world.settings.hot.operation_deadline = SHORT;
     world.settings.hot.policy_check_interval = Duration::from_secs(1);
     world.settings.redis.response_timeout = SHORT;
-    Ok(Broken { stack: Stack::with(world).await?, redis, database })
+    Ok(Broken {
+        stack: Stack::with(world).await?,
+        redis,
+        database,
+    })
 }
 
 async fn config(redis: &RedisServer, name: &str, value: &str) -> Result<()> {
@@ -81,7 +99,8 @@ async fn set(owner: &ByteOwner) -> Error {
     owner.update([("gold", "1")]).await.unwrap_err()
 }
 
-/// What sessions end with: a plain write of an owner that is held, a save of a session that was taken, and one that has ended.
+/// What sessions end with: a plain write of an owner that is held, a save of a session that was
+/// taken, and one that has ended.
 async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
     let bo = stack.player("bo");
     let session = bo.session(SessionOptions::default()).await?;
@@ -89,11 +108,22 @@ async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
     let held = set(&bo).await;
     assert!(held.to_string().contains("holds the owner"), "{held}");
     seen.unchanged(held, Kind::Held, Next::After);
-    let steals = SessionOptions { on_conflict: OnConflict::Steal, ..SessionOptions::default() };
+    let steals = SessionOptions {
+        on_conflict: OnConflict::Steal,
+        ..SessionOptions::default()
+    };
     let taken = bo.session(steals).await?;
-    seen.unchanged(session.save().await.unwrap_err(), Kind::Fenced, Next::Reread);
+    seen.unchanged(
+        session.save().await.unwrap_err(),
+        Kind::Fenced,
+        Next::Reread,
+    );
     taken.end().await?;
-    seen.unchanged(taken.set("gold", "2").unwrap_err(), Kind::Closing, Next::Never);
+    seen.unchanged(
+        taken.set("gold", "2").unwrap_err(),
+        Kind::Closing,
+        Next::Never,
+    );
     Ok(())
 }
 
@@ -102,24 +132,67 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
     seen.unchanged(ann.get([]).await.unwrap_err(), Kind::Invalid, Next::Never);
-    seen.unchanged(ann.update([("", "1")]).await.unwrap_err(), Kind::Invalid, Next::Never);
-    let first = ann.update([("gold", "1"), ("name", "Ann")]).await?.version();
-    seen.unchanged(ann.update([("gold", "1")]).if_absent().await.unwrap_err(), Kind::Conflict, Next::Reread);
+    seen.unchanged(
+        ann.update([("", "1")]).await.unwrap_err(),
+        Kind::Invalid,
+        Next::Never,
+    );
+    let first = ann
+        .update([("gold", "1"), ("name", "Ann")])
+        .await?
+        .version();
+    seen.unchanged(
+        ann.update([("gold", "1")]).if_absent().await.unwrap_err(),
+        Kind::Conflict,
+        Next::Reread,
+    );
     ann.incr("gold", 1).await?;
-    seen.unchanged(ann.update([("gold", "1")]).if_version(first).await.unwrap_err(), Kind::Conflict, Next::Reread);
-    seen.unchanged(ann.incr("name", 1).await.unwrap_err(), Kind::NotInteger, Next::Never);
-    seen.unchanged(ann.incr("gold", i64::MAX).await.unwrap_err(), Kind::Overflow, Next::Never);
+    seen.unchanged(
+        ann.update([("gold", "1")])
+            .if_version(first)
+            .await
+            .unwrap_err(),
+        Kind::Conflict,
+        Next::Reread,
+    );
+    seen.unchanged(
+        ann.incr("name", 1).await.unwrap_err(),
+        Kind::NotInteger,
+        Next::Never,
+    );
+    seen.unchanged(
+        ann.incr("gold", i64::MAX).await.unwrap_err(),
+        Kind::Overflow,
+        Next::Never,
+    );
     ann.remove(["name"]).await?;
-    seen.unchanged(ann.purge(["name"]).await.unwrap_err(), Kind::NotLanded, Next::Reread);
-    let replicated = Durability::Replicated { replicas: 1, timeout: Duration::from_secs(1) };
-    seen.unchanged(ann.incr("gold", 1).durability(replicated).await.unwrap_err(), Kind::Durability, Next::After);
+    seen.unchanged(
+        ann.purge(["name"]).await.unwrap_err(),
+        Kind::NotLanded,
+        Next::Reread,
+    );
+    let replicated = Durability::Replicated {
+        replicas: 1,
+        timeout: Duration::from_secs(1),
+    };
+    seen.unchanged(
+        ann.incr("gold", 1)
+            .durability(replicated)
+            .await
+            .unwrap_err(),
+        Kind::Durability,
+        Next::After,
+    );
     of_sessions(seen, &stack).await?;
     // A hot tier of its own on the same table takes over; this one hears of it.
     let other = RedisServer::start(RedisOptions::default()).await?;
     let mut elsewhere = stack.settings.clone();
     elsewhere.redis.url = other.url().parse()?;
     let other_storage = Storage::open(elsewhere).await?;
-    until("the tiers were compared", async || Ok(ann.incr("gold", 1).await.is_err())).await?;
+    until("the tiers were compared", async || {
+        Ok(ann.incr("gold", 1).await.is_err())
+    })
+    .await?;
     seen.unchanged(set(&ann).await, Kind::Unpaired, Next::Never);
     other_storage.close(LONG).await;
     stack.storage.close(LONG).await;
@@ -142,11 +215,24 @@ async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     let heroes = stack.storage.scope("game", "eu")?.objects::<Hero>();
     let bo = stack.player("bo");
     bo.update([("gold", "no object")]).await?;
-    seen.unchanged(heroes.load("bo").await.unwrap_err(), Kind::Corrupt, Next::Never);
+    seen.unchanged(
+        heroes.load("bo").await.unwrap_err(),
+        Kind::Corrupt,
+        Next::Never,
+    );
 
-    heroes.save(&Hero { id: "ann".into(), level: 1 }).await?;
+    heroes
+        .save(&Hero {
+            id: "ann".into(),
+            level: 1,
+        })
+        .await?;
     let (ann, runtime) = (stack.player("ann"), tokio::runtime::Handle::current());
-    let meddle = || tokio::task::block_in_place(|| runtime.block_on(async { ann.incr("other", 1).await.map(drop) }));
+    let meddle = || {
+        tokio::task::block_in_place(|| {
+            runtime.block_on(async { ann.incr("other", 1).await.map(drop) })
+        })
+    };
     let contended = heroes
         .modify("ann", |hero| {
             hero.level += 1;
@@ -154,22 +240,34 @@ async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
         })
         .await
         .unwrap_err();
-    let ModifyError::Storage(error) = contended else { panic!("{contended:?}") };
+    let ModifyError::Storage(error) = contended else {
+        panic!("{contended:?}")
+    };
     seen.unchanged(error, Kind::Contended, Next::After);
     Ok(())
 }
 
 /// The hot tier is not as it should be.
 async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
-    let Broken { redis, database: _database, stack } = breakable().await?;
+    let Broken {
+        redis,
+        database: _database,
+        stack,
+    } = breakable().await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
 
     config(&redis, "maxmemory-policy", "allkeys-lru").await?;
-    until("it was seen", async || Ok(ann.incr("gold", 1).await.is_err())).await?;
+    until("it was seen", async || {
+        Ok(ann.incr("gold", 1).await.is_err())
+    })
+    .await?;
     seen.unchanged(set(&ann).await, Kind::UnsafeEviction, Next::After);
     config(&redis, "maxmemory-policy", "noeviction").await?;
-    until("it was seen", async || Ok(ann.incr("gold", 1).await.is_ok())).await?;
+    until("it was seen", async || {
+        Ok(ann.incr("gold", 1).await.is_ok())
+    })
+    .await?;
 
     config(&redis, "maxmemory", "1").await?;
     let full = set(&ann).await;
@@ -180,25 +278,51 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
         seen.unchanged(full, Kind::OutOfMemory, Next::After);
     }
     config(&redis, "maxmemory", "0").await?;
-    until("it was seen", async || Ok(ann.incr("gold", 1).await.is_ok())).await?;
+    until("it was seen", async || {
+        Ok(ann.incr("gold", 1).await.is_ok())
+    })
+    .await?;
 
-    redis.call(&"ACL SETUSER default -hget -hmget".split(' ').collect::<Vec<_>>()).await?;
+    redis
+        .call(
+            &"ACL SETUSER default -hget -hmget"
+                .split(' ')
+                .collect::<Vec<_>>(),
+        )
+        .await?;
     seen.unchanged(get(&ann).await, Kind::Denied, Next::After);
     seen.unchanged(set(&ann).await, Kind::Denied, Next::After);
-    redis.call(&"ACL SETUSER default +@all".split(' ').collect::<Vec<_>>()).await?;
-    until("it was seen", async || Ok(ann.incr("gold", 1).await.is_ok())).await?;
+    redis
+        .call(&"ACL SETUSER default +@all".split(' ').collect::<Vec<_>>())
+        .await?;
+    until("it was seen", async || {
+        Ok(ann.incr("gold", 1).await.is_ok())
+    })
+    .await?;
 
     redis.pause()?;
-    seen.expect(set(&ann).await, Kind::Timeout, Outcome::Unknown, Next::SameId);
+    seen.expect(
+        set(&ann).await,
+        Kind::Timeout,
+        Outcome::Unknown,
+        Next::SameId,
+    );
     let error = get(&ann).await;
-    assert!(matches!(error.kind(), Kind::Timeout | Kind::HotUnavailable), "{error}");
+    assert!(
+        matches!(error.kind(), Kind::Timeout | Kind::HotUnavailable),
+        "{error}"
+    );
     redis.resume()?;
     until("it answers", async || Ok(ann.get(["gold"]).await.is_ok())).await?;
 
     redis.kill()?;
     let error = set(&ann).await;
-    // A write that was on its way when the server died may have been applied; the next one finds no connection.
-    assert!(matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout), "{error}");
+    // A write that was on its way when the server died may have been applied; the next one finds no
+    // connection.
+    assert!(
+        matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout),
+        "{error}"
+    );
     seen.unchanged(set(&ann).await, Kind::HotUnavailable, Next::After);
     seen.unchanged(get(&ann).await, Kind::HotUnavailable, Next::After);
     Ok(())
@@ -221,13 +345,20 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
     };
     seen.unchanged(error, Kind::Overloaded, Next::After);
 
-    let redis = RedisServer::start(RedisOptions { maxmemory: Some("1mb".into()), ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        maxmemory: Some("1mb".into()),
+        ..RedisOptions::default()
+    })
+    .await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.backpressure.soft_memory = 0;
     world.settings.backpressure.hard_memory = 0;
     match Storage::open(world.settings).await {
         Ok(storage) => {
-            let owner = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+            let owner = storage
+                .scope("game", "eu")?
+                .bytes()
+                .owner("player", "ann")?;
             seen.unchanged(set(&owner).await, Kind::OutOfMemory, Next::After);
         }
         Err(error) => seen.unchanged(error, Kind::OutOfMemory, Next::After),
@@ -237,33 +368,94 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
 
 /// The database refuses, lacks a right, or is away.
 async fn of_the_database(seen: &mut Seen) -> Result<()> {
-    let Broken { redis: _redis, database, stack } = breakable().await?;
-    let name = stack.database.rsplit('/').next().unwrap_or_default().to_owned();
+    let Broken {
+        redis: _redis,
+        database,
+        stack,
+    } = breakable().await?;
+    let name = stack
+        .database
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     let ann = stack.player("ann");
     let landed = Durability::Landed { timeout: LONG };
     ann.update([("gold", "1")]).durability(landed).await?;
-    database.sql(&format!("ALTER TABLE `{name}`.landing_rows ADD CONSTRAINT no_poison CHECK (value <> 'poison')")).await?;
-    let error = ann.update([("gold", "poison")]).durability(landed).await.unwrap_err();
+    database
+        .sql(&format!(
+            "ALTER TABLE `{name}`.landing_rows ADD CONSTRAINT no_poison CHECK (value <> 'poison')"
+        ))
+        .await?;
+    let error = ann
+        .update([("gold", "poison")])
+        .durability(landed)
+        .await
+        .unwrap_err();
     seen.expect(error, Kind::Rejected, Outcome::Applied, Next::Never);
-    seen.unchanged(ann.flush(LONG).await.unwrap_err(), Kind::Rejected, Next::Never);
+    seen.unchanged(
+        ann.flush(LONG).await.unwrap_err(),
+        Kind::Rejected,
+        Next::Never,
+    );
     ann.update([("gold", "1")]).await?;
 
-    database.sql(&format!("RENAME TABLE `{name}`.landing_rows TO `{name}`.away")).await?;
+    database
+        .sql(&format!(
+            "RENAME TABLE `{name}`.landing_rows TO `{name}`.away"
+        ))
+        .await?;
     let cold = |id: &str| stack.player(id);
     seen.unchanged(get(&cold("a")).await, Kind::Denied, Next::After);
-    seen.unchanged(cold("a").update([("gold", "1")]).if_absent().await.unwrap_err(), Kind::Denied, Next::After);
-    let error = ann.update([("gold", "2")]).durability(landed).await.unwrap_err();
+    seen.unchanged(
+        cold("a")
+            .update([("gold", "1")])
+            .if_absent()
+            .await
+            .unwrap_err(),
+        Kind::Denied,
+        Next::After,
+    );
+    let error = ann
+        .update([("gold", "2")])
+        .durability(landed)
+        .await
+        .unwrap_err();
     seen.expect(error, Kind::Denied, Outcome::Applied, Next::Never);
-    database.sql(&format!("RENAME TABLE `{name}`.away TO `{name}`.landing_rows")).await?;
+    database
+        .sql(&format!(
+            "RENAME TABLE `{name}`.away TO `{name}`.landing_rows"
+        ))
+        .await?;
 
     database.kill()?;
     seen.unchanged(get(&cold("b")).await, Kind::ColdUnavailable, Next::After);
-    seen.unchanged(cold("b").update([("gold", "1")]).if_absent().await.unwrap_err(), Kind::ColdUnavailable, Next::After);
+    seen.unchanged(
+        cold("b")
+            .update([("gold", "1")])
+            .if_absent()
+            .await
+            .unwrap_err(),
+        Kind::ColdUnavailable,
+        Next::After,
+    );
     let error = get(&cold("c")).await.to_string();
-    assert!(error.contains(&format!("127.0.0.1:{}/{name}", database.port())), "{error}");
-    let error =
-        ann.update([("gold", "2")]).durability(Durability::Landed { timeout: Duration::from_millis(10) }).await.unwrap_err();
-    assert_eq!((error.outcome(), error.retry()), (Outcome::Applied, Retry::Never), "{error}");
+    assert!(
+        error.contains(&format!("127.0.0.1:{}/{name}", database.port())),
+        "{error}"
+    );
+    let error = ann
+        .update([("gold", "2")])
+        .durability(Durability::Landed {
+            timeout: Duration::from_millis(10),
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.outcome(), error.retry()),
+        (Outcome::Applied, Retry::Never),
+        "{error}"
+    );
     Ok(())
 }
 
@@ -277,7 +469,10 @@ async fn every_kind_of_error_has_a_real_cause_an_honest_outcome_and_an_advice() 
     of_the_database(&mut seen).await?;
 
     let kinds = include_str!("../../storage-sdk/src/error.rs");
-    let list = kinds.split_once("pub enum Kind {").and_then(|(_, rest)| rest.split_once("\n}")).map_or("", |(list, _)| list);
+    let list = kinds
+        .split_once("pub enum Kind {")
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .map_or("", |(list, _)| list);
     let all: BTreeSet<String> = list
         .lines()
         .filter_map(|line| line.trim().strip_suffix(','))

@@ -20,13 +20,25 @@ async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
     stack.landed().await?;
 
     let stored = rows(&stack.database).await?;
-    let seen: Vec<_> = stored.iter().map(|row| (row.name.as_str(), row.value.as_slice(), row.version)).collect();
+    let seen: Vec<_> = stored
+        .iter()
+        .map(|row| (row.name.as_str(), row.value.as_slice(), row.version))
+        .collect();
     let version = ack.version().get();
-    assert_eq!(seen, [("player/ann/gold", &b"10"[..], version), ("player/ann/name", b"Ann", version)]);
+    assert_eq!(
+        seen,
+        [
+            ("player/ann/gold", &b"10"[..], version),
+            ("player/ann/name", b"Ann", version)
+        ]
+    );
 
     assert_eq!(ann.evict().await?, Evicted::Gone);
     let cold = ann.get_all().await?;
-    assert_eq!((cold["gold"].as_deref(), cold["name"].as_deref()), (Some(&b"10"[..]), Some(&b"Ann"[..])));
+    assert_eq!(
+        (cold["gold"].as_deref(), cold["name"].as_deref()),
+        (Some(&b"10"[..]), Some(&b"Ann"[..]))
+    );
     assert_eq!(cold.version(), ack.version());
     worker.stop().await
 }
@@ -36,10 +48,17 @@ async fn workers_that_die_again_and_again_lose_nothing() -> Result<()> {
     let stack = Stack::open().await?;
     for round in 0..20 {
         for id in 0..50 {
-            stack.player(&id.to_string()).update([("round", round.to_string()), ("id", id.to_string())]).await?;
+            stack
+                .player(&id.to_string())
+                .update([("round", round.to_string()), ("id", id.to_string())])
+                .await?;
         }
         let worker = stack.worker();
-        until("something has landed", async || Ok(worker.counts().rows > 0)).await?;
+        until(
+            "something has landed",
+            async || Ok(worker.counts().rows > 0),
+        )
+        .await?;
         worker.kill();
     }
     let worker = stack.worker();
@@ -58,12 +77,21 @@ async fn two_workers_share_the_partitions_and_one_takes_over_what_the_other_leav
     let stack = Stack::open().await?;
     let (one, other) = (stack.worker(), stack.worker());
     let holders = async || -> Result<Vec<String>> {
-        Ok(stack.backlog().await?.partitions.into_iter().filter_map(|(_, peek)| peek.holder).collect())
+        Ok(stack
+            .backlog()
+            .await?
+            .partitions
+            .into_iter()
+            .filter_map(|(_, peek)| peek.holder)
+            .collect())
     };
     until("each holds half", async || {
         let mut held = holders().await?;
         held.sort();
-        let first = held.iter().filter(|holder| Some(*holder) == held.first()).count();
+        let first = held
+            .iter()
+            .filter(|holder| Some(*holder) == held.first())
+            .count();
         Ok(held.len() == 8 && first == 4)
     })
     .await?;
@@ -89,25 +117,52 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
     stack.player("bad").update([("v", "1"), ("w", "1")]).await?;
     stack.landed().await?;
     let stored = rows(&stack.database).await?;
-    assert_eq!(stored.len(), 201, "all but the poison field, a field beside it in one write included");
+    assert_eq!(
+        stored.len(),
+        201,
+        "all but the poison field, a field beside it in one write included"
+    );
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
 
-    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
-    assert!(error.to_string().contains("\"v\"") && error.to_string().contains("poison"), "{error}");
-    assert_eq!(stack.player("bad").get(["v"]).await?["v"].as_deref(), Some(&b"1"[..]), "the value stays");
-    assert_eq!(stack.player("bad").evict().await?, Evicted::WhenLanded, "and can't be evicted");
+    let error = stack
+        .player("bad")
+        .flush(Duration::from_secs(5))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("\"v\"") && error.to_string().contains("poison"),
+        "{error}"
+    );
+    assert_eq!(
+        stack.player("bad").get(["v"]).await?["v"].as_deref(),
+        Some(&b"1"[..]),
+        "the value stays"
+    );
+    assert_eq!(
+        stack.player("bad").evict().await?,
+        Evicted::WhenLanded,
+        "and can't be evicted"
+    );
 
     // A newer value that the database takes clears the error mark.
     stack.player("bad").update([("v", "healthy")]).await?;
-    until("the error mark is gone", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    until("the error mark is gone", async || {
+        Ok(stack.storage.stats().await?.error_marks == 0)
+    })
+    .await?;
     let stored = rows(&stack.database).await?;
-    assert!(stored.iter().any(|row| row.name == "player/bad/v" && row.value == b"healthy"));
+    assert!(
+        stored
+            .iter()
+            .any(|row| row.name == "player/bad/v" && row.value == b"healthy")
+    );
     worker.stop().await
 }
 
 /// As when a game's own trigger says no by SIGNAL: its number is in no table.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the_database_takes_others() -> Result<()> {
+async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the_database_takes_others()
+-> Result<()> {
     let stack = Stack::open().await?;
     let refuse = async |what: &str| {
         let trigger = format!(
@@ -133,43 +188,85 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the
     stack.landed().await?;
     assert_eq!(rows(&stack.database).await?.len(), 202);
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
-    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
-    assert!(error.kind() == Kind::Rejected && error.to_string().contains("not today"), "{error}");
+    let error = stack
+        .player("bad")
+        .flush(Duration::from_secs(5))
+        .await
+        .unwrap_err();
+    assert!(
+        error.kind() == Kind::Rejected && error.to_string().contains("not today"),
+        "{error}"
+    );
     worker.stop().await
 }
 
-/// As behind a proxy that lets no packet through that is too large for it, or holds what it forbids.
+/// As behind a proxy that lets no packet through that is too large for it, or holds what it
+/// forbids.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobody_else() -> Result<()> {
+async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobody_else()
+-> Result<()> {
     let mariadb = stack::mariadb().await?;
-    let World { database, settings, .. } = World::fresh().await?;
+    let World {
+        database, settings, ..
+    } = World::fresh().await?;
     let proxy = Proxy::start(mariadb.port()).await?;
-    let through = database.replace(&format!(":{}/", mariadb.port()), &format!(":{}/", proxy.port()));
+    let through = database.replace(
+        &format!(":{}/", mariadb.port()),
+        &format!(":{}/", proxy.port()),
+    );
     anyhow::ensure!(through != database, "the URL names no port");
-    let stack = Stack::with(World::with_urls(&stack::redis().await?.url(), &through, &settings.redis.prefix)?).await?;
+    let stack = Stack::with(World::with_urls(
+        &stack::redis().await?.url(),
+        &through,
+        &settings.redis.prefix,
+    )?)
+    .await?;
     proxy.lose_every_reply_to(1, b"forbidden");
     for id in 0..200 {
         stack.player(&id.to_string()).update([("v", "1")]).await?;
     }
-    stack.player("bad").update([("v", "forbidden"), ("w", "1")]).await?;
+    stack
+        .player("bad")
+        .update([("v", "forbidden"), ("w", "1")])
+        .await?;
     let worker = stack.worker();
     stack.landed().await?;
     let landed = rows(&database).await?;
-    assert!(landed.len() == 201 && landed.iter().any(|row| row.name == "player/bad/w"), "{} rows", landed.len());
+    assert!(
+        landed.len() == 201 && landed.iter().any(|row| row.name == "player/bad/w"),
+        "{} rows",
+        landed.len()
+    );
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
-    let error = stack.player("bad").flush(Duration::from_secs(5)).await.unwrap_err();
-    assert!(error.kind() == Kind::Rejected && error.to_string().contains("cut 3 times"), "{error}");
+    let error = stack
+        .player("bad")
+        .flush(Duration::from_secs(5))
+        .await
+        .unwrap_err();
+    assert!(
+        error.kind() == Kind::Rejected && error.to_string().contains("cut 3 times"),
+        "{error}"
+    );
 
     // Nobody is blamed while a trivial row does not get through either.
     proxy.lose_every_reply_to(1, b"canary");
     let failures = worker.counts().failures;
     stack.player("canary").update([("v", "1")]).await?;
-    until("it was tried", async || Ok(worker.counts().failures > failures + 3)).await?;
+    until("it was tried", async || {
+        Ok(worker.counts().failures > failures + 3)
+    })
+    .await?;
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     proxy.lose_every_reply_to(0, b"");
     stack.player("bad").update([("v", "1")]).await?;
     stack.landed().await?;
-    assert_eq!((stack.storage.stats().await?.error_marks, rows(&database).await?.len()), (0, 203));
+    assert_eq!(
+        (
+            stack.storage.stats().await?.error_marks,
+            rows(&database).await?.len()
+        ),
+        (0, 203)
+    );
     worker.stop().await
 }
 
@@ -186,7 +283,11 @@ async fn a_row_that_takes_too_long_each_time_is_parked_and_hurts_nobody_else() -
     }
     let worker = stack.worker();
     stack.landed().await?;
-    let names: Vec<_> = rows(&stack.database).await?.into_iter().map(|row| row.name).collect();
+    let names: Vec<_> = rows(&stack.database)
+        .await?
+        .into_iter()
+        .map(|row| row.name)
+        .collect();
     assert_eq!(names, ["player/ann/v", "player/bo/v"]);
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     worker.stop().await
@@ -195,15 +296,18 @@ async fn a_row_that_takes_too_long_each_time_is_parked_and_hurts_nobody_else() -
 async fn sql(url: &str, text: String) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
-    sqlx::raw_sql(sqlx::AssertSqlSafe(text)).execute(&mut connection).await?;
+    sqlx::raw_sql(sqlx::AssertSqlSafe(text))
+        .execute(&mut connection)
+        .await?;
     Ok(connection.close().await?)
 }
 
 /// Makes the database refuse the value "1" in field "v" of one owner.
 pub(crate) async fn poison(url: String, owner: &str) -> Result<()> {
     let id = owner.rsplit('/').next().unwrap_or_default();
-    let check =
-        format!("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')");
+    let check = format!(
+        "ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{id}' OR field <> 'v' OR value <> '1')"
+    );
     sql(&url, check).await
 }
 
@@ -215,7 +319,13 @@ async fn a_flush_that_the_database_refuses_whole_claims_nothing_landed() -> Resu
     bad.update([("v", "1")]).await?;
     bad.flush(Duration::from_secs(5)).await.unwrap_err();
     let (tiers, partition) = (stack.storage.tiers(), bad.owner().partition(8));
-    let hot = tiers.hot().partition_states(&[partition]).await.remove(0)?.record.unwrap();
+    let hot = tiers
+        .hot()
+        .partition_states(&[partition])
+        .await
+        .remove(0)?
+        .record
+        .unwrap();
     let cold = tiers.cold().partitions(&[partition]).await?.remove(0);
     assert_eq!((hot.epoch, hot.landed), (cold.epoch, cold.last_version));
     Ok(())
@@ -230,25 +340,43 @@ async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
     poison(url.clone(), "player/bad").await?;
     let worker = stack.worker();
     stack.player("bad").update([("v", "1")]).await?;
-    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
-    until("it was tried again", async || Ok(worker.counts().parked >= 3)).await?;
+    until("it is parked", async || {
+        Ok(stack.storage.stats().await?.error_marks == 1)
+    })
+    .await?;
+    until("it was tried again", async || {
+        Ok(worker.counts().parked >= 3)
+    })
+    .await?;
     let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&url).await?;
-    sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison").execute(&mut connection).await?;
-    until("it has landed", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison")
+        .execute(&mut connection)
+        .await?;
+    until("it has landed", async || {
+        Ok(stack.storage.stats().await?.error_marks == 0)
+    })
+    .await?;
     assert_eq!(rows(&url).await?.len(), 1);
     worker.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silently() -> Result<()> {
+async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silently() -> Result<()>
+{
     let stack = Stack::open().await?;
     stack.player("ann").update([("gold", "10")]).await?;
     let prefix = stack.settings.redis.prefix.clone();
     let partition = stack.player("ann").owner().partition(8);
     let key = format!("{prefix}-data:{{{partition}}}:game:eu:player:ann");
-    assert_eq!(stack::redis().await?.call(&["DEL", &key]).await?, storage_servers::Reply::Integer(1));
+    assert_eq!(
+        stack::redis().await?.call(&["DEL", &key]).await?,
+        storage_servers::Reply::Integer(1)
+    );
     let worker = stack.worker();
-    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
+    until("it is parked", async || {
+        Ok(stack.storage.stats().await?.error_marks == 1)
+    })
+    .await?;
     worker.stop().await?;
     let page = stack.storage.tiers().hot().errors(partition, 0, 10).await?;
     let entry = page.entries.first().expect("an error mark");
@@ -257,13 +385,15 @@ async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silen
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is_back() -> Result<()> {
+async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is_back() -> Result<()>
+{
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let stack = Stack::with(World::on(&stack::redis().await?.url(), &mariadb).await?).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
     let mut worker = None;
-    // At first the worker begins while it is away; then it goes away from one that has just compared the tiers, and goes on to land.
+    // At first the worker begins while it is away; then it goes away from one that has just
+    // compared the tiers, and goes on to land.
     for last in [99, 199] {
         mariadb.kill()?;
         let worker = worker.get_or_insert_with(|| stack.worker());
@@ -271,16 +401,29 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
         for gold in last - 97..=last {
             ann.update([("gold", gold.to_string())]).await?;
         }
-        until("the worker has noticed", async || Ok(worker.counts().failures > failures + 1)).await?;
+        until("the worker has noticed", async || {
+            Ok(worker.counts().failures > failures + 1)
+        })
+        .await?;
         let error = ann.flush(Duration::from_millis(300)).await.unwrap_err();
         assert!(error.outcome() == Outcome::NotApplied, "{error}");
         let stats = stack.storage.stats().await?;
         assert_eq!(stats.error_marks, 0);
-        assert!((1..=2).contains(&stats.marks), "one in the snapshot, one in the dirty map: {}", stats.marks);
+        assert!(
+            (1..=2).contains(&stats.marks),
+            "one in the snapshot, one in the dirty map: {}",
+            stats.marks
+        );
         mariadb.restart().await?;
         stack.landed().await?;
         let stored = rows(&stack.database).await?;
-        assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [last.to_string().into_bytes()]);
+        assert_eq!(
+            stored
+                .iter()
+                .map(|row| row.value.clone())
+                .collect::<Vec<_>>(),
+            [last.to_string().into_bytes()]
+        );
     }
     worker.context("a worker")?.stop().await
 }
@@ -292,11 +435,25 @@ async fn a_drain_waits_for_a_snapshot_that_was_left_over() -> Result<()> {
     ann.update([("gold", "10")]).await?;
     let hot = stack.storage.tiers().hot();
     let partition = ann.owner().partition(hot.partition_count());
-    let lock = Lock { holder: "dead".into(), token: "t".into() };
-    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(30)).await, [Ok(true)]);
-    assert!(matches!(hot.snapshot(partition, &lock).await?, Snapshot::Taken(_)));
+    let lock = Lock {
+        holder: "dead".into(),
+        token: "t".into(),
+    };
+    assert_eq!(
+        hot.lock(&[partition], &lock, Duration::from_secs(30)).await,
+        [Ok(true)]
+    );
+    assert!(matches!(
+        hot.snapshot(partition, &lock).await?,
+        Snapshot::Taken(_)
+    ));
     let left = drained(hot.as_ref(), Instant::now(), |_| {}).await?;
-    assert_eq!(left.iter().map(|(partition, _)| *partition).collect::<Vec<_>>(), [partition]);
+    assert_eq!(
+        left.iter()
+            .map(|(partition, _)| *partition)
+            .collect::<Vec<_>>(),
+        [partition]
+    );
     Ok(())
 }
 
@@ -312,7 +469,12 @@ async fn an_owner_that_is_written_all_the_time_lands_each_time() -> Result<()> {
         for _ in 0..3 {
             ann.update([("gold", value.clone())]).await?;
         }
-        let is_there = async || Ok(rows(&stack.database).await?.pop().is_some_and(|row| row.value == value.as_bytes()));
+        let is_there = async || {
+            Ok(rows(&stack.database)
+                .await?
+                .pop()
+                .is_some_and(|row| row.value == value.as_bytes()))
+        };
         until("the row has the last value", is_there).await?;
     }
     stack.landed().await?;
@@ -346,9 +508,18 @@ async fn a_flush_claims_no_version_that_came_while_it_looked() -> Result<()> {
         stack.landed().await?;
         worker.stop().await?;
         let write = async { anyhow::Ok(ann.update([("gold", round.to_string())]).await?) };
-        let (flushed, _) = try_join(async { anyhow::Ok(ann.flush(Duration::from_secs(10)).await?) }, write).await?;
+        let (flushed, _) = try_join(
+            async { anyhow::Ok(ann.flush(Duration::from_secs(10)).await?) },
+            write,
+        )
+        .await?;
         let row = rows(&stack.database).await?.pop().context("a row")?;
-        assert!(row.version >= flushed.version.get(), "{} is not in the database, but {}", flushed.version, row.version);
+        assert!(
+            row.version >= flushed.version.get(),
+            "{} is not in the database, but {}",
+            flushed.version,
+            row.version
+        );
     }
     Ok(())
 }

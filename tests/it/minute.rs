@@ -1,4 +1,5 @@
-//! Two game servers and two landing workers as processes on real servers, for a minute, with a worker killed at its work.
+//! Two game servers and two landing workers as processes on real servers, for a minute, with a
+//! worker killed at its work.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,7 +32,17 @@ fn worker(config: &Path, name: &str) -> Result<Child> {
 
 fn game(config: &Path, server: u32) -> Result<Child> {
     Ok(Command::new(env!("CARGO_BIN_EXE_game"))
-        .args(["--time", TIME, "--writes", WRITES_EACH, "--seed", "20261121", "--server", &server.to_string(), "--config"])
+        .args([
+            "--time",
+            TIME,
+            "--writes",
+            WRITES_EACH,
+            "--seed",
+            "20261121",
+            "--server",
+            &server.to_string(),
+            "--config",
+        ])
         .arg(config)
         .stdout(Stdio::piped())
         .kill_on_drop(true)
@@ -40,28 +51,46 @@ fn game(config: &Path, server: u32) -> Result<Child> {
 
 fn signal(child: &Child, signal: rustix::process::Signal) -> Result<()> {
     let id = i32::try_from(child.id().context("the process has ended")?)?;
-    Ok(rustix::process::kill_process(rustix::process::Pid::from_raw(id).context("a process id")?, signal)?)
+    Ok(rustix::process::kill_process(
+        rustix::process::Pid::from_raw(id).context("a process id")?,
+        signal,
+    )?)
 }
 
-/// Stops a worker while it has settled a part of a snapshot, and kills it there. Answers how many marks were left in that snapshot.
+/// Stops a worker while it has settled a part of a snapshot, and kills it there. Answers how many
+/// marks were left in that snapshot.
 async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Result<u64> {
     let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
     let snapshots = async || -> Result<Vec<(u32, u64)>> {
         let backlog = Backlog::read(stack.storage.tiers().hot().as_ref()).await?;
-        let mine = backlog.partitions.into_iter().filter(|(_, peek)| peek.holder.as_deref() == Some(name));
-        Ok(mine.map(|(partition, peek)| (partition.0, peek.snapshot)).collect())
+        let mine = backlog
+            .partitions
+            .into_iter()
+            .filter(|(_, peek)| peek.holder.as_deref() == Some(name));
+        Ok(mine
+            .map(|(partition, peek)| (partition.0, peek.snapshot))
+            .collect())
     };
     for _ in 0..100_000 {
         for (partition, snapshot) in snapshots().await? {
             let most = largest.entry(partition).or_default();
-            *most = if snapshot == 0 { 0 } else { snapshot.max(*most) };
+            *most = if snapshot == 0 {
+                0
+            } else {
+                snapshot.max(*most)
+            };
             if snapshot == 0 || snapshot >= *most {
                 continue;
             }
-            // It was half settled a moment ago. Whether it still is can be told once the worker stands still.
+            // It was half settled a moment ago. Whether it still is can be told once the worker
+            // stands still.
             signal(child, rustix::process::Signal::STOP)?;
             let most = *most;
-            let now = snapshots().await?.into_iter().find(|(other, _)| *other == partition).map_or(0, |(_, left)| left);
+            let now = snapshots()
+                .await?
+                .into_iter()
+                .find(|(other, _)| *other == partition)
+                .map_or(0, |(_, left)| left);
             if now > 0 && now < most {
                 child.kill().await?;
                 return Ok(now);
@@ -75,8 +104,15 @@ async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Resu
 /// Connections to Redis and to the database.
 async fn connections(redis: &RedisServer, mariadb: &MariaDbServer) -> Result<[u64; 2]> {
     let clients = redis.call(&["INFO", "clients"]).await?;
-    let clients = clients.text()?.lines().find_map(|line| line.strip_prefix("connected_clients:")).context("no clients")?.trim();
-    let threads = mariadb.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user <> 'system user'").await?;
+    let clients = clients
+        .text()?
+        .lines()
+        .find_map(|line| line.strip_prefix("connected_clients:"))
+        .context("no clients")?
+        .trim();
+    let threads = mariadb
+        .sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user <> 'system user'")
+        .await?;
     Ok([clients.parse()?, threads.trim().parse()?])
 }
 
@@ -85,7 +121,9 @@ async fn watch(games: Vec<(String, Option<u32>)>, worker: Option<u32>) -> Footpr
     let mut footprints = Footprints::default();
     let is_alive = |pid: &Option<u32>| pid.is_some_and(|pid| Footprint::of(pid).is_ok());
     while games.iter().any(|(_, pid)| is_alive(pid)) {
-        games.iter().for_each(|(name, pid)| footprints.look(name, *pid));
+        games
+            .iter()
+            .for_each(|(name, pid)| footprints.look(name, *pid));
         footprints.look("worker", worker);
         tokio::time::sleep(LOOK).await;
     }
@@ -93,8 +131,13 @@ async fn watch(games: Vec<(String, Option<u32>)>, worker: Option<u32>) -> Footpr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_nothing() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
+async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_nothing()
+-> Result<()> {
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let world = World::on(&redis.url(), &mariadb).await?;
     let folder = tempfile::tempdir()?;
@@ -111,8 +154,11 @@ async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_
     let left = kill_half_settled(&stack, &mut doomed, "doomed").await?;
     ensure!(left > 0, "the kill hit no half settled snapshot");
 
-    let pids: Vec<(String, Option<u32>)> =
-        games.iter().enumerate().map(|(at, game)| (format!("game server {at}"), game.id())).collect();
+    let pids: Vec<(String, Option<u32>)> = games
+        .iter()
+        .enumerate()
+        .map(|(at, game)| (format!("game server {at}"), game.id()))
+        .collect();
     let looks = tokio::spawn(watch(pids, survivor.id()));
     let mut oracle = Oracle::default();
     for game in games {
@@ -122,26 +168,69 @@ async fn a_minute_of_play_with_a_worker_killed_in_a_half_settled_snapshot_loses_
         oracle.acknowledged += played.acknowledged;
         oracle.fields.extend(played.fields);
     }
-    println!("{} writes acknowledged, {left} marks left by the killed worker", oracle.acknowledged);
-    ensure!(oracle.acknowledged >= ACKNOWLEDGED_MIN, "only {} writes were acknowledged", oracle.acknowledged);
+    println!(
+        "{} writes acknowledged, {left} marks left by the killed worker",
+        oracle.acknowledged
+    );
+    ensure!(
+        oracle.acknowledged >= ACKNOWLEDGED_MIN,
+        "only {} writes were acknowledged",
+        oracle.acknowledged
+    );
 
-    let drain = Command::new(env!("CARGO_BIN_EXE_worker")).args(["drain", "--config"]).arg(&config).status();
-    ensure!(tokio::time::timeout(Duration::from_secs(120), drain).await??.success(), "drain left something");
+    let drain = Command::new(env!("CARGO_BIN_EXE_worker"))
+        .args(["drain", "--config"])
+        .arg(&config)
+        .status();
+    ensure!(
+        tokio::time::timeout(Duration::from_secs(120), drain)
+            .await??
+            .success(),
+        "drain left something"
+    );
     let mut footprints = looks.await?;
     footprints.look("worker", survivor.id());
     footprints.assert_steady()?;
     signal(&survivor, rustix::process::Signal::TERM)?;
-    ensure!(survivor.wait().await?.success(), "SIGTERM does not end a worker with 0");
+    ensure!(
+        survivor.wait().await?.success(),
+        "SIGTERM does not end a worker with 0"
+    );
     let is_base = |now: [u64; 2]| now.iter().zip(base).all(|(now, base)| *now <= base);
-    until("all connections are closed", async || Ok(is_base(connections(&redis, &mariadb).await?))).await?;
+    until("all connections are closed", async || {
+        Ok(is_base(connections(&redis, &mariadb).await?))
+    })
+    .await?;
 
     let stored: BTreeMap<String, Option<String>> = rows(&stack.database)
         .await?
         .into_iter()
-        .map(|row| Ok((row.name, if row.is_del == 0 { Some(String::from_utf8(row.value)?) } else { None })))
+        .map(|row| {
+            Ok((
+                row.name,
+                if row.is_del == 0 {
+                    Some(String::from_utf8(row.value)?)
+                } else {
+                    None
+                },
+            ))
+        })
         .collect::<Result<_>>()?;
-    let differing = oracle.fields.iter().filter(|(name, value)| stored.get(*name).cloned().flatten() != **value);
-    assert_eq!(differing.take(10).collect::<Vec<_>>(), [], "database and oracle differ");
-    assert_eq!(stored.keys().filter(|name| !oracle.fields.contains_key(*name)).collect::<Vec<_>>(), Vec::<&String>::new());
+    let differing = oracle
+        .fields
+        .iter()
+        .filter(|(name, value)| stored.get(*name).cloned().flatten() != **value);
+    assert_eq!(
+        differing.take(10).collect::<Vec<_>>(),
+        [],
+        "database and oracle differ"
+    );
+    assert_eq!(
+        stored
+            .keys()
+            .filter(|name| !oracle.fields.contains_key(*name))
+            .collect::<Vec<_>>(),
+        Vec::<&String>::new()
+    );
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The simulator's model of the database passes the suite of the cold tier, but for the cases about settings, schemas and connections
-//! of their own, which it has not.
+//! The simulator's model of the database passes the suite of the cold tier, but for the cases about
+//! settings, schemas and connections of their own, which it has not.
 
 use std::sync::Arc;
 
@@ -38,11 +38,22 @@ impl Backend for Modelled {
 fn modelled() -> Harness {
     let database = Database::new(None);
     let chance = Chance::new(0, false);
-    chance.turn(Weather { delay_max: 8, ..Weather::default() });
-    let way = Way { database: database.clone(), chance, process: Arc::new(Process::default()) };
+    chance.turn(Weather {
+        delay_max: 8,
+        ..Weather::default()
+    });
+    let way = Way {
+        database: database.clone(),
+        chance,
+        process: Arc::new(Process::default()),
+    };
     let store: Arc<dyn ColdStore> = Arc::new(ModelStore::new(way));
     let id = database.tables(Tables::database);
-    Harness { store, backend: Box::new(Modelled(database)), database: id }
+    Harness {
+        store,
+        backend: Box::new(Modelled(database)),
+        database: id,
+    }
 }
 
 macro_rules! cases {

@@ -1,4 +1,5 @@
-//! The engine on the simulator's model of Redis passes the suite that it passes on Redis: so the model is right, as far as the suite sees.
+//! The engine on the simulator's model of Redis passes the suite that it passes on Redis: so the
+//! model is right, as far as the suite sees.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::{Arc, Mutex};
@@ -28,7 +29,11 @@ struct Modelled {
 async fn modelled() -> Box<dyn Rig> {
     let clock = Arc::new(SkewedClock::new());
     let server = Server::new(clock.clone(), None);
-    let link = Link { server: server.clone(), chance: Chance::new(0, false), process: Arc::new(Process::default()) };
+    let link = Link {
+        server: server.clone(),
+        chance: Chance::new(0, false),
+        process: Arc::new(Process::default()),
+    };
     let options = RedisOptions {
         partitions: 4,
         response_timeout: Duration::from_secs(30),
@@ -36,11 +41,22 @@ async fn modelled() -> Box<dyn Rig> {
         ..RedisOptions::new("redis://modelled")
     };
     let store = RedisStore::open(options).await.unwrap();
-    Box::new(Modelled { store, server, clock, saved: Mutex::default() })
+    Box::new(Modelled {
+        store,
+        server,
+        clock,
+        saved: Mutex::default(),
+    })
 }
 
 fn data_key(owner: &Owner) -> String {
-    let names = format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id());
+    let names = format!(
+        "{}:{}:{}:{}",
+        owner.app(),
+        owner.region(),
+        owner.logic_type(),
+        owner.id()
+    );
     format!("slug-data:{{{}}}:{names}", owner.partition(4))
 }
 
@@ -90,11 +106,17 @@ impl Rig for Modelled {
     }
 
     async fn lose(&self, owner: &Owner) {
-        self.server.execute(&[b"DEL".to_vec(), data_key(owner).into_bytes()]);
+        self.server
+            .execute(&[b"DEL".to_vec(), data_key(owner).into_bytes()]);
     }
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
         let key = format!("slug-marks:{{{partition}}}").into_bytes();
-        self.server.execute(&[b"HSET".to_vec(), key, raw.to_vec(), b"00000000000001gold".to_vec()]);
+        self.server.execute(&[
+            b"HSET".to_vec(),
+            key,
+            raw.to_vec(),
+            b"00000000000001gold".to_vec(),
+        ]);
     }
 }

@@ -19,7 +19,11 @@ struct Player {
 }
 
 fn player(id: u64) -> Player {
-    Player { id, gold: 100, guild: None }
+    Player {
+        id,
+        gold: 100,
+        guild: None,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,11 +32,27 @@ async fn an_object_is_created_once_saved_loaded_and_removed() -> Result<()> {
     let players = stack.storage.scope("game", "eu")?.objects::<Player>();
     assert_eq!(players.load(42).await?, None);
     let ack = players.create(&player(42)).await?;
-    assert_eq!(players.create(&player(42)).await.unwrap_err().kind(), Kind::Conflict);
+    assert_eq!(
+        players.create(&player(42)).await.unwrap_err().kind(),
+        Kind::Conflict
+    );
     let loaded = players.load(42).await?.expect("created");
     assert_eq!((&*loaded, loaded.version()), (&player(42), ack.version()));
-    players.save(&Player { gold: 1, ..player(42) }).if_version(ack.version()).await?;
-    assert!(players.save(&player(42)).if_version(ack.version()).await.unwrap_err().is_conflict());
+    players
+        .save(&Player {
+            gold: 1,
+            ..player(42)
+        })
+        .if_version(ack.version())
+        .await?;
+    assert!(
+        players
+            .save(&player(42))
+            .if_version(ack.version())
+            .await
+            .unwrap_err()
+            .is_conflict()
+    );
     assert!(players.remove(42).await?);
     assert!(!players.remove(42).await?);
     assert_eq!(players.load(42).await?, None);
@@ -55,7 +75,12 @@ async fn modifications_from_many_tasks_are_all_kept() -> Result<()> {
     };
     let spent = join_all((0..110).map(spend)).await;
     assert_eq!(spent.iter().filter(|spent| spent.is_ok()).count(), 100);
-    assert!(spent.iter().filter_map(|spent| spent.as_ref().err()).all(|e| *e == ModifyError::Aborted("no gold left")));
+    assert!(
+        spent
+            .iter()
+            .filter_map(|spent| spent.as_ref().err())
+            .all(|e| *e == ModifyError::Aborted("no gold left"))
+    );
     assert_eq!(players.load(1).await?.expect("there").gold, 0);
     Ok(())
 }
@@ -66,7 +91,12 @@ async fn load_many_keeps_the_order_and_says_which_are_missing() -> Result<()> {
     let players = stack.storage.scope("game", "eu")?.objects::<Player>();
     players.save(&player(1)).await?;
     players.save(&player(3)).await?;
-    let found: Vec<_> = players.load_many([1_u64, 2, 3]).await.into_iter().map(|found| found.unwrap().map(|p| p.id)).collect();
+    let found: Vec<_> = players
+        .load_many([1_u64, 2, 3])
+        .await
+        .into_iter()
+        .map(|found| found.unwrap().map(|p| p.id))
+        .collect();
     assert_eq!(found, [Some(1), None, Some(3)]);
     Ok(())
 }
@@ -88,7 +118,11 @@ async fn every_call_on_objects_can_be_spawned() -> Result<()> {
     let players = stack.storage.scope("game", "eu")?.objects::<Player>();
     let calls = tokio::spawn(async move {
         players.create(&player(1)).await?;
-        players.modify(1, |player: &mut Player| Ok::<_, std::fmt::Error>(player.gold)).await?;
+        players
+            .modify(1, |player: &mut Player| {
+                Ok::<_, std::fmt::Error>(player.gold)
+            })
+            .await?;
         players.load_many([1_u64]).await;
         players.prefetch([1_u64]).await;
         players.unload(1, std::time::Duration::from_secs(5)).await?;

@@ -23,7 +23,13 @@ async fn seconds(redis: &RedisServer) -> Result<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Result<()> {
-    for broken in ["marks:{0}", "marks:{0}:saving", "marks:{0}:error", "marks:{3}:saving", "marks:{5}:saving"] {
+    for broken in [
+        "marks:{0}",
+        "marks:{0}:saving",
+        "marks:{0}:error",
+        "marks:{3}:saving",
+        "marks:{5}:saving",
+    ] {
         let stack = Stack::open().await?;
         let mut others = 0;
         for id in 0..40 {
@@ -34,25 +40,41 @@ async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Resu
                 others += 1;
             }
         }
-        redis().await?.call(&["SET", &key(&stack, broken), "broken"]).await?;
-        redis().await?.call(&["SET", &key(&stack, "marks:{2}:error"), "broken"]).await?;
+        redis()
+            .await?
+            .call(&["SET", &key(&stack, broken), "broken"])
+            .await?;
+        redis()
+            .await?
+            .call(&["SET", &key(&stack, "marks:{2}:error"), "broken"])
+            .await?;
         let worker = stack.worker();
-        until("all others have landed", async || Ok(rows(&stack.database).await?.len() == others)).await?;
+        until("all others have landed", async || {
+            Ok(rows(&stack.database).await?.len() == others)
+        })
+        .await?;
         worker.stop().await?;
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_landing() -> Result<()> {
+async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_landing() -> Result<()>
+{
     let stack = Stack::open().await?;
     for id in 0..40 {
-        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+        stack
+            .player(&id.to_string())
+            .update([("gold", "1")])
+            .await?;
     }
     let bad = stack.player("7");
     let partition = bad.owner().partition(8).0;
     let name = key(&stack, &format!("data:{{{partition}}}:game:eu:player:7"));
-    assert_eq!(redis().await?.call(&["DEL", &name]).await?, Reply::Integer(1));
+    assert_eq!(
+        redis().await?.call(&["DEL", &name]).await?,
+        Reply::Integer(1)
+    );
     redis().await?.call(&["SET", &name, "broken"]).await?;
     let worker = stack.worker();
     stack.landed().await?;
@@ -65,11 +87,18 @@ async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_lan
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_that_cannot_be_read_is_parked_under_its_own_name() -> Result<()> {
     let stack = Stack::open().await?;
-    redis().await?.call(&["HSET", &key(&stack, "marks:{1}"), "junk", "5"]).await?;
+    redis()
+        .await?
+        .call(&["HSET", &key(&stack, "marks:{1}"), "junk", "5"])
+        .await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    assert_eq!(stack.backlog().await?.errors(), 1, "it is in no map any more");
+    assert_eq!(
+        stack.backlog().await?.errors(),
+        1,
+        "it is in no map any more"
+    );
     Ok(())
 }
 
@@ -78,13 +107,31 @@ async fn locks_are_prolonged_while_the_announcement_fails() -> Result<()> {
     let stack = Stack::open().await?;
     let redis = redis().await?;
     let worker = stack.worker();
-    until("all is held", async || Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_some()))).await?;
+    until("all is held", async || {
+        Ok(stack
+            .backlog()
+            .await?
+            .partitions
+            .iter()
+            .all(|(_, peek)| peek.holder.is_some()))
+    })
+    .await?;
     let workers = key(&stack, "workers");
     assert_eq!(redis.call(&["DEL", &workers]).await?, Reply::Integer(1));
     redis.call(&["SET", &workers, "broken"]).await?;
     let end = seconds(redis).await? + Duration::from_secs(4).as_secs();
-    until("every lock would have run out", async || Ok(seconds(redis).await? > end)).await?;
-    assert!(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_some()));
+    until("every lock would have run out", async || {
+        Ok(seconds(redis).await? > end)
+    })
+    .await?;
+    assert!(
+        stack
+            .backlog()
+            .await?
+            .partitions
+            .iter()
+            .all(|(_, peek)| peek.holder.is_some())
+    );
     stack.player("ann").update([("gold", "1")]).await?;
     stack.landed().await?;
     worker.stop().await
@@ -105,9 +152,20 @@ async fn an_owner_that_cannot_be_loaded_fails_none_of_those_loaded_with_it() -> 
     }
     let partition = players[7].owner().partition(8).0;
     let marker = key(&stack, &format!("exist:{{{partition}}}:game:eu:player:7"));
-    assert_eq!(redis().await?.call(&["DEL", &marker]).await?, Reply::Integer(1));
-    redis().await?.call(&["HSET", &marker, "broken", "1"]).await?;
-    let read = stack.storage.scope("game", "eu")?.bytes().get_all_many(&players).await;
+    assert_eq!(
+        redis().await?.call(&["DEL", &marker]).await?,
+        Reply::Integer(1)
+    );
+    redis()
+        .await?
+        .call(&["HSET", &marker, "broken", "1"])
+        .await?;
+    let read = stack
+        .storage
+        .scope("game", "eu")?
+        .bytes()
+        .get_all_many(&players)
+        .await;
     let failed: Vec<_> = (0..40).filter(|at| read[*at].is_err()).collect();
     assert_eq!(failed, [7]);
     Ok(())

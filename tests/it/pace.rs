@@ -15,9 +15,14 @@ async fn the_pace_falls_while_the_database_is_slow_and_rises_again_after_it() ->
     let (redis, mariadb) = (stack::redis().await?, stack::mariadb().await?);
     let link = Link::start(mariadb.port()).await?;
     let direct = World::fresh().await?;
-    let behind = direct.database.replace(&mariadb.port().to_string(), &link.port().to_string());
+    let behind = direct
+        .database
+        .replace(&mariadb.port().to_string(), &link.port().to_string());
     let mut world = World::with_urls(&redis.url(), &behind, &direct.settings.redis.prefix)?;
-    (world.settings.landing.batch_rows, world.settings.landing.connections) = (ROWS, 2);
+    (
+        world.settings.landing.batch_rows,
+        world.settings.landing.connections,
+    ) = (ROWS, 2);
     let stack = Stack::with(world).await?;
     let worker = stack.worker();
 
@@ -29,15 +34,24 @@ async fn the_pace_falls_while_the_database_is_slow_and_rises_again_after_it() ->
         let look = async || {
             round += 1;
             for id in 0..OWNERS {
-                stack.player(&id.to_string()).update([("round", round.to_string())]).await?;
+                stack
+                    .player(&id.to_string())
+                    .update([("round", round.to_string())])
+                    .await?;
             }
             Ok(holds())
         };
         until(what, look).await
     };
-    play("all that is allowed is asked of a fast database", &|| pace() == all).await?;
+    play("all that is allowed is asked of a fast database", &|| {
+        pace() == all
+    })
+    .await?;
     link.set(Weather::Delayed(Duration::from_millis(20)));
-    play("less is asked of a slow one", &|| pace().0 <= all.0 / 4 && pace().1 == 1).await?;
+    play("less is asked of a slow one", &|| {
+        pace().0 <= all.0 / 4 && pace().1 == 1
+    })
+    .await?;
     link.set(Weather::Fair);
     play("all is asked again", &|| pace() == all).await?;
 
@@ -45,6 +59,12 @@ async fn the_pace_falls_while_the_database_is_slow_and_rises_again_after_it() ->
     worker.stop().await?;
     let last = round.to_string();
     let stored = rows(&direct.database).await?;
-    assert_eq!(stored.iter().filter(|row| row.value == last.as_bytes()).count(), usize::try_from(OWNERS)?);
+    assert_eq!(
+        stored
+            .iter()
+            .filter(|row| row.value == last.as_bytes())
+            .count(),
+        usize::try_from(OWNERS)?
+    );
     Ok(())
 }

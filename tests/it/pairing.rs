@@ -1,4 +1,5 @@
-//! Both tiers know that they belong together (H76): a wrong database, a second Redis, a second prefix, another number of partitions.
+//! Both tiers know that they belong together (H76): a wrong database, a second Redis, a second
+//! prefix, another number of partitions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,11 @@ async fn blank_redis() -> Result<RedisServer> {
 /// Both tiers of these settings, as a worker opens them.
 async fn tiers(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open(&ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) }).await?;
+    let cold = storage_sql::open(&ColdOptions {
+        creates: false,
+        ..ColdOptions::from(&settings.sql)
+    })
+    .await?;
     Ok(Tiers::new(hot, cold, 1_000))
 }
 
@@ -33,12 +38,15 @@ fn moved(settings: &Settings, redis: &str) -> Result<Settings> {
 }
 
 async fn keys(redis: &RedisServer, pattern: &str) -> Result<usize> {
-    let Reply::Array(keys) = redis.call(&["KEYS", pattern]).await? else { anyhow::bail!("no list of keys") };
+    let Reply::Array(keys) = redis.call(&["KEYS", pattern]).await? else {
+        anyhow::bail!("no list of keys")
+    };
     Ok(keys.len())
 }
 
 async fn tables(database: &str) -> Result<i64> {
-    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(database).await?;
+    let mut connection =
+        <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(database).await?;
     let count = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()";
     Ok(sqlx::query_scalar(count).fetch_one(&mut connection).await?)
 }
@@ -65,17 +73,32 @@ async fn a_worker_of_another_database_is_refused_and_lands_nothing() -> Result<(
     wrong.sql.url = other.settings.sql.url.clone();
     let error = tiers(&wrong).await?.belong().await.unwrap_err();
     assert!(matches!(error, TierError::Unpaired(_)), "{error}");
-    assert!(error.to_string().contains("set sql.url") && error.to_string().contains("adopt"), "{error}");
-    assert_eq!(tables(&other.database).await?, 0, "nothing was written into the wrong database");
+    assert!(
+        error.to_string().contains("set sql.url") && error.to_string().contains("adopt"),
+        "{error}"
+    );
+    assert_eq!(
+        tables(&other.database).await?,
+        0,
+        "nothing was written into the wrong database"
+    );
     // Nor when that one has a world of its own.
     let _other = Stack::with(other).await?;
     let error = Storage::open(wrong).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unpaired);
-    assert!(error.to_string().contains("belongs to database") && error.to_string().contains("correct sql.url"), "{error}");
+    assert!(
+        error.to_string().contains("belongs to database")
+            && error.to_string().contains("correct sql.url"),
+        "{error}"
+    );
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    assert_eq!(rows(&stack.database).await?.len(), 1, "the right database has it");
+    assert_eq!(
+        rows(&stack.database).await?.len(),
+        1,
+        "the right database has it"
+    );
     Ok(())
 }
 
@@ -90,28 +113,71 @@ async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -
     let other = Storage::open(on_second.clone()).await?;
     // The first one hears of it by itself, and acknowledges nothing more that no worker would land.
     until("writes to the first Redis are refused", async || {
-        Ok(stack.player("ann").update([("gold", "2")]).await.is_err_and(|error| error.kind() == Kind::Unpaired))
+        Ok(stack
+            .player("ann")
+            .update([("gold", "2")])
+            .await
+            .is_err_and(|error| error.kind() == Kind::Unpaired))
     })
     .await?;
-    let error = stack.player("ann").update([("gold", "2")]).await.unwrap_err();
-    let port = second.url().rsplit(':').next().unwrap_or_default().to_owned();
+    let error = stack
+        .player("ann")
+        .update([("gold", "2")])
+        .await
+        .unwrap_err();
+    let port = second
+        .url()
+        .rsplit(':')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
     for word in ["took over on 2", "UTC", port.as_str(), "adopt"] {
-        assert!(error.to_string().contains(word), "{word} is missing: {error}");
+        assert!(
+            error.to_string().contains(word),
+            "{word} is missing: {error}"
+        );
     }
-    assert_eq!(stack.player("ann").get(["gold"]).await?.version(), stack.player("ann").get_all().await?.version());
+    assert_eq!(
+        stack.player("ann").get(["gold"]).await?.version(),
+        stack.player("ann").get_all().await?.version()
+    );
     let tiers_of_first = tiers(&stack.settings).await?;
-    assert!(matches!(tiers_of_first.belong().await, Err(TierError::Unpaired(_))));
-    assert_eq!(Storage::open(stack.settings.clone()).await.unwrap_err().kind(), Kind::Unpaired);
-    other.scope("game", "eu")?.bytes().owner("player", "bob")?.update([("gold", "7")]).await?;
+    assert!(matches!(
+        tiers_of_first.belong().await,
+        Err(TierError::Unpaired(_))
+    ));
+    assert_eq!(
+        Storage::open(stack.settings.clone())
+            .await
+            .unwrap_err()
+            .kind(),
+        Kind::Unpaired
+    );
+    other
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "bob")?
+        .update([("gold", "7")])
+        .await?;
 
     // On purpose, it is taken all the same; then the other one is refused.
     tiers_of_first.adopt().await?;
-    until("writes to the first Redis go on", async || Ok(stack.player("ann").update([("gold", "3")]).await.is_ok())).await?;
+    until("writes to the first Redis go on", async || {
+        Ok(stack.player("ann").update([("gold", "3")]).await.is_ok())
+    })
+    .await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    assert_eq!(rows(&stack.database).await?.len(), 1, "ann has landed, from the first Redis");
-    assert!(matches!(tiers(&on_second).await?.belong().await, Err(TierError::Unpaired(_))));
+    assert_eq!(
+        rows(&stack.database).await?.len(),
+        1,
+        "ann has landed, from the first Redis"
+    );
+    assert!(matches!(
+        tiers(&on_second).await?.belong().await,
+        Err(TierError::Unpaired(_))
+    ));
     Ok(())
 }
 
@@ -124,25 +190,36 @@ async fn a_landing_of_a_redis_that_was_replaced_commits_nothing_more() -> Result
     stack.player("ann").update([("gold", "1")]).await?;
     let of_first = tiers(&stack.settings).await?;
     of_first.belong().await?;
-    let options = LandingOptions { interval: Duration::from_millis(5), ..LandingOptions::default() };
+    let options = LandingOptions {
+        interval: Duration::from_millis(5),
+        ..LandingOptions::default()
+    };
     let worker = LandingWorker::new(of_first, options, &RandomIds);
     // The other one takes over, and touches no partition yet.
     tiers(&on_second).await?.belong().await?;
     let stop = tokio::sync::Notify::new();
     let refused = async {
-        until("the worker is refused", async || Ok(worker.counts().failures > 0)).await?;
+        until("the worker is refused", async || {
+            Ok(worker.counts().failures > 0)
+        })
+        .await?;
         stop.notify_one();
         anyhow::Ok(())
     };
     let (refused, ()) = tokio::join!(refused, worker.run(stop.notified()));
     refused?;
-    assert_eq!(rows(&stack.database).await?.len(), 0, "the worker of the first Redis landed a row");
+    assert_eq!(
+        rows(&stack.database).await?.len(),
+        0,
+        "the worker of the first Redis landed a row"
+    );
     assert_eq!(stack.storage.stats().await?.marks, 1, "its mark stays");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_prefix_and_another_number_of_partitions_are_refused_before_anything_is_written() -> Result<()> {
+async fn a_second_prefix_and_another_number_of_partitions_are_refused_before_anything_is_written()
+-> Result<()> {
     let redis = blank_redis().await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let stack = Stack::with(world).await?;
@@ -151,16 +228,30 @@ async fn a_second_prefix_and_another_number_of_partitions_are_refused_before_any
     second.redis.prefix = "second".into();
     let error = Storage::open(second).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unpaired);
-    assert!(error.to_string().contains("set redis.prefix") && error.to_string().contains("sql.table"), "{error}");
-    assert_eq!(keys(&redis, "second*").await?, 0, "nothing was written under the second prefix");
+    assert!(
+        error.to_string().contains("set redis.prefix") && error.to_string().contains("sql.table"),
+        "{error}"
+    );
+    assert_eq!(
+        keys(&redis, "second*").await?,
+        0,
+        "nothing was written under the second prefix"
+    );
 
     // The first program after a wipe names no number for all others.
     redis.call(&["FLUSHALL"]).await?;
     let mut other = stack.settings.clone();
     other.redis.partitions = 64;
     let error = Storage::open(other).await.unwrap_err();
-    assert!(error.to_string().contains("set redis.partitions = 8"), "{error}");
-    assert_eq!(keys(&redis, "*-meta").await?, 0, "the wrong number was not written");
+    assert!(
+        error.to_string().contains("set redis.partitions = 8"),
+        "{error}"
+    );
+    assert_eq!(
+        keys(&redis, "*-meta").await?,
+        0,
+        "the wrong number was not written"
+    );
     stack.player("ann").update([("gold", "2")]).await?;
     Ok(())
 }
@@ -177,18 +268,26 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
         } else {
             redis.call(&["FLUSHALL"]).await?;
         }
-        let opened = futures::future::join_all((0..6).map(|_| Storage::open(stack.settings.clone()))).await;
+        let opened =
+            futures::future::join_all((0..6).map(|_| Storage::open(stack.settings.clone()))).await;
         for (number, storage) in opened.into_iter().enumerate() {
-            let player = storage?.scope("game", "eu")?.bytes().owner("player", format!("{round}/{number}"))?;
+            let player = storage?
+                .scope("game", "eu")?
+                .bytes()
+                .owner("player", format!("{round}/{number}"))?;
             player.update([("gold", "1")]).await?;
         }
-        stack.player("ann").update([("gold", round.to_string())]).await?;
+        stack
+            .player("ann")
+            .update([("gold", round.to_string())])
+            .await?;
     }
     Ok(())
 }
 
-/// A hash may be older than the rows of the database that its Redis is given to, whatever either has landed before.
-/// Before the first look at the hot tier, Redis is wiped, and another program takes over.
+/// A hash may be older than the rows of the database that its Redis is given to, whatever either
+/// has landed before. Before the first look at the hot tier, Redis is wiped, and another program
+/// takes over.
 #[derive(Debug)]
 struct TakesOver {
     redis: RedisServer,
@@ -220,13 +319,25 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     let other = tiers(&world.settings).await?;
     other.belong().await?;
     let own = &world.settings.redis;
-    let gate = Arc::new(TakesOver { redis, other, done: AtomicBool::new(false) });
+    let gate = Arc::new(TakesOver {
+        redis,
+        other,
+        done: AtomicBool::new(false),
+    });
     let (prefix, partitions) = (own.prefix.clone(), own.partitions);
-    let options = RedisOptions { prefix, partitions, gate: Some(Arc::clone(&gate) as _), ..RedisOptions::new(&url) };
+    let options = RedisOptions {
+        prefix,
+        partitions,
+        gate: Some(Arc::clone(&gate) as _),
+        ..RedisOptions::new(&url)
+    };
     let hot = Arc::new(RedisStore::open(options).await?);
     let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
     tiers.belong().await?;
-    assert!(gate.done.swap(false, Ordering::SeqCst), "another program took over meanwhile");
+    assert!(
+        gate.done.swap(false, Ordering::SeqCst),
+        "another program took over meanwhile"
+    );
     tiers.compare_pairing().await?;
     assert!(gate.done.load(Ordering::SeqCst), "and again");
     Ok(())
@@ -244,7 +355,10 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     newer.player("ann").flush(Duration::from_secs(5)).await?;
     // So the first one has landed greater versions, in ann's partition too.
     for id in 0..64 {
-        older.player(&id.to_string()).update([("gold", "9")]).await?;
+        older
+            .player(&id.to_string())
+            .update([("gold", "9")])
+            .await?;
     }
     older.landed().await?;
     worker.stop().await?;
@@ -254,7 +368,10 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     given.sql.url = newer.settings.sql.url.clone();
     tiers(&given).await?.adopt().await?;
     let storage = Storage::open(given).await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));
     Ok(())
 }

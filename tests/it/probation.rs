@@ -22,7 +22,10 @@ use tokio::time::Instant;
 
 /// A server that flushes its log once a second, and a world on it.
 async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
-    let options = MariaDbOptions { flush_log_at_trx_commit: 0, ..MariaDbOptions::default() };
+    let options = MariaDbOptions {
+        flush_log_at_trx_commit: 0,
+        ..MariaDbOptions::default()
+    };
     let mariadb = MariaDbServer::start(options).await?;
     let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     world.settings.landing.probation = probation;
@@ -34,34 +37,58 @@ async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
 
 /// What a database holds: the version of each row.
 async fn versions(stack: &Stack) -> Result<BTreeMap<String, u64>> {
-    Ok(rows(&stack.database).await?.into_iter().map(|row| (row.name, row.version)).collect())
+    Ok(rows(&stack.database)
+        .await?
+        .into_iter()
+        .map(|row| (row.name, row.version))
+        .collect())
 }
 
 /// The rows of which the database holds less than it did.
 fn forgotten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> usize {
-    before.iter().filter(|(name, version)| after.get(*name) < Some(version)).count()
+    before
+        .iter()
+        .filter(|(name, version)| after.get(*name) < Some(version))
+        .count()
 }
 
 /// Counts each of its players up, a few at a time, until told to stop; answers how far each is.
-async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Result<BTreeMap<String, u64>> {
+async fn count_up(
+    players: Vec<ByteOwner>,
+    stopped: watch::Receiver<bool>,
+) -> Result<BTreeMap<String, u64>> {
     let mut acknowledged = BTreeMap::new();
     for turn in 0.. {
         if *stopped.borrow() {
             break;
         }
         // Some players rest for a while, land, end their probation, expire and are loaded again.
-        let of_turn = players.iter().skip(turn / 100 % 4 * players.len() / 4).take(players.len() / 4);
-        let player = of_turn.clone().nth(turn % of_turn.count().max(1)).context("a player")?;
-        let count = acknowledged.entry(player.owner().id().to_owned()).or_insert(0);
+        let of_turn = players
+            .iter()
+            .skip(turn / 100 % 4 * players.len() / 4)
+            .take(players.len() / 4);
+        let player = of_turn
+            .clone()
+            .nth(turn % of_turn.count().max(1))
+            .context("a player")?;
+        let count = acknowledged
+            .entry(player.owner().id().to_owned())
+            .or_insert(0);
         match player.incr("count", 1).await {
             Ok(counted) => {
                 *count += 1;
                 if counted.value() != i64::try_from(*count)? {
-                    bail!("{} was counted to {}, not {count}", player.owner(), counted.value());
+                    bail!(
+                        "{} was counted to {}, not {count}",
+                        player.owner(),
+                        counted.value()
+                    );
                 }
             }
             // A cold player, while the database is away.
-            Err(error) if error.outcome() == Outcome::NotApplied => tokio::time::sleep(Duration::from_millis(5)).await,
+            Err(error) if error.outcome() == Outcome::NotApplied => {
+                tokio::time::sleep(Duration::from_millis(5)).await
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -71,11 +98,18 @@ async fn count_up(players: Vec<ByteOwner>, stopped: watch::Receiver<bool>) -> Re
 /// The players of whom the database does not hold what was acknowledged last, with what it holds.
 async fn missing(acknowledged: &BTreeMap<String, u64>, stack: &Stack) -> Result<Vec<String>> {
     let rows = rows(&stack.database).await?;
-    let stored: BTreeMap<_, _> = rows.iter().map(|row| (row.name.as_str(), String::from_utf8_lossy(&row.value))).collect();
-    let compared = acknowledged.iter().filter(|(_, count)| **count > 0).filter_map(|(id, count)| {
-        let found = stored.get(format!("player/{id}/count").as_str());
-        (found.map(AsRef::as_ref) != Some(count.to_string().as_str())).then(|| format!("{id}: {count}, has {found:?}"))
-    });
+    let stored: BTreeMap<_, _> = rows
+        .iter()
+        .map(|row| (row.name.as_str(), String::from_utf8_lossy(&row.value)))
+        .collect();
+    let compared = acknowledged
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .filter_map(|(id, count)| {
+            let found = stored.get(format!("player/{id}/count").as_str());
+            (found.map(AsRef::as_ref) != Some(count.to_string().as_str()))
+                .then(|| format!("{id}: {count}, has {found:?}"))
+        });
     Ok(compared.collect())
 }
 
@@ -88,7 +122,9 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     let (stop, stopped) = watch::channel(false);
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let players = (0..40).map(|id| stack.player(&format!("{writer}-{id}"))).collect();
+        let players = (0..40)
+            .map(|id| stack.player(&format!("{writer}-{id}")))
+            .collect();
         writers.spawn(count_up(players, stopped.clone()));
     }
     let (mut lost, mut acquitted, mut relived, mut round) = (0, 0, 0, 0);
@@ -99,7 +135,8 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
             "the database has forgotten {lost} rows, and {acquitted} marks ended their probation"
         );
         let worker = stack.worker();
-        // In the first round the server runs for so long that marks end their probation and owners expire.
+        // In the first round the server runs for so long that marks end their probation and owners
+        // expire.
         let (rows, ended) = if acquitted == 0 { (500, 50) } else { (200, 0) };
         until("rows have landed", async || {
             let counts = worker.counts();
@@ -120,43 +157,77 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
         acknowledged.extend(counted??);
     }
     // What the last crash might have taken is landed again, also if all of it was there.
-    anyhow::ensure!(relived > 0, "no worker found anything on probation after a crash");
+    anyhow::ensure!(
+        relived > 0,
+        "no worker found anything on probation after a crash"
+    );
     let on_probation = stack.storage.stats().await?.probation_marks;
     let worker = stack.worker();
-    let live = until("what was on probation is live again", async || Ok(on_probation == 0 || worker.counts().relived > 0));
+    let live = until("what was on probation is live again", async || {
+        Ok(on_probation == 0 || worker.counts().relived > 0)
+    });
     if let Err(late) = live.await {
-        bail!("{late}: {on_probation} marks were, {:?}, {:?}", worker.counts(), stack.storage.stats().await?);
+        bail!(
+            "{late}: {on_probation} marks were, {:?}, {:?}",
+            worker.counts(),
+            stack.storage.stats().await?
+        );
     }
-    let landed =
-        until("all that was acknowledged is in the database", async || Ok(missing(&acknowledged, &stack).await?.is_empty()));
+    let landed = until("all that was acknowledged is in the database", async || {
+        Ok(missing(&acknowledged, &stack).await?.is_empty())
+    });
     if let Err(late) = landed.await {
-        bail!("{late}: {:?}, {:?}", missing(&acknowledged, &stack).await?, worker.counts());
+        bail!(
+            "{late}: {:?}, {:?}",
+            missing(&acknowledged, &stack).await?,
+            worker.counts()
+        );
     }
     worker.stop().await?;
-    println!("{lost} rows forgotten in {round} crashes, {} writes acknowledged, 0 lost", acknowledged.values().sum::<u64>());
+    println!(
+        "{lost} rows forgotten in {round} crashes, {} writes acknowledged, 0 lost",
+        acknowledged.values().sum::<u64>()
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probation_ends() -> Result<()> {
+async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probation_ends()
+-> Result<()> {
     let (mariadb, stack) = forgetful(Duration::from_millis(200)).await?;
-    mariadb.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").await?;
+    mariadb
+        .sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+        .await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1"), ("bag", "sword")]).await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
     assert_eq!(stack.storage.stats().await?.probation_marks, 1);
-    assert_eq!(ann.evict().await?, Evicted::WhenLanded, "the owner stays until the probation ends");
+    assert_eq!(
+        ann.evict().await?,
+        Evicted::WhenLanded,
+        "the owner stays until the probation ends"
+    );
     let before = rows(&stack.database).await?;
     mariadb.stop().await?;
     mariadb.restart().await?;
     let worker = stack.worker();
-    until("its mark is live again", async || Ok(worker.counts().relived == 1)).await?;
-    until("its probation has ended", async || Ok(stack.storage.stats().await?.probation_marks == 0)).await?;
+    until("its mark is live again", async || {
+        Ok(worker.counts().relived == 1)
+    })
+    .await?;
+    until("its probation has ended", async || {
+        Ok(stack.storage.stats().await?.probation_marks == 0)
+    })
+    .await?;
     assert_eq!(rows(&stack.database).await?, before);
     worker.stop().await?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "evicted and loaded");
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"1"[..]),
+        "evicted and loaded"
+    );
     assert_eq!(ann.incr("gold", 1).await?.value(), 2);
     Ok(())
 }
@@ -165,9 +236,13 @@ async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probatio
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
     let (mariadb, stack) = forgetful(Duration::from_secs(600)).await?;
-    let (ann, partition) = (stack.player("ann"), stack.player("ann").owner().partition(8));
-    let (neighbours, others): (Vec<_>, Vec<_>) =
-        (0..60).map(|id| stack.player(&id.to_string())).partition(|player| player.owner().partition(8) == partition);
+    let (ann, partition) = (
+        stack.player("ann"),
+        stack.player("ann").owner().partition(8),
+    );
+    let (neighbours, others): (Vec<_>, Vec<_>) = (0..60)
+        .map(|id| stack.player(&id.to_string()))
+        .partition(|player| player.owner().partition(8) == partition);
     let half = others.len() / 2;
     let set = async |of: &[ByteOwner], gold: &'static str| -> Result<()> {
         for player in of {
@@ -176,8 +251,8 @@ async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
         Ok(())
     };
     set(&others[..half], "1").await?;
-    // Ann is written after her neighbours and lands before them: they won't raise the highest version of their partition, so that
-    // does not tell whether they are lost.
+    // Ann is written after her neighbours and lands before them: they won't raise the highest
+    // version of their partition, so that does not tell whether they are lost.
     set(&neighbours, "1").await?;
     ann.update([("gold", "1")]).await?;
     ann.flush(Duration::from_secs(20)).await?;
@@ -196,7 +271,10 @@ async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
     mariadb.restart().await?;
     assert_eq!(forgotten(&newest, &versions(&stack).await?), 60);
     let worker = stack.worker();
-    until("the database has all again", async || Ok(versions(&stack).await? == newest)).await?;
+    until("the database has all again", async || {
+        Ok(versions(&stack).await? == newest)
+    })
+    .await?;
     worker.stop().await
 }
 
@@ -219,17 +297,39 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
     const PERIOD: Duration = Duration::from_secs(10);
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot: Arc<dyn HotStore> = Arc::new(MemoryStore::new(MemorySettings::default(), clock.clone()));
-    let way = Way { database: Database::new(None), chance: Chance::new(0, false), process: Arc::default() };
+    let hot: Arc<dyn HotStore> =
+        Arc::new(MemoryStore::new(MemorySettings::default(), clock.clone()));
+    let way = Way {
+        database: Database::new(None),
+        chance: Chance::new(0, false),
+        process: Arc::default(),
+    };
     let cold = Arc::new(ModelStore::new(way));
     let mut settings = Settings::embedded(Path::new("model"));
     settings.landing.probation = PERIOD;
-    let storage = Storage::builder(settings).landing(false).hot(hot.clone()).cold(cold.clone()).open().await?;
+    let storage = Storage::builder(settings)
+        .landing(false)
+        .hot(hot.clone())
+        .cold(cold.clone())
+        .open()
+        .await?;
     let begun = Instant::now();
-    storage.scope("game", "eu")?.bytes().owner("player", "ann")?.update([("gold", "1")]).await?;
-    let worker = LandingWorker::new(Tiers::new(hot, cold, 100).on_probation(PERIOD), LandingOptions::default(), &RandomIds);
+    storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?
+        .update([("gold", "1")])
+        .await?;
+    let worker = LandingWorker::new(
+        Tiers::new(hot, cold, 100).on_probation(PERIOD),
+        LandingOptions::default(),
+        &RandomIds,
+    );
     let landing = tokio::spawn(async move { worker.run(std::future::pending()).await });
-    until("it has landed", async || Ok(storage.stats().await?.probation_marks == 1)).await?;
+    until("it has landed", async || {
+        Ok(storage.stats().await?.probation_marks == 1)
+    })
+    .await?;
     until("its probation has ended", async || {
         // Not more often, since each leap takes the worker's locks away.
         tokio::time::sleep(Duration::from_secs(1)).await;

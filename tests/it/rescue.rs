@@ -1,4 +1,5 @@
-//! Rescue is always possible: what is in danger can be landed, counted and exported; and what only looks writes nothing (H77, H78).
+//! Rescue is always possible: what is in danger can be landed, counted and exported; and what only
+//! looks writes nothing (H77, H78).
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -24,15 +25,27 @@ fn config(text: &str) -> Result<Config> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("storage.toml");
     std::fs::write(&path, text)?;
-    Ok(Config { _folder: folder, path })
+    Ok(Config {
+        _folder: folder,
+        path,
+    })
 }
 
 async fn program(config: &Path, command: &str) -> Result<Output> {
-    Ok(Command::new(env!("CARGO_BIN_EXE_worker")).arg(command).arg("--config").arg(config).output().await?)
+    Ok(Command::new(env!("CARGO_BIN_EXE_worker"))
+        .arg(command)
+        .arg("--config")
+        .arg(config)
+        .output()
+        .await?)
 }
 
 fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 async fn own_redis() -> Result<RedisServer> {
@@ -41,19 +54,26 @@ async fn own_redis() -> Result<RedisServer> {
 
 /// All keys of a Redis that last, with what they hold.
 async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, String)>> {
-    let Reply::Array(keys) = redis.call(&["KEYS", "*"]).await? else { anyhow::bail!("no list of keys") };
+    let Reply::Array(keys) = redis.call(&["KEYS", "*"]).await? else {
+        anyhow::bail!("no list of keys")
+    };
     let mut held = Vec::new();
     for key in keys {
-        let Reply::Bytes(key) = key else { anyhow::bail!("a key is no text") };
+        let Reply::Bytes(key) = key else {
+            anyhow::bail!("a key is no text")
+        };
         // What ends by itself within a minute: leases, grants, announcements.
-        let Reply::Integer(millis) = redis.call(&[b"PTTL".as_slice(), &key]).await? else { anyhow::bail!("no time to live") };
+        let Reply::Integer(millis) = redis.call(&[b"PTTL".as_slice(), &key]).await? else {
+            anyhow::bail!("no time to live")
+        };
         if (0..60_000).contains(&millis) {
             continue;
         }
         // The fields of a hash come in any order.
         let value = match redis.call(&[b"HGETALL".as_slice(), &key]).await {
             Ok(Reply::Array(parts)) => {
-                let mut pairs: Vec<String> = parts.chunks(2).map(|pair| format!("{pair:?}")).collect();
+                let mut pairs: Vec<String> =
+                    parts.chunks(2).map(|pair| format!("{pair:?}")).collect();
                 pairs.sort_unstable();
                 pairs.concat()
             }
@@ -66,8 +86,13 @@ async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, String)>> {
 }
 
 async fn sql(database: &str, statement: &str) -> Result<Vec<String>> {
-    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(database).await?;
-    Ok(sqlx::query_scalar(sqlx::AssertSqlSafe(statement.to_owned())).fetch_all(&mut connection).await?)
+    let mut connection =
+        <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(database).await?;
+    Ok(
+        sqlx::query_scalar(sqlx::AssertSqlSafe(statement.to_owned()))
+            .fetch_all(&mut connection)
+            .await?,
+    )
 }
 
 /// Has Redis refuse writes, since it can't save.
@@ -76,24 +101,38 @@ async fn no_more_saves(redis: &RedisServer) -> Result<()> {
     // A folder stands where the file is to be, so none can be written.
     std::fs::create_dir(redis.folder().join("dump.rdb"))?;
     redis.call(&["BGSAVE"]).await?;
-    until("Redis refuses writes", async || Ok(redis.call(&["SET", "x", "1"]).await.is_err())).await
+    until("Redis refuses writes", async || {
+        Ok(redis.call(&["SET", "x", "1"]).await.is_err())
+    })
+    .await
 }
 
-const RECORDS: &str =
-    "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
+const RECORDS: &str = "SELECT CONCAT_WS(' ', partition_id, epoch, last_version, landed_epoch) FROM landing_partition ORDER BY partition_id";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_landed() -> Result<()> {
+async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_landed()
+-> Result<()> {
     let redis = own_redis().await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let config = config(&world.text)?;
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("gold", "1")]).await?;
-    redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
+    redis
+        .call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
+        .await?;
     for command in READING {
         let looked = program(&config.path, command).await?;
-        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
-        assert!(said(&looked).contains("allkeys-lru"), "{command} does not warn: {}", said(&looked));
+        assert_eq!(
+            looked.status.code(),
+            Some(0),
+            "{command}: {}",
+            said(&looked)
+        );
+        assert!(
+            said(&looked).contains("allkeys-lru"),
+            "{command} does not warn: {}",
+            said(&looked)
+        );
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
     until("the game server refuses writes", async || {
@@ -101,10 +140,20 @@ async fn under_a_policy_that_may_evict_unlanded_data_it_is_counted_exported_and_
         Ok(written.is_err_and(|error| error.kind() == Kind::UnsafeEviction))
     })
     .await?;
-    assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
+    assert_eq!(
+        stack.player("ann").get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"1"[..]),
+        "reads go on"
+    );
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
-    assert!(rows(&stack.database).await?.iter().any(|row| row.name == "player/ann/gold"), "ann has landed");
+    assert!(
+        rows(&stack.database)
+            .await?
+            .iter()
+            .any(|row| row.name == "player/ann/gold"),
+        "ann has landed"
+    );
     Ok(())
 }
 
@@ -116,20 +165,39 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("gold", "1")]).await?;
     no_more_saves(&redis).await?;
-    let error = stack.player("ann").update([("gold", "2")]).await.unwrap_err();
+    let error = stack
+        .player("ann")
+        .update([("gold", "2")])
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("MISCONF"), "{error}");
-    assert_eq!(stack.player("ann").get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "reads go on");
+    assert_eq!(
+        stack.player("ann").get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"1"[..]),
+        "reads go on"
+    );
     for command in READING {
         let looked = program(&config.path, command).await?;
-        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+        assert_eq!(
+            looked.status.code(),
+            Some(0),
+            "{command}: {}",
+            said(&looked)
+        );
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
     // Not even a lock can be taken; the rows land all the same.
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
-    assert!(said(&drained).contains("Redis takes no writes"), "{}", said(&drained));
+    assert!(
+        said(&drained).contains("Redis takes no writes"),
+        "{}",
+        said(&drained)
+    );
     assert_eq!(rows(&stack.database).await?.len(), 1);
-    redis.call(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]).await?;
+    redis
+        .call(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
+        .await?;
     stack.player("ann").update([("gold", "2")]).await?;
     let worker = stack.worker();
     stack.landed().await?;
@@ -150,17 +218,31 @@ async fn a_rescue_lands_all_that_can_land_and_says_what_can_not() -> Result<()> 
     let spoilt = stack.player("spoilt");
     spoilt.update([("gold", "1")]).await?;
     for id in 0..40 {
-        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+        stack
+            .player(&id.to_string())
+            .update([("gold", "1")])
+            .await?;
     }
-    let (prefix, partition) = (&stack.settings.redis.prefix, spoilt.owner().partition(stack.settings.redis.partitions));
+    let (prefix, partition) = (
+        &stack.settings.redis.prefix,
+        spoilt.owner().partition(stack.settings.redis.partitions),
+    );
     let key = format!("{prefix}-data:{{{partition}}}:game:eu:player:spoilt");
     redis.call(&["SET", &key, "no hash"]).await?;
     no_more_saves(&redis).await?;
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(1), "{}", said(&drained));
-    assert!(said(&drained).contains("but for 2 marked fields that can't be landed"), "{}", said(&drained));
+    assert!(
+        said(&drained).contains("but for 2 marked fields that can't be landed"),
+        "{}",
+        said(&drained)
+    );
     let stored = rows(&stack.database).await?;
-    assert_eq!(stored.len(), 41, "40 players, and what is not refused of the bad one");
+    assert_eq!(
+        stored.len(),
+        41,
+        "40 players, and what is not refused of the bad one"
+    );
     assert!(stored.iter().any(|row| row.name == "player/bad/w"));
     Ok(())
 }
@@ -181,14 +263,26 @@ async fn a_rescue_lands_what_an_older_redis_still_holds() -> Result<()> {
     redis.kill()?;
     redis.restart().await?;
     // Partitions are adopted by whoever reads; owners are compared one by one.
-    until("both partitions are adopted", async || Ok(bob.get(["gold"]).await.is_ok() && ann.version().await.is_ok())).await?;
+    until("both partitions are adopted", async || {
+        Ok(bob.get(["gold"]).await.is_ok() && ann.version().await.is_ok())
+    })
+    .await?;
     std::fs::remove_file(redis.folder().join("dump.rdb"))?;
     no_more_saves(&redis).await?;
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
     let stored = rows(&stack.database).await?;
-    let value = |name: &str| stored.iter().find(|row| row.name == name).map(|row| row.value.clone());
-    assert_eq!(value("player/ann/gold").as_deref(), Some(&b"2"[..]), "a newer row wins");
+    let value = |name: &str| {
+        stored
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.value.clone())
+    };
+    assert_eq!(
+        value("player/ann/gold").as_deref(),
+        Some(&b"2"[..]),
+        "a newer row wins"
+    );
     assert_eq!(value("player/bob/gold").as_deref(), Some(&b"1"[..]));
     Ok(())
 }
@@ -202,12 +296,26 @@ async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> 
     // Nothing is there yet: no table is made, and no key.
     for command in ["status", "errors"] {
         let looked = program(&config.path, command).await?;
-        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+        assert_eq!(
+            looked.status.code(),
+            Some(0),
+            "{command}: {}",
+            said(&looked)
+        );
     }
     for command in ["verify", "export"] {
         let looked = program(&config.path, command).await?;
-        assert_eq!(looked.status.code(), Some(6), "{command}: {}", said(&looked));
-        assert!(said(&looked).contains("holds no tables of this storage"), "{command}: {}", said(&looked));
+        assert_eq!(
+            looked.status.code(),
+            Some(6),
+            "{command}: {}",
+            said(&looked)
+        );
+        assert!(
+            said(&looked).contains("holds no tables of this storage"),
+            "{command}: {}",
+            said(&looked)
+        );
     }
     assert_eq!(everything(&redis).await?, []);
     assert_eq!(sql(&database, "SHOW TABLES").await?, [""; 0]);
@@ -220,7 +328,8 @@ async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> 
     stack.player("hot").update([("gold", "2")]).await?;
     stack.storage.close(Duration::from_secs(5)).await;
     let records = sql(&database, RECORDS).await?;
-    // As it is; and as another server process, which nobody has taken over, with the same data; and wiped.
+    // As it is; and as another server process, which nobody has taken over, with the same data; and
+    // wiped.
     for state in ["as it is", "restarted with its data", "wiped"] {
         match state {
             "restarted with its data" => {
@@ -234,19 +343,40 @@ async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> 
         let before = everything(&redis).await?;
         for command in READING {
             let looked = program(&config.path, command).await?;
-            assert_eq!(looked.status.code(), Some(0), "{state}, {command}: {}", said(&looked));
-            assert_eq!(everything(&redis).await?, before, "{state}: {command} wrote into Redis");
-            assert_eq!(sql(&database, RECORDS).await?, records, "{state}: {command} wrote into the database");
+            assert_eq!(
+                looked.status.code(),
+                Some(0),
+                "{state}, {command}: {}",
+                said(&looked)
+            );
+            assert_eq!(
+                everything(&redis).await?,
+                before,
+                "{state}: {command} wrote into Redis"
+            );
+            assert_eq!(
+                sql(&database, RECORDS).await?,
+                records,
+                "{state}: {command} wrote into the database"
+            );
         }
         let exported = said(&program(&config.path, "export").await?);
-        assert!(exported.contains("\"owner_id\":\"landed\""), "{state}: {exported}");
-        assert_eq!(exported.contains("\"owner_id\":\"hot\""), state != "wiped", "{state}: {exported}");
+        assert!(
+            exported.contains("\"owner_id\":\"landed\""),
+            "{state}: {exported}"
+        );
+        assert_eq!(
+            exported.contains("\"owner_id\":\"hot\""),
+            state != "wiped",
+            "{state}: {exported}"
+        );
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_server() -> Result<()> {
+async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_server()
+-> Result<()> {
     let server = MariaDbServer::start(MariaDbOptions::default()).await?;
     let redis = own_redis().await?;
     let world = World::on(&redis.url(), &server).await?;
@@ -257,28 +387,50 @@ async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_
     stack.landed().await?;
     worker.stop().await?;
     let name = database.rsplit('/').next().unwrap_or_default();
-    server.sql(&format!("CREATE USER looker@'%' IDENTIFIED BY 'l'; GRANT SELECT ON {name}.* TO looker@'%'")).await?;
+    server
+        .sql(&format!(
+            "CREATE USER looker@'%' IDENTIFIED BY 'l'; GRANT SELECT ON {name}.* TO looker@'%'"
+        ))
+        .await?;
     server.sql("SET GLOBAL read_only = 1").await?;
     let place = database.rsplit('@').next().unwrap_or_default();
     let text = text.replace(&database, &format!("mysql://looker:l@{place}"));
     let all = config(&text)?;
     // The line that `grants` prints for commands that only read, as an administrator pastes it.
     let grants = said(&program(&all.path, "grants").await?);
-    let line = grants.lines().find(|line| line.contains("_reader reset")).unwrap_or_default().replace("PASSWORD", "r3ader");
+    let line = grants
+        .lines()
+        .find(|line| line.contains("_reader reset"))
+        .unwrap_or_default()
+        .replace("PASSWORD", "r3ader");
     let words: Vec<&str> = line.split(' ').collect();
     redis.call(&words).await?;
     let login = format!("redis://{}:r3ader@", words.get(2).unwrap_or(&""));
     let config = config(&text.replace("redis://", &login))?;
     for command in READING {
         let looked = program(&config.path, command).await?;
-        assert_eq!(looked.status.code(), Some(0), "{command}: {}", said(&looked));
+        assert_eq!(
+            looked.status.code(),
+            Some(0),
+            "{command}: {}",
+            said(&looked)
+        );
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"owner_id\":\"ann\""));
-    let storage = Storage::builder(Settings::load(&config.path)?).read_only().open().await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let storage = Storage::builder(Settings::load(&config.path)?)
+        .read_only()
+        .open()
+        .await?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     let refused = ann.update([("gold", "2")]).await.unwrap_err();
-    assert!(refused.kind() == Kind::Invalid && refused.to_string().contains("for reading only"), "{refused}");
+    assert!(
+        refused.kind() == Kind::Invalid && refused.to_string().contains("for reading only"),
+        "{refused}"
+    );
     Ok(())
 }
 
@@ -289,31 +441,56 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
     stack.player("ann").update([("gold", "1")]).await?;
     let other = World::fresh().await?;
     let wrong = config(&world.text.replace(&world.database, &other.database))?;
-    for command in ["status", "errors", "verify", "export", "run", "drain", "import"] {
+    for command in [
+        "status", "errors", "verify", "export", "run", "drain", "import",
+    ] {
         let mut started = Command::new(env!("CARGO_BIN_EXE_worker"));
         started.arg(command).arg("--config").arg(&wrong.path);
         if command == "import" {
             started.arg(&wrong.path);
         }
         let refused = started.output().await?;
-        assert_eq!(refused.status.code(), Some(6), "{command}: {}", said(&refused));
-        assert!(said(&refused).contains("belongs to database") && said(&refused).contains("adopt"), "{}", said(&refused));
+        assert_eq!(
+            refused.status.code(),
+            Some(6),
+            "{command}: {}",
+            said(&refused)
+        );
+        assert!(
+            said(&refused).contains("belongs to database") && said(&refused).contains("adopt"),
+            "{}",
+            said(&refused)
+        );
     }
     assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
-    let dry =
-        Command::new(env!("CARGO_BIN_EXE_worker")).args(["adopt", "--dry-run", "--config"]).arg(&wrong.path).output().await?;
+    let dry = Command::new(env!("CARGO_BIN_EXE_worker"))
+        .args(["adopt", "--dry-run", "--config"])
+        .arg(&wrong.path)
+        .output()
+        .await?;
     assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
-    assert!(said(&dry).contains("1 unlanded marks") && said(&dry).contains("nothing was changed"), "{}", said(&dry));
+    assert!(
+        said(&dry).contains("1 unlanded marks") && said(&dry).contains("nothing was changed"),
+        "{}",
+        said(&dry)
+    );
     assert_eq!(sql(&other.database, "SHOW TABLES").await?, [""; 0]);
 
     let adopted = program(&wrong.path, "adopt").await?;
     assert_eq!(adopted.status.code(), Some(0), "{}", said(&adopted));
     let drained = program(&wrong.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
-    assert_eq!((rows(&other.database).await?.len(), rows(&stack.database).await?.len()), (1, 0));
+    assert_eq!(
+        (
+            rows(&other.database).await?.len(),
+            rows(&stack.database).await?.len()
+        ),
+        (1, 0)
+    );
     // A blank Redis would take over, and a look at that does not.
     let blank = own_redis().await?;
-    let text = std::fs::read_to_string(&wrong.path)?.replace(&stack::redis().await?.url(), &blank.url());
+    let text =
+        std::fs::read_to_string(&wrong.path)?.replace(&stack::redis().await?.url(), &blank.url());
     let blank_config = config(&text)?;
     let dry = Command::new(env!("CARGO_BIN_EXE_worker"))
         .args(["adopt", "--dry-run", "--config"])
@@ -323,23 +500,37 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
     assert_eq!(dry.status.code(), Some(1), "{}", said(&dry));
     assert!(said(&dry).contains("would take over"), "{}", said(&dry));
     let again = program(&wrong.path, "adopt").await?;
-    assert!(again.status.success() && said(&again).contains("nothing is to be adopted"), "{}", said(&again));
+    assert!(
+        again.status.success() && said(&again).contains("nothing is to be adopted"),
+        "{}",
+        said(&again)
+    );
     Ok(())
 }
 
 /// An embedded storage whose disk may be filled.
 async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
     let settings = Settings::embedded(path);
-    let cold = storage_sql::open(&ColdOptions { creates: false, ..ColdOptions::from(&settings.sql) }).await?;
+    let cold = storage_sql::open(&ColdOptions {
+        creates: false,
+        ..ColdOptions::from(&settings.sql)
+    })
+    .await?;
     Ok((NoRoom::new(cold), settings))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_until_there_is_room() -> Result<()> {
+async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_until_there_is_room()
+-> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("game.db");
     let storage = Storage::embedded(&path).await?;
-    storage.scope("game", "eu")?.bytes().owner("player", "ann")?.update([("gold", "1")]).await?;
+    storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?
+        .update([("gold", "1")])
+        .await?;
     assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
 
     let (cold, settings) = embedded(&path).await?;
@@ -347,33 +538,60 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     let storage = Storage::builder(settings).cold(cold.clone()).open().await?;
     let bytes = storage.scope("game", "eu")?.bytes();
     let ann = bytes.owner("player", "ann")?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]), "one field");
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"1"[..]),
+        "one field"
+    );
     assert_eq!(ann.get_all().await?.iter().count(), 1, "the whole owner");
     assert!(bytes.owner("player", "nobody")?.get_all().await?.is_empty());
     let refused = ann.update([("gold", "2")]).await.unwrap_err();
     assert_eq!(refused.kind(), Kind::Denied);
     assert!(refused.to_string().contains("disk is full"), "{refused}");
     cold.fill(false);
-    until("writes go on", async || Ok(ann.update([("gold", "3")]).await.is_ok())).await?;
+    until("writes go on", async || {
+        Ok(ann.update([("gold", "3")]).await.is_ok())
+    })
+    .await?;
 
     // It fills up while the storage runs: what can't land is not acknowledged for long.
     cold.fill(true);
-    until("writes are refused", async || Ok(ann.incr("kills", 1).await.is_err_and(|error| error.kind() == Kind::Denied))).await?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"3"[..]), "reads go on");
+    until("writes are refused", async || {
+        Ok(ann
+            .incr("kills", 1)
+            .await
+            .is_err_and(|error| error.kind() == Kind::Denied))
+    })
+    .await?;
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"3"[..]),
+        "reads go on"
+    );
     cold.fill(false);
-    until("writes go on again", async || Ok(ann.update([("gold", "4")]).await.is_ok())).await?;
+    until("writes go on again", async || {
+        Ok(ann.update([("gold", "4")]).await.is_ok())
+    })
+    .await?;
     assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowledging() -> Result<()> {
+async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowledging()
+-> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("game.db");
-    let (first, second) = (Storage::embedded(&path).await?, Storage::embedded(&path).await?);
+    let (first, second) = (
+        Storage::embedded(&path).await?,
+        Storage::embedded(&path).await?,
+    );
     let player = |storage: &Storage| storage.scope("game", "eu")?.bytes().owner("player", "ann");
     until("the first one refuses writes", async || {
-        Ok(player(&first)?.update([("gold", "1")]).await.is_err_and(|error| error.kind() == Kind::Unpaired))
+        Ok(player(&first)?
+            .update([("gold", "1")])
+            .await
+            .is_err_and(|error| error.kind() == Kind::Unpaired))
     })
     .await?;
     player(&second)?.update([("gold", "2")]).await?;

@@ -14,12 +14,17 @@ async fn world_with(name: &str, rights: &str) -> Result<World> {
     let database = mariadb.fresh_database(name).await?;
     mariadb.sql(&format!("CREATE USER '{name}'@'%' IDENTIFIED BY 'few'; GRANT {rights} ON `{name}`.* TO '{name}'@'%';")).await?;
     let (_, server) = database.split_once('@').unwrap_or_default();
-    World::with_urls(&stack::redis().await?.url(), &format!("mysql://{name}:few@{server}"), name)
+    World::with_urls(
+        &stack::redis().await?.url(),
+        &format!("mysql://{name}:few@{server}"),
+        name,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() -> Result<()> {
-    let stack = Stack::with(world_with("fewrights", "CREATE, SELECT, INSERT, UPDATE").await?).await?;
+    let stack =
+        Stack::with(world_with("fewrights", "CREATE, SELECT, INSERT, UPDATE").await?).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1"), ("name", "Ann")]).await?;
     ann.remove(["name"]).await?;
@@ -27,7 +32,10 @@ async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() 
     stack.landed().await?;
     assert_eq!(rows(&stack.database).await?.len(), 2);
     // The next start makes nothing.
-    stack::mariadb().await?.sql("REVOKE CREATE ON `fewrights`.* FROM 'fewrights'@'%'").await?;
+    stack::mariadb()
+        .await?
+        .sql("REVOKE CREATE ON `fewrights`.* FROM 'fewrights'@'%'")
+        .await?;
     let again = Storage::open(stack.settings.clone()).await?;
     let cold = again.scope("game", "eu")?.bytes().owner("player", "bob")?;
     cold.update([("gold", "2")]).await?;
@@ -41,17 +49,30 @@ async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() 
 async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> Result<()> {
     const NEEDED: [&str; 4] = ["CREATE", "SELECT", "INSERT", "UPDATE"];
     for missing in NEEDED {
-        let others: Vec<&str> = NEEDED.into_iter().filter(|right| *right != missing).collect();
-        let world = world_with(&format!("no_{}", missing.to_lowercase()), &others.join(", ")).await?;
+        let others: Vec<&str> = NEEDED
+            .into_iter()
+            .filter(|right| *right != missing)
+            .collect();
+        let world = world_with(
+            &format!("no_{}", missing.to_lowercase()),
+            &others.join(", "),
+        )
+        .await?;
         let use_it = async {
             let storage = Storage::open(world.settings.clone()).await?;
-            let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+            let ann = storage
+                .scope("game", "eu")?
+                .bytes()
+                .owner("player", "ann")?;
             ann.update([("gold", "1")]).await?;
             ann.flush(Duration::from_secs(10)).await
         };
         let error = use_it.await.unwrap_err();
         assert_eq!(error.kind(), Kind::Denied, "{missing}: {error}");
-        assert!(error.to_string().contains(missing) && !error.to_string().contains(":few"), "{missing}: {error}");
+        assert!(
+            error.to_string().contains(missing) && !error.to_string().contains(":few"),
+            "{missing}: {error}"
+        );
     }
     Ok(())
 }
@@ -75,19 +96,32 @@ async fn world_of_user() -> Result<(RedisServer, World)> {
 
 async fn may(redis: &RedisServer, rights: &str) -> Result<()> {
     let words = format!("ACL SETUSER game reset on >few ~* {rights}");
-    redis.call(&words.split(' ').collect::<Vec<_>>()).await.map(drop)
+    redis
+        .call(&words.split(' ').collect::<Vec<_>>())
+        .await
+        .map(drop)
 }
 
 fn names(error: &Error, command: &str) {
     let text = error.to_string();
     assert_eq!(error.kind(), Kind::Denied, "{command}: {text}");
-    assert!(text.to_uppercase().contains(command) && text.contains("landing-worker grants"), "{command}: {text}");
-    let is_hash = |word: &str| word.len() >= 40 && word.chars().all(|letter| letter.is_ascii_hexdigit());
-    assert!(!text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_hash), "a script's hash: {text}");
+    assert!(
+        text.to_uppercase().contains(command) && text.contains("landing-worker grants"),
+        "{command}: {text}"
+    );
+    let is_hash =
+        |word: &str| word.len() >= 40 && word.chars().all(|letter| letter.is_ascii_hexdigit());
+    assert!(
+        !text
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .any(is_hash),
+        "a script's hash: {text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing_is_written() -> Result<()> {
+async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing_is_written()
+-> Result<()> {
     let (redis, world) = world_of_user().await?;
     for command in OF_SCRIPTS.split(' ') {
         may(&redis, &format!("+@all -{command}")).await?;
@@ -96,9 +130,18 @@ async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing
         assert!(matches!(error.retry(), Retry::After(_)), "{error}");
     }
     may(&redis, "+@all -hset -rename").await?;
-    let error = Storage::open(world.settings.clone()).await.unwrap_err().to_string();
+    let error = Storage::open(world.settings.clone())
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("HSET, RENAME"), "{error}");
-    redis.call(&"ACL SETUSER game reset on >few ~other* +@all".split(' ').collect::<Vec<_>>()).await?;
+    redis
+        .call(
+            &"ACL SETUSER game reset on >few ~other* +@all"
+                .split(' ')
+                .collect::<Vec<_>>(),
+        )
+        .await?;
     let error = Storage::open(world.settings.clone()).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert!(error.to_string().contains("key"), "{error}");
@@ -108,8 +151,8 @@ async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing
     Ok(())
 }
 
-/// Rights that are taken while a game server writes: each write ends as denied, with an outcome that is true, and none is sent any more;
-/// with the right comes back what was asked for, once.
+/// Rights that are taken while a game server writes: each write ends as denied, with an outcome
+/// that is true, and none is sent any more; with the right comes back what was asked for, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() -> Result<()> {
     let (redis, world) = world_of_user().await?;
@@ -134,29 +177,52 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         if ["TIME", "INFO", "HMGET", "HSET"].contains(&command) {
             assert_eq!(denied.len(), 3, "{command}");
         }
-        let unknown = denied.iter().filter(|(_, outcome)| *outcome == Outcome::Unknown).count();
-        assert!(unknown <= 1, "{command}: only the first was sent: {denied:?}");
+        let unknown = denied
+            .iter()
+            .filter(|(_, outcome)| *outcome == Outcome::Unknown)
+            .count();
+        assert!(
+            unknown <= 1,
+            "{command}: only the first was sent: {denied:?}"
+        );
         // The check of the server looks once more, and finds it itself.
-        until("it is found", async || Ok(stack.player("bo").update([("gold", "1")]).await.is_err())).await?;
+        until("it is found", async || {
+            Ok(stack.player("bo").update([("gold", "1")]).await.is_err())
+        })
+        .await?;
         may(&redis, "+@all").await?;
-        until("writes are accepted", async || Ok(stack.player("bo").update([("gold", "1")]).await.is_ok())).await?;
+        until("writes are accepted", async || {
+            Ok(stack.player("bo").update([("gold", "1")]).await.is_ok())
+        })
+        .await?;
         for (id, outcome) in denied {
             if outcome == Outcome::Unknown {
                 ann.incr("gold", 1).with_id(id).await?;
                 sum += 1;
             }
         }
-        assert_eq!(ann.get(["gold"]).await?.int("gold")?.unwrap_or_default(), sum, "{command}");
+        assert_eq!(
+            ann.get(["gold"]).await?.int("gold")?.unwrap_or_default(),
+            sum,
+            "{command}"
+        );
         stack.landed().await?;
         let landed = rows(&stack.database).await?;
-        let gold =
-            landed.iter().find(|row| row.name == "player/ann/gold").map(|row| row.value.clone()).unwrap_or_else(|| b"0".to_vec());
+        let gold = landed
+            .iter()
+            .find(|row| row.name == "player/ann/gold")
+            .map(|row| row.value.clone())
+            .unwrap_or_else(|| b"0".to_vec());
         assert_eq!(String::from_utf8(gold)?, sum.to_string(), "{command}");
     }
     worker.stop().await?;
     let hot = stack.storage.tiers().hot();
     for partition in (0..hot.partition_count()).map(Partition) {
-        assert_eq!(hot.errors(partition, 0, 10).await?.entries, [], "no mark is left that nothing belongs to");
+        assert_eq!(
+            hot.errors(partition, 0, 10).await?.entries,
+            [],
+            "no mark is left that nothing belongs to"
+        );
     }
     Ok(())
 }

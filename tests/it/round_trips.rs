@@ -9,9 +9,14 @@ use storage_tests::{Proxy, Stack, World, stack, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> Result<()> {
     let (redis, mariadb) = (stack::redis().await?, stack::mariadb().await?);
-    let (hot, cold) = (Proxy::start(redis.port()).await?, Proxy::start(mariadb.port()).await?);
+    let (hot, cold) = (
+        Proxy::start(redis.port()).await?,
+        Proxy::start(mariadb.port()).await?,
+    );
     let direct = World::fresh().await?;
-    let database = direct.database.replace(&mariadb.port().to_string(), &cold.port().to_string());
+    let database = direct
+        .database
+        .replace(&mariadb.port().to_string(), &cold.port().to_string());
     let redis = format!("redis://127.0.0.1:{}", hot.port());
     let mut world = World::with_urls(&redis, &database, &direct.settings.redis.prefix)?;
     world.settings.redis.connections = 1;
@@ -24,7 +29,8 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     ann.get_all().await?;
 
     let bytes = cold.bytes();
-    // What the storage asks by itself now and then is counted, too, so that each is tried until nothing comes in between.
+    // What the storage asks by itself now and then is counted, too, so that each is tried until
+    // nothing comes in between.
     macro_rules! one {
         ($what:literal, $operation:expr) => {
             one!($what, (), _none, $operation)
@@ -42,7 +48,12 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     one!("get", ann.get(["gold", "none"]));
     one!("get_all", ann.get_all());
     one!("exists", ann.exists());
-    one!("update_if", ann.version().await?, seen, ann.update([("gold", "3")]).if_version(seen));
+    one!(
+        "update_if",
+        ann.version().await?,
+        seen,
+        ann.update([("gold", "3")]).if_version(seen)
+    );
     one!("update", ann.update([("gold", "4"), ("new", "5")]));
     one!("incr", ann.incr("gold", 1));
     one!("incr_many", ann.incr_many([("gold", 1), ("level", 1)]));
@@ -54,18 +65,37 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_further_connection_to_a_server_that_has_the_scripts_costs_one_round_trip() -> Result<()> {
+async fn a_further_connection_to_a_server_that_has_the_scripts_costs_one_round_trip() -> Result<()>
+{
     let redis = stack::redis().await?;
     let proxy = Proxy::start(redis.port()).await?;
     let url = format!("redis://127.0.0.1:{}/3", proxy.port());
-    let hot = RedisStore::open(RedisOptions { partitions: 2, connections: 2, ..RedisOptions::new(&url) }).await?;
+    let hot = RedisStore::open(RedisOptions {
+        partitions: 2,
+        connections: 2,
+        ..RedisOptions::new(&url)
+    })
+    .await?;
     let rounds = proxy.rounds();
     hot.time().await?;
-    assert_eq!(proxy.rounds(), rounds + 1, "over the connection that there is");
+    assert_eq!(
+        proxy.rounds(),
+        rounds + 1,
+        "over the connection that there is"
+    );
     // Several commands go over another connection.
-    let peeks = async || hot.peek(&[Partition(0), Partition(1)]).await.into_iter().try_for_each(|peek| peek.map(drop));
+    let peeks = async || {
+        hot.peek(&[Partition(0), Partition(1)])
+            .await
+            .into_iter()
+            .try_for_each(|peek| peek.map(drop))
+    };
     peeks().await?;
-    assert_eq!(proxy.rounds(), rounds + 3, "one to open it, one for the call");
+    assert_eq!(
+        proxy.rounds(),
+        rounds + 3,
+        "one to open it, one for the call"
+    );
     peeks().await?;
     assert_eq!(proxy.rounds(), rounds + 4);
     Ok(())

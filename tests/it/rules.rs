@@ -22,8 +22,16 @@ async fn a_row_carries_the_owners_version_and_not_its_marks() -> Result<()> {
     leave_over(&stack, &ann).await?;
     let last = ann.update([("bag", "sword")]).await?.version().get();
     land(&stack).await?;
-    let versions: Vec<u64> = rows(&stack.database).await?.iter().map(|row| row.version).collect();
-    assert_eq!(versions, [last, last], "the first field was marked at an earlier version, but is read at this one");
+    let versions: Vec<u64> = rows(&stack.database)
+        .await?
+        .iter()
+        .map(|row| row.version)
+        .collect();
+    assert_eq!(
+        versions,
+        [last, last],
+        "the first field was marked at an earlier version, but is read at this one"
+    );
     Ok(())
 }
 
@@ -48,7 +56,12 @@ async fn no_row_ever_holds_a_value_under_the_version_of_another_write() -> Resul
     let look = async {
         let mut seen = BTreeMap::new();
         let looked = until("rows have come and gone", async || {
-            seen.extend(rows(&stack.database).await?.into_iter().map(|row| (row.value, row.version)));
+            seen.extend(
+                rows(&stack.database)
+                    .await?
+                    .into_iter()
+                    .map(|row| (row.value, row.version)),
+            );
             Ok(seen.len() >= LANDINGS)
         });
         let looked = looked.await;
@@ -57,7 +70,12 @@ async fn no_row_ever_holds_a_value_under_the_version_of_another_write() -> Resul
     };
     let (written, seen) = try_join(write, look).await?;
     for (value, version) in seen {
-        assert_eq!(written.get(&value), Some(&version), "value {}", String::from_utf8_lossy(&value));
+        assert_eq!(
+            written.get(&value),
+            Some(&version),
+            "value {}",
+            String::from_utf8_lossy(&value)
+        );
     }
     worker.stop().await
 }
@@ -81,7 +99,8 @@ async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the_fields_back() -> Result<()> {
+async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the_fields_back()
+-> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
     ann.update([("gold", "10"), ("bag", "empty")]).await?;
@@ -89,9 +108,17 @@ async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_read_brought_the
     ann.update([("gold", "20")]).await?;
     ann.update([("bag", "full")]).await?;
     delete(&stack, &ann).await?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]), "as it landed last");
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..]),
+        "as it landed last"
+    );
     land(&stack).await?;
-    assert_eq!(vanished(&stack, &ann).await?, ["bag", "gold"], "neither value nor version is that of the write");
+    assert_eq!(
+        vanished(&stack, &ann).await?,
+        ["bag", "gold"],
+        "neither value nor version is that of the write"
+    );
     Ok(())
 }
 
@@ -104,7 +131,11 @@ async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_write_made_it_an
     ann.update([("gold", "20")]).await?;
     delete(&stack, &ann).await?;
     ann.update([("bag", "full")]).await?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]), "as it landed last, in a hash that is newer");
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..]),
+        "as it landed last, in a hash that is newer"
+    );
     land(&stack).await?;
     assert_eq!(vanished(&stack, &ann).await?, ["gold"]);
     Ok(())
@@ -117,12 +148,23 @@ async fn marks_are_reported_whose_hash_was_replaced_by_an_older_one() -> Result<
     let ann = stack.player("ann");
     ann.update([("gold", "10")]).await?;
     land(&stack).await?;
-    let (redis, hash, copy) = (stack::redis().await?, hash_key(&stack, &ann), format!("{}-copy", stack.settings.redis.prefix));
-    assert_eq!(redis.call(&["COPY", &hash, &copy]).await?, Reply::Integer(1));
+    let (redis, hash, copy) = (
+        stack::redis().await?,
+        hash_key(&stack, &ann),
+        format!("{}-copy", stack.settings.redis.prefix),
+    );
+    assert_eq!(
+        redis.call(&["COPY", &hash, &copy]).await?,
+        Reply::Integer(1)
+    );
     ann.update([("gold", "20")]).await?;
     redis.call(&["RENAME", &copy, &hash]).await?;
     land(&stack).await?;
-    assert_eq!(vanished(&stack, &ann).await?, ["gold"], "what the hash holds is older than the mark");
+    assert_eq!(
+        vanished(&stack, &ann).await?,
+        ["gold"],
+        "what the hash holds is older than the mark"
+    );
     Ok(())
 }
 
@@ -135,9 +177,18 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     leave_over(&stack, &bad).await?;
     let refused = bad.update([("w", "1")]).await?.version();
     let worker = stack.worker();
-    until("it is parked", async || Ok(stack.storage.stats().await?.error_marks == 1)).await?;
+    until("it is parked", async || {
+        Ok(stack.storage.stats().await?.error_marks == 1)
+    })
+    .await?;
     worker.stop().await?;
-    let errors = stack.storage.tiers().hot().errors(bad.owner().partition(8), 0, 10).await?.entries;
+    let errors = stack
+        .storage
+        .tiers()
+        .hot()
+        .errors(bad.owner().partition(8), 0, 10)
+        .await?
+        .entries;
     assert_eq!(
         errors.iter().map(|error| error.version).collect::<Vec<_>>(),
         [refused],
@@ -153,33 +204,68 @@ async fn land(stack: &Stack) -> Result<()> {
     worker.stop().await
 }
 
-/// Leaves a snapshot of the owner's marks, as a worker does that dies. What is written later has another mark.
+/// Leaves a snapshot of the owner's marks, as a worker does that dies. What is written later has
+/// another mark.
 async fn leave_over(stack: &Stack, player: &ByteOwner) -> Result<()> {
     let (hot, partition) = (stack.storage.tiers().hot(), player.owner().partition(8));
-    let lock = Lock { holder: "dead".into(), token: "t".into() };
-    assert_eq!(hot.lock(&[partition], &lock, Duration::from_secs(30)).await, [Ok(true)]);
-    assert!(matches!(hot.snapshot(partition, &lock).await?, Snapshot::Taken(_)));
+    let lock = Lock {
+        holder: "dead".into(),
+        token: "t".into(),
+    };
+    assert_eq!(
+        hot.lock(&[partition], &lock, Duration::from_secs(30)).await,
+        [Ok(true)]
+    );
+    assert!(matches!(
+        hot.snapshot(partition, &lock).await?,
+        Snapshot::Taken(_)
+    ));
     Ok(hot.unlock(&[partition], &lock).await.remove(0)?)
 }
 
 /// The fields of an owner that are said to have vanished.
 async fn vanished(stack: &Stack, player: &ByteOwner) -> Result<Vec<String>> {
-    let errors = stack.storage.tiers().hot().errors(player.owner().partition(8), 0, 10).await?.entries;
-    assert!(errors.iter().all(|error| error.message.starts_with("vanished")), "{errors:?}");
-    let mut fields: Vec<String> = errors.into_iter().filter_map(|error| Some(error.target?.1.to_string())).collect();
+    let errors = stack
+        .storage
+        .tiers()
+        .hot()
+        .errors(player.owner().partition(8), 0, 10)
+        .await?
+        .entries;
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.message.starts_with("vanished")),
+        "{errors:?}"
+    );
+    let mut fields: Vec<String> = errors
+        .into_iter()
+        .filter_map(|error| Some(error.target?.1.to_string()))
+        .collect();
     fields.sort();
     Ok(fields)
 }
 
 /// Deletes an owner's hash by hand.
 async fn delete(stack: &Stack, player: &ByteOwner) -> Result<()> {
-    assert_eq!(stack::redis().await?.call(&["DEL", &hash_key(stack, player)]).await?, Reply::Integer(1));
+    assert_eq!(
+        stack::redis()
+            .await?
+            .call(&["DEL", &hash_key(stack, player)])
+            .await?,
+        Reply::Integer(1)
+    );
     Ok(())
 }
 
 fn hash_key(stack: &Stack, player: &ByteOwner) -> String {
     let owner = player.owner();
-    format!("{}-data:{{{}}}:game:eu:player:{}", stack.settings.redis.prefix, owner.partition(8), owner.id())
+    format!(
+        "{}-data:{{{}}}:game:eu:player:{}",
+        stack.settings.redis.prefix,
+        owner.partition(8),
+        owner.id()
+    )
 }
 
 /// An owner has one mark, but an error mark for each of its refused fields.
@@ -190,26 +276,42 @@ async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<(
     world.settings.landing.error_retry_max = Duration::from_millis(100);
     let stack = Stack::with(world).await?;
     note_transactions(&stack.database).await?;
-    sql(&stack.database, "ALTER TABLE landing_rows ADD CONSTRAINT later CHECK (value <> 'later')").await?;
-    // They are collected together, and a worker's first batch is of about 64 rows: of two of 50, the first would end within the second
-    // owner.
+    sql(
+        &stack.database,
+        "ALTER TABLE landing_rows ADD CONSTRAINT later CHECK (value <> 'later')",
+    )
+    .await?;
+    // They are collected together, and a worker's first batch is of about 64 rows: of two of 50,
+    // the first would end within the second owner.
     let (players, fields) = (neighbours(&stack), [40, 60]);
     for (player, fields) in players.iter().zip(fields) {
-        player.update((0..fields).map(|field| (format!("f{field}"), "later"))).await?;
+        player
+            .update((0..fields).map(|field| (format!("f{field}"), "later")))
+            .await?;
     }
     land(&stack).await?;
     assert_eq!(stack.storage.stats().await?.error_marks, 2);
-    sql(&stack.database, "ALTER TABLE landing_rows DROP CONSTRAINT later").await?;
+    sql(
+        &stack.database,
+        "ALTER TABLE landing_rows DROP CONSTRAINT later",
+    )
+    .await?;
     let (hot, partition) = (stack.storage.tiers().hot(), players[0].owner().partition(8));
     let errors = hot.errors(partition, 0, 10).await?.entries;
     assert_eq!(errors.len(), 100);
     let due = errors.iter().map(|error| error.next).max();
     until("all are due", async || Ok(Some(hot.time().await?) >= due)).await?;
     let worker = stack.worker();
-    until("all have landed", async || Ok(stack.storage.stats().await?.error_marks == 0)).await?;
+    until("all have landed", async || {
+        Ok(stack.storage.stats().await?.error_marks == 0)
+    })
+    .await?;
     worker.stop().await?;
     let landed = transactions(&stack.database).await?;
-    let counts: Vec<_> = landed.values().map(|(rows, transactions)| (*rows, transactions.len())).collect();
+    let counts: Vec<_> = landed
+        .values()
+        .map(|(rows, transactions)| (*rows, transactions.len()))
+        .collect();
     assert_eq!(counts, fields.map(|fields| (fields, 1)), "{landed:?}");
     Ok(())
 }
@@ -228,16 +330,25 @@ async fn an_owner_lands_in_one_transaction_though_another_owner_is_refused() -> 
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     let landed = transactions(&stack.database).await?;
     let (rows, transactions) = &landed[first.owner().id()];
-    assert_eq!((*rows, transactions.len(), landed.len()), (6, 1, 1), "{landed:?}");
+    assert_eq!(
+        (*rows, transactions.len(), landed.len()),
+        (6, 1, 1),
+        "{landed:?}"
+    );
     Ok(())
 }
 
 /// Two players of one partition, so that their marks come in one batch, in key order.
-#[expect(clippy::expect_used, reason = "some id of infinitely many is in the partition")]
+#[expect(
+    clippy::expect_used,
+    reason = "some id of infinitely many is in the partition"
+)]
 fn neighbours(stack: &Stack) -> [ByteOwner; 2] {
     let first = stack.player("100");
     let partition = first.owner().partition(8);
-    let second = (101..).map(|id| stack.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
+    let second = (101..)
+        .map(|id| stack.player(&id.to_string()))
+        .find(|player| player.owner().partition(8) == partition);
     [first, second.expect("another of the same partition")]
 }
 
@@ -247,7 +358,8 @@ async fn sql(url: &str, statement: &'static str) -> Result<()> {
     Ok(connection.close().await?)
 }
 
-/// Makes the database note which transaction inserts a row. Each begins with its fences, which give it a number.
+/// Makes the database note which transaction inserts a row. Each begins with its fences, which give
+/// it a number.
 async fn note_transactions(url: &str) -> Result<()> {
     let mut connection = MySqlConnection::connect(url).await?;
     for statement in [
@@ -263,11 +375,15 @@ async fn note_transactions(url: &str) -> Result<()> {
 /// How many rows of each owner were inserted, and by which transactions.
 async fn transactions(url: &str) -> Result<BTreeMap<String, (usize, BTreeSet<u64>)>> {
     let mut connection = MySqlConnection::connect(url).await?;
-    let noted = sqlx::query("SELECT owner_id, trx FROM noted").fetch_all(&mut connection).await?;
+    let noted = sqlx::query("SELECT owner_id, trx FROM noted")
+        .fetch_all(&mut connection)
+        .await?;
     connection.close().await?;
     let mut owners: BTreeMap<String, (usize, BTreeSet<u64>)> = BTreeMap::new();
     for row in noted {
-        let (rows, transactions) = owners.entry(String::from_utf8(row.try_get(0)?)?).or_default();
+        let (rows, transactions) = owners
+            .entry(String::from_utf8(row.try_get(0)?)?)
+            .or_default();
         *rows += 1;
         transactions.insert(row.try_get(1)?);
     }

@@ -22,7 +22,10 @@ struct Orphan {
 
 impl Orphan {
     fn new(set: impl FnOnce(&mut World)) -> Result<Self> {
-        let (runtime, opener) = (Runtime::new()?, Builder::new_current_thread().enable_all().build()?);
+        let (runtime, opener) = (
+            Runtime::new()?,
+            Builder::new_current_thread().enable_all().build()?,
+        );
         let (redis, mut world) = runtime.block_on(async {
             let redis = RedisServer::start(RedisOptions::default()).await?;
             let world = World::on(&redis.url(), stack::mariadb().await?).await?;
@@ -30,9 +33,18 @@ impl Orphan {
         })?;
         set(&mut world);
         let storage = opener.block_on(Storage::open(world.settings))?;
-        opener.block_on(async { player(&storage, "first")?.update([("gold", "1")]).await.context("the first write") })?;
+        opener.block_on(async {
+            player(&storage, "first")?
+                .update([("gold", "1")])
+                .await
+                .context("the first write")
+        })?;
         drop(opener);
-        Ok(Self { redis, storage, runtime })
+        Ok(Self {
+            redis,
+            storage,
+            runtime,
+        })
     }
 
     fn player(&self, id: &str) -> Result<ByteOwner> {
@@ -46,12 +58,21 @@ fn player(storage: &Storage, id: &str) -> Result<ByteOwner> {
 
 #[test]
 fn the_policy_is_checked_on_after_the_runtime_of_the_opener_ended() -> Result<()> {
-    let orphan = Orphan::new(|world| world.settings.hot.policy_check_interval = Duration::from_secs(1))?;
+    let orphan =
+        Orphan::new(|world| world.settings.hot.policy_check_interval = Duration::from_secs(1))?;
     let ann = orphan.player("ann")?;
     orphan.runtime.block_on(async {
         ann.update([("gold", "1")]).await?;
-        orphan.redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
-        let refused = async || Ok(ann.update([("gold", "2")]).await.is_err_and(|error| error.kind() == Kind::UnsafeEviction));
+        orphan
+            .redis
+            .call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
+            .await?;
+        let refused = async || {
+            Ok(ann
+                .update([("gold", "2")])
+                .await
+                .is_err_and(|error| error.kind() == Kind::UnsafeEviction))
+        };
         until("writes are refused", refused).await
     })
 }
@@ -61,11 +82,16 @@ fn the_watermarks_hold_on_after_the_runtime_of_the_opener_ended() -> Result<()> 
     let orphan = Orphan::new(|world| {
         let backpressure = &mut world.settings.backpressure;
         (backpressure.soft_marks, backpressure.hard_marks) = (20, 60);
-        (backpressure.delay_max, backpressure.interval) = (Duration::from_millis(5), Duration::from_millis(10));
+        (backpressure.delay_max, backpressure.interval) =
+            (Duration::from_millis(5), Duration::from_millis(10));
     })?;
     orphan.runtime.block_on(async {
         for number in 0..20_000 {
-            match orphan.player(&number.to_string())?.update([("gold", "1")]).await {
+            match orphan
+                .player(&number.to_string())?
+                .update([("gold", "1")])
+                .await
+            {
                 Err(error) if error.kind() == Kind::Overloaded => return Ok(()),
                 written => drop(written?),
             }
@@ -80,9 +106,15 @@ fn reads_loads_and_writes_go_on_in_runtimes_of_their_own() -> Result<()> {
     let ann = orphan.player("ann")?;
     let fresh = || Builder::new_current_thread().enable_all().build();
     for round in 1..=10_i64 {
-        assert_eq!(fresh()?.block_on(async { ann.incr("gold", 1).await })?.value(), round);
+        assert_eq!(
+            fresh()?
+                .block_on(async { ann.incr("gold", 1).await })?
+                .value(),
+            round
+        );
         let landed = Durability::Landed { timeout: LONG };
-        let ack = fresh()?.block_on(async { ann.update([("name", "Ann")]).durability(landed).await })?;
+        let ack =
+            fresh()?.block_on(async { ann.update([("name", "Ann")]).durability(landed).await })?;
         assert_eq!(ack.durability(), Safety::Landed);
         fresh()?.block_on(ann.flush(LONG))?;
         let read = fresh()?.block_on(ann.get(["gold"]))?;
@@ -102,12 +134,21 @@ fn a_runtime_that_ends_in_the_middle_of_its_calls_fails_none_of_another() -> Res
     let (storage, all_ended) = (orphan.storage.clone(), Arc::clone(&ended));
     let ending = std::thread::spawn(move || -> Result<()> {
         for round in 0..30_u32 {
-            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+            let runtime = Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()?;
             for task in 0..20 {
-                let (shared, own) = (player(&storage, "ann")?, player(&storage, &format!("{round}-{task}"))?);
+                let (shared, own) = (
+                    player(&storage, "ann")?,
+                    player(&storage, &format!("{round}-{task}"))?,
+                );
                 runtime.spawn(async move {
                     loop {
-                        let _ = tokio::join!(async { shared.update([("by", "another")]).await }, own.get_all());
+                        let _ = tokio::join!(
+                            async { shared.update([("by", "another")]).await },
+                            own.get_all()
+                        );
                     }
                 });
             }
@@ -129,7 +170,9 @@ fn a_runtime_that_ends_in_the_middle_of_its_calls_fails_none_of_another() -> Res
         }
         anyhow::Ok(())
     })?;
-    ending.join().map_err(|_| anyhow::anyhow!("the other thread panicked"))??;
+    ending
+        .join()
+        .map_err(|_| anyhow::anyhow!("the other thread panicked"))??;
     ensure!(count > 0, "nothing was called meanwhile");
     Ok(())
 }
@@ -141,12 +184,17 @@ fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
     let mut world = runtime.block_on(World::fresh())?;
     let redis = &mut world.settings.redis;
     let short = Duration::from_millis(200);
-    (redis.connect_timeout, redis.response_timeout, redis.wait_timeout) = (short, short, short);
+    (
+        redis.connect_timeout,
+        redis.response_timeout,
+        redis.wait_timeout,
+    ) = (short, short, short);
     let stands_still = Builder::new_current_thread().enable_all().build()?;
     let storage = stands_still.block_on(Storage::open(world.settings))?;
     let ann = player(&storage, "ann")?;
     stands_still.block_on(async {
-        // Together, so that they are carried, and the carrier has not seen that nothing waits any more.
+        // Together, so that they are carried, and the carrier has not seen that nothing waits any
+        // more.
         let all = (0..20).map(|_| async { ann.incr("gold", 1).await });
         futures::future::try_join_all(all).await
     })?;
@@ -156,8 +204,16 @@ fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
         let goes_on = async {
             for count in 21..=40 {
                 assert_eq!(ann.incr("gold", 1).await?.value(), count);
-                ensure!(player(&storage, &format!("cold{count}"))?.get_all().await?.is_empty());
-                assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(count.to_string().as_bytes()));
+                ensure!(
+                    player(&storage, &format!("cold{count}"))?
+                        .get_all()
+                        .await?
+                        .is_empty()
+                );
+                assert_eq!(
+                    ann.get(["gold"]).await?["gold"].as_deref(),
+                    Some(count.to_string().as_bytes())
+                );
             }
             let all = (0..20).map(|_| async { ann.incr("gold", 1).await });
             futures::future::try_join_all(all).await?;
@@ -165,7 +221,10 @@ fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
             anyhow::Ok(())
         };
         stack::bounded("another runtime goes on", goes_on).await?;
-        assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"60"[..]));
+        assert_eq!(
+            ann.get(["gold"]).await?["gold"].as_deref(),
+            Some(&b"60"[..])
+        );
         assert_eq!(storage.close(LONG).await.under_way, 0);
         anyhow::Ok(())
     })

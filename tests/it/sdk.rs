@@ -12,7 +12,13 @@ async fn a_bulk_answers_each_write_in_the_order_given() -> Result<()> {
     let bytes = stack.storage.scope("game", "eu")?.bytes();
     let (a, b) = (stack.player("a"), stack.player("b"));
     b.update([("text", "x")]).await?;
-    let answers = bytes.bulk().update(&a, [("gold", "1")]).incr(&b, "text", 1).incr(&b, "gold", 2).remove(&b, "\n").await;
+    let answers = bytes
+        .bulk()
+        .update(&a, [("gold", "1")])
+        .incr(&b, "text", 1)
+        .incr(&b, "gold", 2)
+        .remove(&b, "\n")
+        .await;
     assert!(answers[0].is_ok() && answers[2].is_ok());
     assert_eq!(answers[1].as_ref().unwrap_err().kind(), Kind::NotInteger);
     assert_eq!(answers[3].as_ref().unwrap_err().kind(), Kind::Invalid);
@@ -27,13 +33,21 @@ async fn a_write_repeated_under_its_id_is_applied_once_and_answers_the_same() ->
     for (is_new, sum) in [(false, "6"), (true, "12")] {
         ann.incr("gold", 1).await?;
         let (id, write) = (stack.storage.next_id(), ann.incr("gold", 5));
-        let first = if is_new { write.with_new_id(id) } else { write.with_id(id) }.await?;
+        let first = if is_new {
+            write.with_new_id(id)
+        } else {
+            write.with_id(id)
+        }
+        .await?;
         for other in 0..50 {
             ann.update([("other", other.to_string())]).await?;
         }
         let again = ann.incr("gold", 5).with_id(id).await?;
         assert_eq!(again, first);
-        assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(sum.as_bytes()));
+        assert_eq!(
+            ann.get(["gold"]).await?["gold"].as_deref(),
+            Some(sum.as_bytes())
+        );
     }
     Ok(())
 }
@@ -41,8 +55,14 @@ async fn a_write_repeated_under_its_id_is_applied_once_and_answers_the_same() ->
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_must_land_is_in_the_database_when_it_is_acknowledged() -> Result<()> {
     let stack = Stack::open().await?;
-    let landed = Durability::Landed { timeout: Duration::from_secs(10) };
-    let ack = stack.player("ann").update([("name", "Bo")]).durability(landed).await?;
+    let landed = Durability::Landed {
+        timeout: Duration::from_secs(10),
+    };
+    let ack = stack
+        .player("ann")
+        .update([("name", "Bo")])
+        .durability(landed)
+        .await?;
     assert_eq!(ack.durability(), Safety::Landed);
     assert_eq!(rows(&stack.database).await?.len(), 1);
     Ok(())
@@ -56,9 +76,20 @@ async fn a_closed_storage_refuses_writes() -> Result<()> {
     let report = stack.storage.close(Duration::MAX).await;
     assert_eq!((report.under_way, report.unknown.len()), (0, 0));
     let error = ann.update([("name", "Bo")]).await.unwrap_err();
-    assert_eq!((error.kind(), error.outcome()), (Kind::Closed, Outcome::NotApplied));
-    let repeat = ann.update([("name", "Bo")]).with_id(stack.storage.next_id()).await.unwrap_err();
-    assert_eq!((repeat.kind(), repeat.outcome()), (Kind::Closed, Outcome::Unknown), "an earlier one may have been applied");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::Closed, Outcome::NotApplied)
+    );
+    let repeat = ann
+        .update([("name", "Bo")])
+        .with_id(stack.storage.next_id())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (repeat.kind(), repeat.outcome()),
+        (Kind::Closed, Outcome::Unknown),
+        "an earlier one may have been applied"
+    );
     assert_eq!(repeat.retry(), Retry::Never);
     Ok(())
 }
@@ -76,7 +107,10 @@ async fn the_embedded_mode_lands_everything_when_it_closes_and_finds_it_again() 
             player.update([("round", round.to_string())]).await?;
         }
         let report = storage.close(Duration::from_secs(30)).await;
-        assert_eq!((report.unlanded, report.errors, report.unknown.len()), (0, 0, 0));
+        assert_eq!(
+            (report.unlanded, report.errors, report.unknown.len()),
+            (0, 0, 0)
+        );
     }
     Ok(())
 }
@@ -92,8 +126,14 @@ async fn unload_writes_a_player_out_and_lets_go_of_it() -> Result<()> {
     stack.landed().await?;
     worker.stop().await?;
     let partition = ann.owner().partition(8);
-    let key = format!("{}-data:{{{partition}}}:game:eu:player:ann", stack.settings.redis.prefix);
-    let gone = storage_tests::stack::redis().await?.call(&["EXISTS", &key]).await?;
+    let key = format!(
+        "{}-data:{{{partition}}}:game:eu:player:ann",
+        stack.settings.redis.prefix
+    );
+    let gone = storage_tests::stack::redis()
+        .await?
+        .call(&["EXISTS", &key])
+        .await?;
     assert_eq!(gone, storage_servers::Reply::Integer(0));
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     Ok(())
@@ -111,7 +151,12 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     stack.player("b").delete_owner().await?;
     stack.player("aa").update([("v", "1")]).await?;
     stack.owner("guild", "g").update([("v", "1")]).await?;
-    let mut pages = stack.storage.scope("game", "eu")?.bytes().owners("player").await?;
+    let mut pages = stack
+        .storage
+        .scope("game", "eu")?
+        .bytes()
+        .owners("player")
+        .await?;
     let mut ids = Vec::new();
     while let Some(page) = pages.next().await? {
         ids.extend(page.into_iter().map(|owner| owner.id().to_owned()));
@@ -120,7 +165,8 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     Ok(())
 }
 
-/// A game server spawns what it calls, so every future of the SDK must be able to move between threads. Compiling is the test.
+/// A game server spawns what it calls, so every future of the SDK must be able to move between
+/// threads. Compiling is the test.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_can_be_spawned() -> Result<()> {
     let stack = Stack::open().await?;
@@ -128,7 +174,9 @@ async fn every_call_can_be_spawned() -> Result<()> {
     let calls = tokio::spawn(async move {
         let (second, players) = (Duration::from_secs(5), [ann.clone()]);
         let bytes = storage.scope("game", "eu")?.bytes();
-        ann.update([("gold", "1")]).durability(Durability::Landed { timeout: second }).await?;
+        ann.update([("gold", "1")])
+            .durability(Durability::Landed { timeout: second })
+            .await?;
         ann.incr_many([("gold", 1)]).await?;
         ann.get(["gold"]).await?;
         ann.get_all().await?;

@@ -22,16 +22,30 @@ fn a_seed_replays_exactly() {
     for seed in 0..4 {
         let first = run(seed, false);
         let again = thread::spawn(move || run(seed, false)).join().unwrap();
-        assert_eq!((first.events, first.trace), (again.events, again.trace), "seed {seed}");
-        assert_eq!((first.counts, first.hits), (again.counts, again.hits), "seed {seed}");
-        assert!(first.events > 100, "seed {seed} has but {} events", first.events);
+        assert_eq!(
+            (first.events, first.trace),
+            (again.events, again.trace),
+            "seed {seed}"
+        );
+        assert_eq!(
+            (first.counts, first.hits),
+            (again.counts, again.hits),
+            "seed {seed}"
+        );
+        assert!(
+            first.events > 100,
+            "seed {seed} has but {} events",
+            first.events
+        );
     }
 }
 
 #[test]
 fn seeds_that_once_found_something_find_nothing_any_more() {
     let list = include_str!("../fixtures/seeds.txt");
-    let seeds = list.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+    let seeds = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok());
     let played = seeds.map(|seed| assert_sound(&run(seed, false))).count();
     assert!(played > 0, "the list is empty");
 }
@@ -55,9 +69,14 @@ fn no_seed_finds_anything_wrong_and_every_fault_hits() {
     let mut all = Summary::default();
     thread::scope(|scope| {
         let jobs = [scope.spawn(play), scope.spawn(play)];
-        jobs.into_iter().for_each(|job| all.join(job.join().unwrap()));
+        jobs.into_iter()
+            .for_each(|job| all.join(job.join().unwrap()));
     });
     println!("{all}{}", all.rate(begun.elapsed()));
     assert_eq!(all.unhit(), [], "faults that never hit anything");
-    assert_eq!(all.unhit_cells(), Vec::<&str>::new(), "cells of fault and point that were never hit");
+    assert_eq!(
+        all.unhit_cells(),
+        Vec::<&str>::new(),
+        "cells of fault and point that were never hit"
+    );
 }

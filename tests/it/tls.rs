@@ -7,8 +7,12 @@ use storage_tests::{Stack, World, stack};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_trusted_only_through_its_own_authority() -> Result<()> {
-    let options =
-        RedisOptions { tls: true, user: Some("game".into()), password: Some("s3cret".into()), ..RedisOptions::default() };
+    let options = RedisOptions {
+        tls: true,
+        user: Some("game".into()),
+        password: Some("s3cret".into()),
+        ..RedisOptions::default()
+    };
     let redis = RedisServer::start(options).await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let error = Storage::open(world.settings.clone()).await.unwrap_err();

@@ -11,7 +11,15 @@ use storage_tests::torture::run;
 const KILLS: &str = "worker-kill,game-kill,redis-kill,db-kill";
 
 fn all(topology: Topology, seconds: u64) -> Args {
-    Args { seed: 1, seconds, faults: "all".to_owned(), seldom: false, topology, json: None, keep: None }
+    Args {
+        seed: 1,
+        seconds,
+        faults: "all".to_owned(),
+        seldom: false,
+        topology,
+        json: None,
+        keep: None,
+    }
 }
 
 async fn torture(args: Args) -> Result<Report> {
@@ -25,7 +33,11 @@ async fn torture(args: Args) -> Result<Report> {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
     let report = torture(all(Topology::Single, 25)).await?;
-    assert!(report.cells() >= 72, "only {} cells of fault and what was under way", report.cells());
+    assert!(
+        report.cells() >= 72,
+        "only {} cells of fault and what was under way",
+        report.cells()
+    );
     Ok(())
 }
 
@@ -43,9 +55,17 @@ async fn faults_everywhere_lose_nothing_that_had_landed_in_the_embedded_mode() -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_are_killed_for_seventy_five_seconds_lose_nothing() -> Result<()> {
-    let report = torture(Args { faults: KILLS.to_owned(), seldom: true, ..all(Topology::Single, 75) }).await?;
+    let report = torture(Args {
+        faults: KILLS.to_owned(),
+        seldom: true,
+        ..all(Topology::Single, 75)
+    })
+    .await?;
     assert!(report.kills() >= 48, "only {} kills", report.kills());
     let acknowledged = report.operations.acknowledged;
-    assert!(acknowledged >= 15_000, "only {acknowledged} writes were acknowledged");
+    assert!(
+        acknowledged >= 15_000,
+        "only {acknowledged} writes were acknowledged"
+    );
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Rows that somebody else wrote and no version of this program understands: they fail their owner and nobody beside it.
+//! Rows that somebody else wrote and no version of this program understands: they fail their owner
+//! and nobody beside it.
 
 use anyhow::Result;
 use storage_landing::{Conflict, Difference};
@@ -22,7 +23,11 @@ async fn mend(stack: &Stack) -> Result<()> {
 
 async fn sql(stack: &Stack, statement: &str) -> Result<()> {
     let database = stack.database.rsplit('/').next().unwrap_or_default();
-    stack::mariadb().await?.sql(&format!("USE {database}; {statement}")).await.map(drop)
+    stack::mariadb()
+        .await?
+        .sql(&format!("USE {database}; {statement}"))
+        .await
+        .map(drop)
 }
 
 async fn set(players: &[ByteOwner], gold: &'static str) -> Result<()> {
@@ -45,21 +50,45 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
     }
     spoil(&stack).await?;
     let storage = stack.storage.scope("game", "eu")?.bytes();
-    for (id, read) in storage.get_many(&players, ["gold"]).await.into_iter().enumerate() {
+    for (id, read) in storage
+        .get_many(&players, ["gold"])
+        .await
+        .into_iter()
+        .enumerate()
+    {
         match read {
             Ok(record) => assert!(id != 7 && record["gold"].as_deref() == Some(b"1"), "{id}"),
             Err(error) => {
-                assert_eq!((id, error.kind(), error.retry()), (7, Kind::Corrupt, Retry::Never), "{error}");
-                assert!(error.to_string().contains("player") && error.to_string().contains("can't be read"), "{error}");
+                assert_eq!(
+                    (id, error.kind(), error.retry()),
+                    (7, Kind::Corrupt, Retry::Never),
+                    "{error}"
+                );
+                assert!(
+                    error.to_string().contains("player")
+                        && error.to_string().contains("can't be read"),
+                    "{error}"
+                );
             }
         }
     }
-    let owners: Vec<_> = players.iter().map(|player| player.owner().clone()).collect();
+    let owners: Vec<_> = players
+        .iter()
+        .map(|player| player.owner().clone())
+        .collect();
     let compared = stack.storage.tiers().compare(&owners).await?;
-    let conflict = Conflict { owner: owners[7].clone(), field: None, difference: Difference::ColdUnreadable };
+    let conflict = Conflict {
+        owner: owners[7].clone(),
+        field: None,
+        difference: Difference::ColdUnreadable,
+    };
     assert_eq!((compared.owners, compared.conflicts), (39, vec![conflict]));
     let refused = players[7].incr("gold", 1).await.unwrap_err();
-    assert_eq!((refused.kind(), refused.outcome()), (Kind::Corrupt, Outcome::NotApplied), "{refused}");
+    assert_eq!(
+        (refused.kind(), refused.outcome()),
+        (Kind::Corrupt, Outcome::NotApplied),
+        "{refused}"
+    );
     mend(&stack).await?;
     assert_eq!(players[7].incr("gold", 1).await?.value(), 2);
     Ok(())
@@ -68,7 +97,11 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
 /// A hash of a Redis that came back older is compared with its rows before it lands (R14).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_read_holds_up_no_landing_of_other_partitions() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { appendonly: false, ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: false,
+        ..RedisOptions::default()
+    })
+    .await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.landing.connections = 1; // so that all partitions meet in one batch
     let stack = Stack::with(world).await?;
@@ -89,19 +122,42 @@ async fn a_row_that_cannot_be_read_holds_up_no_landing_of_other_partitions() -> 
 
     let partition = |player: &ByteOwner| player.owner().partition(stack.settings.redis.partitions);
     let bad = partition(&players[7]);
-    let others: Vec<_> = players.iter().filter(|player| partition(player) != bad).cloned().collect();
-    // A write on a connection that broke unnoticed would end unknown. A read notices, and is repeated.
+    let others: Vec<_> = players
+        .iter()
+        .filter(|player| partition(player) != bad)
+        .cloned()
+        .collect();
+    // A write on a connection that broke unnoticed would end unknown. A read notices, and is
+    // repeated.
     assert!(others[0].exists().await?);
-    assert_eq!(players[7].get(["gold"]).await.unwrap_err().kind(), Kind::Corrupt);
+    assert_eq!(
+        players[7].get(["gold"]).await.unwrap_err().kind(),
+        Kind::Corrupt
+    );
     set(&others, "3").await?;
     let worker = stack.worker();
-    let landed = async || Ok(rows(&stack.database).await?.iter().filter(|row| row.value == b"3").count() == others.len());
+    let landed = async || {
+        Ok(rows(&stack.database)
+            .await?
+            .iter()
+            .filter(|row| row.value == b"3")
+            .count()
+            == others.len())
+    };
     until("all others have landed", landed).await?;
     let stats = stack.storage.stats().await?;
-    assert!(stats.marks > 0 && stats.error_marks == 0, "it waits: {stats:?}");
+    assert!(
+        stats.marks > 0 && stats.error_marks == 0,
+        "it waits: {stats:?}"
+    );
     mend(&stack).await?;
     stack.landed().await?;
     worker.stop().await?;
-    assert!(rows(&stack.database).await?.iter().any(|row| row.name == "player/7/gold" && row.value == b"2"));
+    assert!(
+        rows(&stack.database)
+            .await?
+            .iter()
+            .any(|row| row.name == "player/7/gold" && row.value == b"2")
+    );
     Ok(())
 }

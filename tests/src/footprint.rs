@@ -1,4 +1,5 @@
-//! What a process holds: memory and sockets. Once nothing is done any more it has what it had before, or something leaks.
+//! What a process holds: memory and sockets. Once nothing is done any more it has what it had
+//! before, or something leaks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,17 +23,28 @@ impl Footprint {
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/status");
         let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        let kilobytes =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let kilobytes = status.lines().find_map(|line| {
+            line.strip_prefix("VmRSS:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse::<u64>()
+                .ok()
+        });
         let path = format!("/proc/{pid}/fd");
         let open = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
         let targets = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-        let sockets = targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count();
-        Ok(Self { rss: kilobytes.context("no VmRSS")? * 1024, sockets })
+        let sockets = targets
+            .filter(|target| target.to_string_lossy().starts_with("socket:"))
+            .count();
+        Ok(Self {
+            rss: kilobytes.context("no VmRSS")? * 1024,
+            sockets,
+        })
     }
 }
 
-/// How much more memory a process may have in the end: what its allocator keeps, and what the busiest moment took.
+/// How much more memory a process may have in the end: what its allocator keeps, and what the
+/// busiest moment took.
 const RSS_MORE_MAX: u64 = 16 << 20;
 /// How many more sockets: connections of its pools that were not needed at first.
 const SOCKETS_MORE_MAX: usize = 8;
@@ -51,7 +63,8 @@ impl Footprints {
     /// Compares the last look at each process with the highest of the first quarter.
     ///
     /// # Errors
-    /// It has grown by more than what an allocator and pools keep, or was looked at too seldom to tell.
+    /// It has grown by more than what an allocator and pools keep, or was looked at too seldom to
+    /// tell.
     pub fn assert_steady(&self) -> Result<()> {
         for (name, seen) in &self.0 {
             let first = seen.get(..seen.len() / 4).unwrap_or_default();
@@ -59,10 +72,27 @@ impl Footprints {
                 anyhow::bail!("{name} was looked at {} times only", seen.len());
             };
             let rss = first.iter().map(|one| one.rss).max().unwrap_or_default();
-            let sockets = first.iter().map(|one| one.sockets).max().unwrap_or_default();
-            println!("{name}: {} KiB, then {} KiB; {sockets} sockets, then {}", rss >> 10, last.rss >> 10, last.sockets);
-            ensure!(last.rss <= rss + RSS_MORE_MAX, "{name} grew from {rss} to {} bytes", last.rss);
-            ensure!(last.sockets <= sockets + SOCKETS_MORE_MAX, "{name} had {sockets} sockets, then {}", last.sockets);
+            let sockets = first
+                .iter()
+                .map(|one| one.sockets)
+                .max()
+                .unwrap_or_default();
+            println!(
+                "{name}: {} KiB, then {} KiB; {sockets} sockets, then {}",
+                rss >> 10,
+                last.rss >> 10,
+                last.sockets
+            );
+            ensure!(
+                last.rss <= rss + RSS_MORE_MAX,
+                "{name} grew from {rss} to {} bytes",
+                last.rss
+            );
+            ensure!(
+                last.sockets <= sockets + SOCKETS_MORE_MAX,
+                "{name} had {sockets} sockets, then {}",
+                last.sockets
+            );
         }
         Ok(())
     }
@@ -73,8 +103,17 @@ mod tests {
     use super::*;
 
     fn series(rss: [u64; 2], sockets: [usize; 2]) -> Footprints {
-        let mut seen = vec![Footprint { rss: rss[0], sockets: sockets[0] }; 20];
-        seen.push(Footprint { rss: rss[1], sockets: sockets[1] });
+        let mut seen = vec![
+            Footprint {
+                rss: rss[0],
+                sockets: sockets[0]
+            };
+            20
+        ];
+        seen.push(Footprint {
+            rss: rss[1],
+            sockets: sockets[1],
+        });
         Footprints(BTreeMap::from([("w".to_owned(), seen)]))
     }
 
@@ -83,16 +122,24 @@ mod tests {
         assert!(series([1 << 20, 17 << 20], [4, 12]).assert_steady().is_ok());
         assert!(series([1 << 20, 18 << 20], [4, 4]).assert_steady().is_err());
         assert!(series([1 << 20, 1 << 20], [4, 13]).assert_steady().is_err());
-        let seldom = Footprints(BTreeMap::from([("w".to_owned(), vec![Footprint { rss: 1, sockets: 1 }; 19])]));
+        let seldom = Footprints(BTreeMap::from([(
+            "w".to_owned(),
+            vec![Footprint { rss: 1, sockets: 1 }; 19],
+        )]));
         assert!(seldom.assert_steady().is_err());
     }
 
     #[test]
     fn this_process_has_memory_and_its_sockets_are_counted() {
         let before = Footprint::of(std::process::id()).unwrap();
-        let sockets: Vec<_> = (0..3).map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let sockets: Vec<_> = (0..3)
+            .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
+            .collect();
         let after = Footprint::of(std::process::id()).unwrap();
         // Other tests of this process may close some of theirs meanwhile.
-        assert!(before.rss > 1 << 20 && after.sockets >= sockets.len(), "{before:?} {after:?}");
+        assert!(
+            before.rss > 1 << 20 && after.sockets >= sockets.len(),
+            "{before:?} {after:?}"
+        );
     }
 }

@@ -28,11 +28,19 @@ const TASKS: u32 = 12;
 /// How often a write whose outcome is unknown is repeated under its id.
 const REPEATS: u32 = 10;
 
-/// Plays for some time, and on until at least so many writes were acknowledged, for ten times as long at the most. Each player is written by one task only, so the last acknowledged write of a field is exact.
+/// Plays for some time, and on until at least so many writes were acknowledged, for ten times as
+/// long at the most. Each player is written by one task only, so the last acknowledged write of a
+/// field is exact.
 ///
 /// # Errors
 /// The storage does not open, or a write stays unknown or fails for good.
-pub async fn play(settings: Settings, server: u32, time: Duration, writes: u64, seed: u64) -> Result<Oracle> {
+pub async fn play(
+    settings: Settings,
+    server: u32,
+    time: Duration,
+    writes: u64,
+    seed: u64,
+) -> Result<Oracle> {
     let storage = Storage::open(settings).await?;
     let begun = Instant::now();
     let acknowledged = Arc::new(AtomicU64::new(0));
@@ -55,31 +63,61 @@ pub async fn play(settings: Settings, server: u32, time: Duration, writes: u64, 
         oracle.fields.extend(played.fields);
     }
     let report = storage.close(Duration::from_secs(10)).await;
-    ensure!(report.under_way == 0, "{} writes are still under way", report.under_way);
+    ensure!(
+        report.under_way == 0,
+        "{} writes are still under way",
+        report.under_way
+    );
     Ok(oracle)
 }
 
-async fn play_task(storage: &Storage, server: u32, task: u32, goes_on: impl Fn() -> bool, mut rng: StdRng) -> Result<Oracle> {
+async fn play_task(
+    storage: &Storage,
+    server: u32,
+    task: u32,
+    goes_on: impl Fn() -> bool,
+    mut rng: StdRng,
+) -> Result<Oracle> {
     let bytes = storage.scope("game", "eu")?.bytes();
     let mut oracle = Oracle::default();
     while goes_on() {
-        let id = format!("s{server}-{}", rng.random_range(0..PLAYERS / TASKS) * TASKS + task);
+        let id = format!(
+            "s{server}-{}",
+            rng.random_range(0..PLAYERS / TASKS) * TASKS + task
+        );
         let owner = bytes.owner("player", &id)?;
         let field = format!("f{}", rng.random_range(0..6));
         let key = |field: &str| format!("player/{id}/{field}");
         match rng.random_range(0..10) {
             0..6 => {
-                let value = format!("{}-{}", oracle.acknowledged, "x".repeat(rng.random_range(0..100)));
+                let value = format!(
+                    "{}-{}",
+                    oracle.acknowledged,
+                    "x".repeat(rng.random_range(0..100))
+                );
                 let other = format!("g{}", rng.random_range(0..3));
-                applied(storage, || owner.update([(&field, value.clone()), (&other, value.clone())])).await?;
+                applied(storage, || {
+                    owner.update([(&field, value.clone()), (&other, value.clone())])
+                })
+                .await?;
                 oracle.fields.insert(key(&field), Some(value.clone()));
                 oracle.fields.insert(key(&other), Some(value));
             }
             6..9 => {
                 let by = rng.random_range(-5..50);
                 let counted = incr(storage, &owner, by).await?;
-                let before: i64 = oracle.fields.get(&key("gold")).cloned().flatten().unwrap_or_default().parse().unwrap_or(0);
-                ensure!(counted == before + by, "{id}: gold is {counted}, not {before} + {by}");
+                let before: i64 = oracle
+                    .fields
+                    .get(&key("gold"))
+                    .cloned()
+                    .flatten()
+                    .unwrap_or_default()
+                    .parse()
+                    .unwrap_or(0);
+                ensure!(
+                    counted == before + by,
+                    "{id}: gold is {counted}, not {before} + {by}"
+                );
                 oracle.fields.insert(key("gold"), Some(counted.to_string()));
             }
             _ => {
@@ -112,7 +150,9 @@ async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
     let mut result = owner.incr("gold", by).with_id(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.retry() == Retry::SameId => result = owner.incr("gold", by).with_id(id).await,
+            Err(error) if error.retry() == Retry::SameId => {
+                result = owner.incr("gold", by).with_id(id).await
+            }
             done => return Ok(done?.value()),
         }
     }

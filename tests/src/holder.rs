@@ -1,4 +1,5 @@
-//! A game server that holds one owner in a session: it counts in all of its fields, saves, and prints what became of it.
+//! A game server that holds one owner in a session: it counts in all of its fields, saves, and
+//! prints what became of it.
 
 use std::time::Duration;
 
@@ -25,16 +26,30 @@ pub struct HolderArgs {
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Holds the owner until it is lost or SIGTERM comes. Prints "begins N", "saved N" for each save, "lost WHY", and "closed ENDED LEFT UNSAVED".
+/// Holds the owner until it is lost or SIGTERM comes. Prints "begins N", "saved N" for each save,
+/// "lost WHY", and "closed ENDED LEFT UNSAVED".
 ///
 /// # Errors
 /// The storage does not open, the session does not begin, or the fields that it begins with differ.
 pub async fn hold(args: HolderArgs) -> Result<()> {
     let mut stops = signal(SignalKind::terminate())?;
     let storage = Storage::open(storage_config::Settings::load(&args.config)?).await?;
-    let owner = storage.scope("game", "eu")?.bytes().owner("count", args.owner.as_str())?;
-    let on_conflict = if args.steal { OnConflict::Steal } else { OnConflict::Wait { at_most: LONG } };
-    let session = owner.session(SessionOptions { on_conflict, autosave: Autosave::Off, within: LONG }).await?;
+    let owner = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("count", args.owner.as_str())?;
+    let on_conflict = if args.steal {
+        OnConflict::Steal
+    } else {
+        OnConflict::Wait { at_most: LONG }
+    };
+    let session = owner
+        .session(SessionOptions {
+            on_conflict,
+            autosave: Autosave::Off,
+            within: LONG,
+        })
+        .await?;
     let begins = number_of(&session)?;
     println!("begins {begins}");
     tokio::select! {
@@ -42,7 +57,12 @@ pub async fn hold(args: HolderArgs) -> Result<()> {
         lost = count(&session, begins, args.fields) => println!("lost {}", lost?),
     }
     let report = storage.close(LONG).await.sessions;
-    println!("closed {} {} {}", report.ended, report.left, report.unsaved.len());
+    println!(
+        "closed {} {} {}",
+        report.ended,
+        report.left,
+        report.unsaved.len()
+    );
     Ok(())
 }
 
@@ -53,7 +73,10 @@ fn number_of(session: &ByteSession) -> Result<u64> {
         numbers.push(std::str::from_utf8(&value)?.parse()?);
     }
     numbers.dedup();
-    ensure!(numbers.len() <= 1, "the fields hold different numbers: {numbers:?}");
+    ensure!(
+        numbers.len() <= 1,
+        "the fields hold different numbers: {numbers:?}"
+    );
     Ok(numbers.first().copied().unwrap_or_default())
 }
 
@@ -61,13 +84,18 @@ fn number_of(session: &ByteSession) -> Result<u64> {
 async fn count(session: &ByteSession, begins: u64, fields: u32) -> Result<String> {
     for number in begins + 1.. {
         for field in 0..fields {
-            if session.set(&format!("f{field:03}"), number.to_string()).is_err() {
+            if session
+                .set(&format!("f{field:03}"), number.to_string())
+                .is_err()
+            {
                 return Ok(session.lost().await.to_string());
             }
         }
         match session.save().deadline(LONG).await {
             Ok(_) => println!("saved {number}"),
-            Err(error) if error.kind() == storage_sdk::Kind::Fenced => return Ok(session.lost().await.to_string()),
+            Err(error) if error.kind() == storage_sdk::Kind::Fenced => {
+                return Ok(session.lost().await.to_string());
+            }
             Err(error) => return Err(error.into()),
         }
     }

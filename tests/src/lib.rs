@@ -1,4 +1,5 @@
-//! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the database seen by plain SQL.
+//! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the
+//! database seen by plain SQL.
 
 pub mod bench;
 pub mod crash;

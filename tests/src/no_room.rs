@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
+use storage_sql::{
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord,
+    Raise, Raised,
+};
 
 /// A cold tier whose disk is full while it is told so.
 #[derive(Debug)]
@@ -18,7 +21,10 @@ impl NoRoom {
     /// This cold tier, with room.
     #[must_use]
     pub fn new(cold: Arc<dyn ColdStore>) -> Arc<Self> {
-        Arc::new(Self { cold, full: AtomicBool::new(false) })
+        Arc::new(Self {
+            cold,
+            full: AtomicBool::new(false),
+        })
     }
 
     /// Fills the disk, or empties it.
@@ -29,7 +35,11 @@ impl NoRoom {
     fn room(&self, operation: &'static str) -> Result<(), ColdError> {
         let message = "error 13: database or disk is full".to_owned();
         if self.full.load(Ordering::SeqCst) {
-            return Err(ColdError { kind: ColdKind::Operator, operation, message });
+            return Err(ColdError {
+                kind: ColdKind::Operator,
+                operation,
+                message,
+            });
         }
         Ok(())
     }
@@ -64,11 +74,18 @@ impl ColdStore for NoRoom {
         self.cold.owners(scope, logic_type, after, limit).await
     }
 
-    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
         self.cold.all_owners(after, limit).await
     }
 
-    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionRecord>, ColdError> {
         self.cold.partitions(partitions).await
     }
 

@@ -1,4 +1,5 @@
-//! What an owner must hold after some writes: the whole contract of a write's changes in one place, without tiers, versions or time.
+//! What an owner must hold after some writes: the whole contract of a write's changes in one place,
+//! without tiers, versions or time.
 
 use std::collections::BTreeMap;
 
@@ -37,21 +38,37 @@ pub enum Refused {
 impl OwnerModel {
     /// The live fields with their values.
     pub fn live(&self) -> BTreeMap<String, Bytes> {
-        self.cells.iter().filter_map(|(field, cell)| Some((field.clone(), cell.live()?.clone()))).collect()
+        self.cells
+            .iter()
+            .filter_map(|(field, cell)| Some((field.clone(), cell.live()?.clone())))
+            .collect()
     }
 
-    /// The owner after these changes, all or none of them. The changes name each field once, in the order of the names.
+    /// The owner after these changes, all or none of them. The changes name each field once, in the
+    /// order of the names.
     ///
     /// Versions are not modelled: a condition on one is taken as met.
     ///
     /// # Errors
     /// The first change, by name, that must not take place.
-    pub fn after(&self, changes: &[(Field, Change)], condition: Condition) -> Result<Done, Refused> {
+    pub fn after(
+        &self,
+        changes: &[(Field, Change)],
+        condition: Condition,
+    ) -> Result<Done, Refused> {
         let cell_of = |field: &Field| self.cells.get(field.as_str());
-        if condition == Condition::Absent && changes.iter().any(|(field, _)| matches!(cell_of(field), Some(Cell::Live(_)))) {
+        if condition == Condition::Absent
+            && changes
+                .iter()
+                .any(|(field, _)| matches!(cell_of(field), Some(Cell::Live(_))))
+        {
             return Err(Refused::Exists);
         }
-        let mut done = Done { owner: self.clone(), counters: Vec::new(), changed: 0 };
+        let mut done = Done {
+            owner: self.clone(),
+            counters: Vec::new(),
+            changed: 0,
+        };
         for (field, change) in changes {
             if let Some(cell) = changed(cell_of(field), change)? {
                 if let (Change::Incr(_), Some(value)) = (change, cell.live()) {
@@ -70,7 +87,10 @@ fn changed(cell: Option<&Cell>, change: &Change) -> Result<Option<Cell>, Refused
     Ok(match (change, cell) {
         (Change::Set(value), _) => Some(Cell::Live(value.clone())),
         (Change::Incr(by), Some(Cell::Live(value))) => {
-            let sum = integer(value).ok_or(Refused::NotInteger)?.checked_add(*by).ok_or(Refused::Overflow)?;
+            let sum = integer(value)
+                .ok_or(Refused::NotInteger)?
+                .checked_add(*by)
+                .ok_or(Refused::Overflow)?;
             Some(Cell::Live(Bytes::from(sum.to_string())))
         }
         (Change::Incr(by), _) => Some(Cell::Live(Bytes::from(by.to_string()))),
@@ -84,10 +104,13 @@ fn changed(cell: Option<&Cell>, change: &Change) -> Result<Option<Cell>, Refused
 /// The integer whose only decimal form these bytes are.
 fn integer(value: &Bytes) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
-    text.parse().ok().filter(|number: &i64| number.to_string() == text)
+    text.parse()
+        .ok()
+        .filter(|number: &i64| number.to_string() == text)
 }
 
-/// All that an owner may hold, as far as its clients were told: one state if every outcome is known, more if some are not.
+/// All that an owner may hold, as far as its clients were told: one state if every outcome is
+/// known, more if some are not.
 ///
 /// The writes of one owner come from one client, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +122,10 @@ pub struct Possible {
 
 impl Default for Possible {
     fn default() -> Self {
-        Self { states: vec![OwnerModel::default()], version: Version::ZERO }
+        Self {
+            states: vec![OwnerModel::default()],
+            version: Version::ZERO,
+        }
     }
 }
 
@@ -134,7 +160,9 @@ impl Possible {
     /// A write begins: from now on it may have taken place, whole, or not at all.
     pub fn begin(&mut self, changes: Vec<(Field, Change)>) -> Begun {
         let before = self.states.clone();
-        let after = before.iter().filter_map(|state| state.after(&changes, Condition::None).ok());
+        let after = before
+            .iter()
+            .filter_map(|state| state.after(&changes, Condition::None).ok());
         self.states.extend(after.map(|done| done.owner));
         self.states.dedup();
         Begun { before, changes }
@@ -149,15 +177,32 @@ impl Possible {
     ///
     /// # Errors
     /// No write of a possible owner answers so.
-    pub fn acknowledged(&mut self, begun: Begun, version: Version, counters: &[i64]) -> Result<(), String> {
-        let done: Vec<_> = begun.before.iter().filter_map(|state| state.after(&begun.changes, Condition::None).ok()).collect();
-        let fitting: Vec<_> = done.iter().filter(|done| done.counters == counters).collect();
+    pub fn acknowledged(
+        &mut self,
+        begun: Begun,
+        version: Version,
+        counters: &[i64],
+    ) -> Result<(), String> {
+        let done: Vec<_> = begun
+            .before
+            .iter()
+            .filter_map(|state| state.after(&begun.changes, Condition::None).ok())
+            .collect();
+        let fitting: Vec<_> = done
+            .iter()
+            .filter(|done| done.counters == counters)
+            .collect();
         let unmoved = fitting.iter().any(|done| done.changed == 0);
         if version < self.version || (version == self.version && !unmoved) {
-            return Err(format!("acknowledged with version {version}, after {} was", self.version));
+            return Err(format!(
+                "acknowledged with version {version}, after {} was",
+                self.version
+            ));
         }
         if fitting.is_empty() {
-            return Err(format!("acknowledged with the counters {counters:?}, which fit none of {done:?}"));
+            return Err(format!(
+                "acknowledged with the counters {counters:?}, which fit none of {done:?}"
+            ));
         }
         self.states = fitting.into_iter().map(|done| done.owner.clone()).collect();
         self.states.dedup();
@@ -170,7 +215,12 @@ impl Possible {
     /// # Errors
     /// No possible owner has just them.
     pub fn read(&mut self, live: &BTreeMap<String, Bytes>) -> Result<(), String> {
-        let fitting: Vec<_> = self.states.iter().filter(|state| state.live() == *live).cloned().collect();
+        let fitting: Vec<_> = self
+            .states
+            .iter()
+            .filter(|state| state.live() == *live)
+            .cloned()
+            .collect();
         if fitting.is_empty() {
             return Err(format!("read {live:?}, which is none of {:?}", self.states));
         }
@@ -183,9 +233,17 @@ impl Possible {
     /// # Errors
     /// No possible owner has just them.
     pub fn holds(&mut self, cells: &BTreeMap<String, Cell>) -> Result<(), String> {
-        let fitting: Vec<_> = self.states.iter().filter(|state| state.cells == *cells).cloned().collect();
+        let fitting: Vec<_> = self
+            .states
+            .iter()
+            .filter(|state| state.cells == *cells)
+            .cloned()
+            .collect();
         if fitting.is_empty() {
-            return Err(format!("holds {cells:?}, which is none of {:?}", self.states));
+            return Err(format!(
+                "holds {cells:?}, which is none of {:?}",
+                self.states
+            ));
         }
         self.states = fitting;
         Ok(())
@@ -197,7 +255,10 @@ mod tests {
     use super::*;
 
     fn set(field: &str, value: &str) -> (Field, Change) {
-        (Field::new(field).unwrap(), Change::Set(Bytes::copy_from_slice(value.as_bytes())))
+        (
+            Field::new(field).unwrap(),
+            Change::Set(Bytes::copy_from_slice(value.as_bytes())),
+        )
     }
 
     fn incr(by: i64) -> Vec<(Field, Change)> {
@@ -205,7 +266,15 @@ mod tests {
     }
 
     fn live(fields: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
-        fields.iter().map(|(field, value)| ((*field).to_owned(), Bytes::copy_from_slice(value.as_bytes()))).collect()
+        fields
+            .iter()
+            .map(|(field, value)| {
+                (
+                    (*field).to_owned(),
+                    Bytes::copy_from_slice(value.as_bytes()),
+                )
+            })
+            .collect()
     }
 
     fn version(number: u64) -> Version {
@@ -218,9 +287,25 @@ mod tests {
         let begun = possible.begin(vec![set("a", "1"), set("b", "1")]);
         possible.acknowledged(begun, version(5), &[]).unwrap();
         let _unknown = possible.begin(vec![set("a", "2"), set("b", "2")]);
-        assert!(possible.clone().read(&live(&[("a", "1"), ("b", "1")])).is_ok());
-        assert!(possible.clone().read(&live(&[("a", "2"), ("b", "2")])).is_ok());
-        assert!(possible.clone().read(&live(&[("a", "2"), ("b", "1")])).is_err(), "a half");
+        assert!(
+            possible
+                .clone()
+                .read(&live(&[("a", "1"), ("b", "1")]))
+                .is_ok()
+        );
+        assert!(
+            possible
+                .clone()
+                .read(&live(&[("a", "2"), ("b", "2")]))
+                .is_ok()
+        );
+        assert!(
+            possible
+                .clone()
+                .read(&live(&[("a", "2"), ("b", "1")]))
+                .is_err(),
+            "a half"
+        );
         assert!(possible.read(&live(&[])).is_err(), "a loss");
     }
 
@@ -232,11 +317,23 @@ mod tests {
         let _unknown = possible.begin(incr(1));
         let begun = possible.begin(incr(10));
         assert!(
-            possible.clone().acknowledged(Begun { ..possible.clone().begin(incr(10)) }, version(1), &[15]).is_err(),
+            possible
+                .clone()
+                .acknowledged(
+                    Begun {
+                        ..possible.clone().begin(incr(10))
+                    },
+                    version(1),
+                    &[15]
+                )
+                .is_err(),
             "no new version"
         );
         possible.acknowledged(begun, version(2), &[16]).unwrap();
-        assert!(possible.clone().read(&live(&[("gold", "15")])).is_err(), "the answer told that both were applied");
+        assert!(
+            possible.clone().read(&live(&[("gold", "15")])).is_err(),
+            "the answer told that both were applied"
+        );
         assert!(possible.read(&live(&[("gold", "16")])).is_ok());
     }
 

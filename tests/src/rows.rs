@@ -41,8 +41,22 @@ pub async fn rows(url: &str) -> Result<Vec<StoredRow>> {
     all.into_iter().map(stored).collect()
 }
 
-fn stored<V: TryInto<u64>, D: TryInto<u8>>((logic_type, id, field, value, version, is_del): Columns<V, D>) -> Result<StoredRow> {
-    let name = [logic_type, id, field].map(String::from_utf8).into_iter().collect::<Result<Vec<_>, _>>()?.join("/");
+fn stored<V: TryInto<u64>, D: TryInto<u8>>(
+    (logic_type, id, field, value, version, is_del): Columns<V, D>,
+) -> Result<StoredRow> {
+    let name = [logic_type, id, field]
+        .map(String::from_utf8)
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?
+        .join("/");
     let version = version.try_into().ok().context("a version below 0")?;
-    Ok(StoredRow { name, value, version, is_del: is_del.try_into().ok().context("is_del is no small number")? })
+    Ok(StoredRow {
+        name,
+        value,
+        version,
+        is_del: is_del
+            .try_into()
+            .ok()
+            .context("is_del is no small number")?,
+    })
 }

@@ -1,4 +1,5 @@
-//! A fresh world on real servers: one Redis and one MariaDB for all tests of a process, a prefix and a database for each.
+//! A fresh world on real servers: one Redis and one MariaDB for all tests of a process, a prefix
+//! and a database for each.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,8 +23,13 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// # Errors
 /// It does not start.
 pub async fn redis() -> Result<&'static RedisServer> {
-    let options = || RedisOptions { appendonly: true, ..RedisOptions::default() };
-    REDIS.get_or_try_init(|| RedisServer::start(options())).await
+    let options = || RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    };
+    REDIS
+        .get_or_try_init(|| RedisServer::start(options()))
+        .await
 }
 
 /// The MariaDB server that tests share.
@@ -31,7 +37,9 @@ pub async fn redis() -> Result<&'static RedisServer> {
 /// # Errors
 /// It does not start.
 pub async fn mariadb() -> Result<&'static MariaDbServer> {
-    MARIADB.get_or_try_init(|| MariaDbServer::start(MariaDbOptions::default())).await
+    MARIADB
+        .get_or_try_init(|| MariaDbServer::start(MariaDbOptions::default()))
+        .await
 }
 
 /// Few partitions, so that owners meet in them.
@@ -77,7 +85,11 @@ impl World {
              [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
         );
         let settings = Settings::from_toml(&text, "test")?;
-        Ok(Self { settings, text, database: database.to_owned() })
+        Ok(Self {
+            settings,
+            text,
+            database: database.to_owned(),
+        })
     }
 }
 
@@ -106,8 +118,14 @@ impl Stack {
     /// # Errors
     /// The storage does not open.
     pub async fn with(world: World) -> Result<Self> {
-        let World { settings, database, .. } = world;
-        Ok(Self { storage: Storage::open(settings.clone()).await?, settings, database })
+        let World {
+            settings, database, ..
+        } = world;
+        Ok(Self {
+            storage: Storage::open(settings.clone()).await?,
+            settings,
+            database,
+        })
     }
 
     /// An owner of logic type "player" in the world game/eu.
@@ -134,8 +152,15 @@ impl Stack {
     #[must_use]
     pub fn worker(&self) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let options = LandingOptions { name: format!("w{count}"), ..LandingOptions::from(&self.settings) };
-        Worker::start(LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds))
+        let options = LandingOptions {
+            name: format!("w{count}"),
+            ..LandingOptions::from(&self.settings)
+        };
+        Worker::start(LandingWorker::new(
+            self.storage.tiers().clone(),
+            options,
+            &RandomIds,
+        ))
     }
 
     /// What waits to be landed.
@@ -151,7 +176,10 @@ impl Stack {
     /// # Errors
     /// It takes more than 30 s.
     pub async fn landed(&self) -> Result<()> {
-        until("everything has landed", async || Ok(self.backlog().await?.marks() == 0)).await
+        until("everything has landed", async || {
+            Ok(self.backlog().await?.marks() == 0)
+        })
+        .await
     }
 }
 
@@ -223,5 +251,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> 
 /// # Errors
 /// It fails, or takes longer.
 pub async fn bounded<T>(what: &str, wait: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(Duration::from_secs(30), wait).await.with_context(|| format!("waited 30 s: {what}"))?
+    tokio::time::timeout(Duration::from_secs(30), wait)
+        .await
+        .with_context(|| format!("waited 30 s: {what}"))?
 }

@@ -18,8 +18,14 @@ fn uncommented(text: &str) -> String {
         let key = line.split(" = ").next().filter(|key| *key != line);
         key.is_some_and(|key| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
     };
-    let strip = |line: &str| line.strip_prefix("# ").filter(|rest| is_key(rest)).map(str::to_owned);
-    text.lines().map(|line| strip(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+    let strip = |line: &str| {
+        line.strip_prefix("# ")
+            .filter(|rest| is_key(rest))
+            .map(str::to_owned)
+    };
+    text.lines()
+        .map(|line| strip(line).unwrap_or_else(|| line.to_owned()) + "\n")
+        .collect()
 }
 
 /// "section.key" of every line `key = value`.
@@ -30,7 +36,10 @@ fn keys(text: &str) -> BTreeSet<String> {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
         } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
-            assert!(found.insert(format!("{section}.{key}")), "{key} stands twice");
+            assert!(
+                found.insert(format!("{section}.{key}")),
+                "{key} stands twice"
+            );
         }
     }
     found
@@ -39,27 +48,39 @@ fn keys(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_default_in_the_commented_file_is_the_default_of_the_code() {
     let defaults = Settings::from_toml(COMMENTED, "storage.toml").unwrap();
-    let expected =
-        Settings::new("redis://127.0.0.1:6379/0".parse().unwrap(), "mysql://game@127.0.0.1:3306/game".parse().unwrap());
+    let expected = Settings::new(
+        "redis://127.0.0.1:6379/0".parse().unwrap(),
+        "mysql://game@127.0.0.1:3306/game".parse().unwrap(),
+    );
     assert_eq!(defaults, expected);
-    assert_eq!(Settings::from_toml(&uncommented(COMMENTED), "storage.toml").unwrap(), expected);
+    assert_eq!(
+        Settings::from_toml(&uncommented(COMMENTED), "storage.toml").unwrap(),
+        expected
+    );
 }
 
 #[test]
 fn every_field_of_every_struct_stands_in_the_commented_file_and_nothing_else() {
-    // The pretty Debug form names every field of every struct, so a field that no table lists is found too.
+    // The pretty Debug form names every field of every struct, so a field that no table lists is
+    // found too.
     let settings = Settings::embedded("game.db");
     let mut fields = BTreeSet::new();
     let mut section = String::new();
     for line in format!("{settings:#?}").lines() {
-        let name = line.trim().split_once(": ").map(|(name, _)| name.to_owned());
+        let name = line
+            .trim()
+            .split_once(": ")
+            .map(|(name, _)| name.to_owned());
         match (line.len() - line.trim_start().len(), name) {
             (4, Some(name)) => section = name,
             (8, Some(name)) => assert!(fields.insert(format!("{section}.{name}"))),
             _ => {}
         }
     }
-    assert!(fields.contains("redis.url") && fields.contains("limits.call_bytes_max"), "{fields:?}");
+    assert!(
+        fields.contains("redis.url") && fields.contains("limits.call_bytes_max"),
+        "{fields:?}"
+    );
     assert_eq!(keys(&uncommented(COMMENTED)), fields);
 }
 
@@ -75,7 +96,12 @@ fn the_single_server_example_reads() {
 fn the_cluster_example_reads() {
     let text = std::fs::read_to_string(shipped("example.cluster.toml")).unwrap();
     let settings = Settings::from_toml(&text, "example.cluster.toml").unwrap();
-    let HotUrl::Cluster { seeds, tls: true, .. } = &settings.redis.url else { panic!("{:?}", settings.redis.url) };
+    let HotUrl::Cluster {
+        seeds, tls: true, ..
+    } = &settings.redis.url
+    else {
+        panic!("{:?}", settings.redis.url)
+    };
     assert_eq!(seeds.len(), 3);
     assert_eq!(settings.redis.partitions, 1_024);
 }
@@ -84,7 +110,10 @@ fn the_cluster_example_reads() {
 fn the_embedded_example_reads_and_has_the_tiers_of_the_embedded_mode() {
     let settings = Settings::load(shipped("example.embedded.toml")).unwrap();
     let embedded = Settings::embedded("game.db");
-    assert_eq!((settings.redis.url, &settings.sql.url), (HotUrl::Memory, &embedded.sql.url));
+    assert_eq!(
+        (settings.redis.url, &settings.sql.url),
+        (HotUrl::Memory, &embedded.sql.url)
+    );
     assert_eq!(embedded.sql.url, ColdUrl::SqliteFile("game.db".into()));
     assert_eq!(settings.landing.interval, Duration::from_millis(100));
     embedded.validate().unwrap();
@@ -94,24 +123,42 @@ fn the_embedded_example_reads_and_has_the_tiers_of_the_embedded_mode() {
 fn a_file_that_cannot_be_read_is_named() {
     let error = Settings::load("nowhere/storage.toml").unwrap_err();
     assert!(matches!(error, ConfigError::Read { .. }));
-    assert!(error.to_string().starts_with("nowhere/storage.toml: cannot read the settings: "), "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with("nowhere/storage.toml: cannot read the settings: "),
+        "{error}"
+    );
 }
 
 #[test]
 fn every_commented_key_can_be_overridden_by_its_variable() {
     let mut settings = Settings::from_toml(COMMENTED, "storage.toml").unwrap();
     let text = uncommented(COMMENTED);
-    let values = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
+    let values = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(" = "));
     let names = keys(&text);
     assert_eq!(values.clone().count(), names.len());
     for name in names {
         // Each alone, with a value of its own type: the one that the file has.
         let (section, key) = name.split_once('.').unwrap();
         let rest = text.split_once(&format!("[{section}]\n")).unwrap().1;
-        let line = rest.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        let line = rest
+            .lines()
+            .find(|line| line.starts_with(&format!("{key} = ")))
+            .unwrap();
         let value = line.split_once(" = ").unwrap().1.trim_matches('"');
-        let variable = format!("STORAGE__{}__{}", section.to_uppercase(), key.to_uppercase());
+        let variable = format!(
+            "STORAGE__{}__{}",
+            section.to_uppercase(),
+            key.to_uppercase()
+        );
         settings.apply_env([(variable.as_str(), value)]).unwrap();
     }
-    assert_eq!(settings, Settings::from_toml(COMMENTED, "storage.toml").unwrap());
+    assert_eq!(
+        settings,
+        Settings::from_toml(COMMENTED, "storage.toml").unwrap()
+    );
 }

@@ -22,7 +22,10 @@ fn said_of(name: &str, value: &str) -> String {
 
 #[test]
 fn a_value_out_of_range_is_named_with_file_line_key_and_range() {
-    assert_eq!(said("redis.partitions = 0"), "config/storage.toml:3: redis.partitions = 0: expected an integer from 1 to 16384");
+    assert_eq!(
+        said("redis.partitions = 0"),
+        "config/storage.toml:3: redis.partitions = 0: expected an integer from 1 to 16384"
+    );
     assert_eq!(
         said("hot.operation_deadline = \"31s\""),
         "config/storage.toml:3: hot.operation_deadline = \"31s\": expected a duration such as \"500ms\", \"10s\", \"5min\" or \
@@ -50,20 +53,43 @@ fn a_value_of_the_wrong_type_is_named_with_what_was_expected() {
     );
     for wrong in ["500", "0.5", "true", "[1]", "{ s = 1 }", "1979-05-27"] {
         let message = said(&format!("landing.interval = {wrong}"));
-        assert!(message.starts_with("config/storage.toml:3: landing.interval = "), "{message}");
+        assert!(
+            message.starts_with("config/storage.toml:3: landing.interval = "),
+            "{message}"
+        );
         assert!(message.contains("expected a duration"), "{message}");
     }
-    assert_eq!(said("hot.trust_absent = \"yes\""), "config/storage.toml:3: hot.trust_absent = \"yes\": expected true or false");
-    assert_eq!(said("limits = 5"), "config/storage.toml:3: limits = (integer): expected a section: [limits]");
+    assert_eq!(
+        said("hot.trust_absent = \"yes\""),
+        "config/storage.toml:3: hot.trust_absent = \"yes\": expected true or false"
+    );
+    assert_eq!(
+        said("limits = 5"),
+        "config/storage.toml:3: limits = (integer): expected a section: [limits]"
+    );
     let huge = said("limits.call_bytes_max = 9223372036854775807");
-    assert!(huge.ends_with("call_bytes_max = 9223372036854775807: expected an integer from 1 to 67108864"), "{huge}");
+    assert!(
+        huge.ends_with(
+            "call_bytes_max = 9223372036854775807: expected an integer from 1 to 67108864"
+        ),
+        "{huge}"
+    );
 }
 
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest_known_one() {
-    assert_eq!(said("redis.urll = 1"), "config/storage.toml:3: unknown key redis.urll; did you mean redis.url?");
-    assert_eq!(said("redis.table = 1"), "config/storage.toml:3: unknown key redis.table; did you mean sql.table?");
-    assert_eq!(said("reddis.url = 1"), "config/storage.toml:3: unknown section reddis; did you mean redis?");
+    assert_eq!(
+        said("redis.urll = 1"),
+        "config/storage.toml:3: unknown key redis.urll; did you mean redis.url?"
+    );
+    assert_eq!(
+        said("redis.table = 1"),
+        "config/storage.toml:3: unknown key redis.table; did you mean sql.table?"
+    );
+    assert_eq!(
+        said("reddis.url = 1"),
+        "config/storage.toml:3: unknown section reddis; did you mean redis?"
+    );
     assert_eq!(
         said("limits.something = 1"),
         "config/storage.toml:3: unknown key limits.something; limits has value_bytes_max, fields_max, call_bytes_max"
@@ -93,15 +119,24 @@ fn a_variable_is_answered_by_its_own_name() {
 #[test]
 fn text_that_is_not_toml_is_answered_with_its_line() {
     let message = said("redis.prefix = ");
-    assert!(message.starts_with("config/storage.toml:3: not TOML: "), "{message}");
+    assert!(
+        message.starts_with("config/storage.toml:3: not TOML: "),
+        "{message}"
+    );
     let twice = said("redis.url = \"memory:\"");
-    assert!(twice.starts_with("config/storage.toml:3: not TOML: "), "{twice}");
+    assert!(
+        twice.starts_with("config/storage.toml:3: not TOML: "),
+        "{twice}"
+    );
 }
 
 #[test]
 fn a_missing_url_is_answered_with_both_ways_to_set_it() {
     let error = Settings::from_toml("redis.url = \"memory:\"", "storage.toml").unwrap_err();
-    assert_eq!(error.to_string(), "sql.url is missing; set it in the settings file or as STORAGE__SQL__URL");
+    assert_eq!(
+        error.to_string(),
+        "sql.url is missing; set it in the settings file or as STORAGE__SQL__URL"
+    );
 }
 
 #[test]
@@ -121,10 +156,16 @@ fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
         "sql.tls_ca_file = \"ca.pem\"",
     ] {
         let message = said(line);
-        assert!(message.starts_with(&format!("config/storage.toml:3: {line}: expected ")), "{message}");
+        assert!(
+            message.starts_with(&format!("config/storage.toml:3: {line}: expected ")),
+            "{message}"
+        );
     }
     let no_user = said_of("STORAGE__SQL__URL", "mysql://db/game");
-    assert!(no_user.contains("sql.user = \"\": expected a user here or in sql.url"), "{no_user}");
+    assert!(
+        no_user.contains("sql.user = \"\": expected a user here or in sql.url"),
+        "{no_user}"
+    );
 }
 
 #[test]
@@ -135,7 +176,10 @@ fn a_cluster_takes_no_database_but_0() {
     settings.validate().unwrap();
     settings.redis.database = Some(1);
     let message = settings.validate().unwrap_err().to_string();
-    assert_eq!(message, "redis.database = 1: expected 0 or \"\", since a cluster has database 0 alone");
+    assert_eq!(
+        message,
+        "redis.database = 1: expected 0 or \"\", since a cluster has database 0 alone"
+    );
 }
 
 #[test]
@@ -143,8 +187,18 @@ fn fields_that_a_program_sets_are_checked_as_those_of_a_file() {
     let mut settings = Settings::embedded("game.db");
     settings.redis.partitions = 16_385;
     let error = settings.validate().unwrap_err();
-    assert_eq!(error.to_string(), "redis.partitions = 16385: expected an integer from 1 to 16384");
-    let ConfigError::Value { place: Place::Program, key, .. } = error else { panic!("{error:?}") };
+    assert_eq!(
+        error.to_string(),
+        "redis.partitions = 16385: expected an integer from 1 to 16384"
+    );
+    let ConfigError::Value {
+        place: Place::Program,
+        key,
+        ..
+    } = error
+    else {
+        panic!("{error:?}")
+    };
     assert_eq!(key, "redis.partitions");
 }
 
@@ -161,6 +215,10 @@ fn the_first_and_the_last_allowed_value_are_allowed() {
         "hot.touch_interval = \"30min\"",
         "limits.value_bytes_max = 8388608",
     ] {
-        assert!(said(line).starts_with("Settings {"), "{line}: {}", said(line));
+        assert!(
+            said(line).starts_with("Settings {"),
+            "{line}: {}",
+            said(line)
+        );
     }
 }

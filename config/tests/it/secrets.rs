@@ -39,13 +39,16 @@ fn no_url_shows_its_password_however_it_is_misspelt() {
     for url in URLS {
         for key in ["redis.url", "sql.url"] {
             let text = format!("{key} = '{url}'");
-            let file = Settings::from_toml(&text, "storage.toml").map(|settings| format!("{settings:?}"));
+            let file =
+                Settings::from_toml(&text, "storage.toml").map(|settings| format!("{settings:?}"));
             let mut settings = Settings::embedded("game.db");
             let variable = format!("STORAGE__{}", key.to_uppercase().replace('.', "__"));
             let outcome = settings.apply_env([(variable.as_str(), url)]);
             let shown = format!(
                 "{file:?} {outcome:?} {settings:?} {}",
-                outcome.as_ref().map_or_else(ToString::to_string, |()| "".into())
+                outcome
+                    .as_ref()
+                    .map_or_else(ToString::to_string, |()| "".into())
             );
             assert!(!shown.contains(PASSWORD), "{url} as {key}: {shown}");
         }
@@ -56,27 +59,48 @@ fn no_url_shows_its_password_however_it_is_misspelt() {
 
 #[test]
 fn a_url_under_the_key_of_something_else_does_not_show_its_password() {
-    for key in ["redis.tls_ca_file", "sql.tls_ca_file", "redis.partitions", "landing.interval", "redis.tcp_nodelay"] {
+    for key in [
+        "redis.tls_ca_file",
+        "sql.tls_ca_file",
+        "redis.partitions",
+        "landing.interval",
+        "redis.tcp_nodelay",
+    ] {
         let url = format!("redis://ann:{PASSWORD}@one");
-        let text = format!("{key} = {url:?}\nredis.url = \"redis://one\"\nsql.url = \"sqlite:game.db\"");
-        let error = Settings::from_toml(&text, "storage.toml").unwrap_err().to_string();
-        assert!(error.contains("redis://***@one") && !error.contains(PASSWORD), "{key}: {error}");
+        let text =
+            format!("{key} = {url:?}\nredis.url = \"redis://one\"\nsql.url = \"sqlite:game.db\"");
+        let error = Settings::from_toml(&text, "storage.toml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("redis://***@one") && !error.contains(PASSWORD),
+            "{key}: {error}"
+        );
     }
 }
 
 #[test]
 fn a_password_of_the_wrong_type_is_not_shown() {
     for value in ["12345", "12345.5", "[12345]", "{ a = 12345 }"] {
-        let error = Settings::from_toml(&format!("redis.password = {value}"), "storage.toml").unwrap_err();
+        let error =
+            Settings::from_toml(&format!("redis.password = {value}"), "storage.toml").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("12345"), "{error:?}");
     }
 }
 
 #[test]
 fn text_that_is_not_toml_is_not_shown() {
-    for text in ["redis.password = hunter2", "redis.password = \"hunter2", "hunter2", "[redis\npassword = \"hunter2\""] {
+    for text in [
+        "redis.password = hunter2",
+        "redis.password = \"hunter2",
+        "hunter2",
+        "[redis\npassword = \"hunter2\"",
+    ] {
         let error = Settings::from_toml(text, "storage.toml").unwrap_err();
-        assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error:?}");
+        assert!(
+            !format!("{error} {error:?}").contains(PASSWORD),
+            "{error:?}"
+        );
     }
 }
 
@@ -88,8 +112,17 @@ fn settings_show_everything_but_passwords() {
     );
     settings.redis.password = Some(Secret::new(PASSWORD));
     settings.sql.password = Some(Secret::new(PASSWORD));
-    let shown = format!("{settings:?} {} {} {}", settings.redis.url, settings.sql.url, Secret::new(PASSWORD));
+    let shown = format!(
+        "{settings:?} {} {} {}",
+        settings.redis.url,
+        settings.sql.url,
+        Secret::new(PASSWORD)
+    );
     assert!(!shown.contains(PASSWORD), "{shown}");
-    assert!(shown.contains("redis://ann:***@one:6379/0") && shown.contains("mysql://bob:***@two:3306/game"), "{shown}");
+    assert!(
+        shown.contains("redis://ann:***@one:6379/0")
+            && shown.contains("mysql://bob:***@two:3306/game"),
+        "{shown}"
+    );
     assert_eq!(settings.sql.login().password.unwrap().expose(), PASSWORD);
 }

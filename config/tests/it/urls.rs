@@ -3,7 +3,10 @@
 use storage_config::{ColdUrl, HotUrl, MysqlAddress, Node, Secret};
 
 fn node(host: &str, port: u16) -> Node {
-    Node { host: host.to_owned(), port }
+    Node {
+        host: host.to_owned(),
+        port,
+    }
 }
 
 #[test]
@@ -16,16 +19,34 @@ fn hot_urls_of_every_form_are_read_and_shown_in_full() {
         ("redis://:p@10.0.0.1", "redis://:***@10.0.0.1:6379/0"),
         ("redis://[::1]", "redis://[::1]:6379/0"),
         ("redis://ann@[fe80::1]:7/2", "redis://ann@[fe80::1]:7/2"),
-        ("redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock?db=0"),
-        ("redis+unix:///a%20b?db=2&user=ann&pass=p", "redis+unix:///a%20b?db=2&user=ann&pass=***"),
-        ("redis-sentinel://a,b:1/main", "redis-sentinel://a:26379,b:1/main/0"),
-        ("rediss-sentinel://u:p@a/main/4", "rediss-sentinel://u:***@a:26379/main/4"),
-        ("redis-sentinel://a/main?sentinel-pass=q", "redis-sentinel://a:26379/main/0?sentinel-pass=***"),
+        (
+            "redis+unix:///run/redis.sock",
+            "redis+unix:///run/redis.sock?db=0",
+        ),
+        (
+            "redis+unix:///a%20b?db=2&user=ann&pass=p",
+            "redis+unix:///a%20b?db=2&user=ann&pass=***",
+        ),
+        (
+            "redis-sentinel://a,b:1/main",
+            "redis-sentinel://a:26379,b:1/main/0",
+        ),
+        (
+            "rediss-sentinel://u:p@a/main/4",
+            "rediss-sentinel://u:***@a:26379/main/4",
+        ),
+        (
+            "redis-sentinel://a/main?sentinel-pass=q",
+            "redis-sentinel://a:26379/main/0?sentinel-pass=***",
+        ),
         (
             "redis-sentinel://a/main?sentinel-user=w@x&sentinel-pass=q",
             "redis-sentinel://a:26379/main/0?sentinel-user=w%40x&sentinel-pass=***",
         ),
-        ("redis-cluster://a:7000,b,[::1]:7002", "redis-cluster://a:7000,b:6379,[::1]:7002"),
+        (
+            "redis-cluster://a:7000,b,[::1]:7002",
+            "redis-cluster://a:7000,b:6379,[::1]:7002",
+        ),
         ("rediss-cluster://u:p@a/0", "rediss-cluster://u:***@a:6379"),
     ] {
         assert_eq!(url.parse::<HotUrl>().unwrap().to_string(), shown, "{url}");
@@ -34,10 +55,20 @@ fn hot_urls_of_every_form_are_read_and_shown_in_full() {
 
 #[test]
 fn escapes_in_a_login_are_undone_and_an_unescaped_at_sign_is_understood() {
-    let HotUrl::Server { login, node: at, .. } = "redis://an%3An:p%2F%40%3A%25%C3%A4@one".parse().unwrap() else { panic!() };
-    assert_eq!((login.user.as_deref(), login.password), (Some("an:n"), Some(Secret::new("p/@:%ä"))));
+    let HotUrl::Server {
+        login, node: at, ..
+    } = "redis://an%3An:p%2F%40%3A%25%C3%A4@one".parse().unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (login.user.as_deref(), login.password),
+        (Some("an:n"), Some(Secret::new("p/@:%ä")))
+    );
     assert_eq!(at, node("one", 6379));
-    let HotUrl::Server { login, .. } = "redis://ann:p@ss:word@one".parse().unwrap() else { panic!() };
+    let HotUrl::Server { login, .. } = "redis://ann:p@ss:word@one".parse().unwrap() else {
+        panic!()
+    };
     assert_eq!(login.password, Some(Secret::new("p@ss:word")));
 }
 
@@ -80,8 +111,14 @@ fn hot_urls_that_miss_something_are_refused_with_what_is_expected() {
 fn cold_urls_of_every_form_are_read_and_shown_in_full() {
     for (url, shown) in [
         ("mysql://ann@one/game", "mysql://ann@one:3306/game"),
-        ("mariadb://ann:p@[::1]:33/game", "mysql://ann:***@[::1]:33/game"),
-        ("mysql://ann@/game?socket=/run/mysqld.sock", "mysql://ann@/game?socket=/run/mysqld.sock"),
+        (
+            "mariadb://ann:p@[::1]:33/game",
+            "mysql://ann:***@[::1]:33/game",
+        ),
+        (
+            "mysql://ann@/game?socket=/run/mysqld.sock",
+            "mysql://ann@/game?socket=/run/mysqld.sock",
+        ),
         ("sqlite:game.db", "sqlite:game.db"),
         ("sqlite:///var/game.db", "sqlite:/var/game.db"),
         ("sqlite://game 100%.db", "sqlite:game 100%.db"),
@@ -89,8 +126,16 @@ fn cold_urls_of_every_form_are_read_and_shown_in_full() {
     ] {
         assert_eq!(url.parse::<ColdUrl>().unwrap().to_string(), shown, "{url}");
     }
-    let ColdUrl::Mysql { address, database, .. } = "mysql://ann@one/game".parse().unwrap() else { panic!() };
-    assert_eq!((address, database.as_str()), (MysqlAddress::Tcp(node("one", 3306)), "game"));
+    let ColdUrl::Mysql {
+        address, database, ..
+    } = "mysql://ann@one/game".parse().unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (address, database.as_str()),
+        (MysqlAddress::Tcp(node("one", 3306)), "game")
+    );
 }
 
 #[test]

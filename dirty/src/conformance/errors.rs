@@ -12,7 +12,8 @@ use crate::{Entry, ErrorEntry, Fault, HotKind, Lock, Park, Parked, Settle, Snaps
 async fn refused(h: &Harness) -> (Owner, Partition, Lock, Entry) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
-    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await;
+    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))])
+        .await;
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let entry = h.scan(partition).await.remove(0);
@@ -30,14 +31,30 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let before = h.store().time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
-    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
-    assert_eq!(h.park(partition, &lock, vec![parked.clone()]).await, Ok(vec![true]));
-    assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![false]), "it is not in the snapshot any more");
+    let parked = Parked {
+        source: Some(entry.clone()),
+        owner: Some(ann.clone()),
+        faults,
+    };
+    assert_eq!(
+        h.park(partition, &lock, vec![parked.clone()]).await,
+        Ok(vec![true])
+    );
+    assert_eq!(
+        h.park(partition, &lock, vec![parked]).await,
+        Ok(vec![false]),
+        "it is not in the snapshot any more"
+    );
     assert!(h.scan(partition).await.is_empty());
     let found = errors(h, partition).await;
-    let [error] = found.as_slice() else { panic!("one error, not {found:?}") };
+    let [error] = found.as_slice() else {
+        panic!("one error, not {found:?}")
+    };
     assert_eq!(error.target, Some((ann.clone(), field("gold"))));
-    assert_eq!((error.version, error.attempts, error.code), (entry.version, 1, 1406));
+    assert_eq!(
+        (error.version, error.attempts, error.code),
+        (entry.version, 1, 1406)
+    );
     assert_eq!(error.message, "Data too long");
     assert!(before <= error.first && error.first == error.last);
     assert_eq!(error.next.since(error.last), Duration::from_secs(1));
@@ -50,17 +67,29 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
 /// H46.
 pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let again =
-        |source: Option<Entry>| Parked { source, owner: Some(ann.clone()), faults: vec![fault("gold", entry.version, "bad")] };
-    h.park(partition, &lock, vec![again(Some(entry.clone()))]).await.unwrap();
+    let again = |source: Option<Entry>| Parked {
+        source,
+        owner: Some(ann.clone()),
+        faults: vec![fault("gold", entry.version, "bad")],
+    };
+    h.park(partition, &lock, vec![again(Some(entry.clone()))])
+        .await
+        .unwrap();
     let first = errors(h, partition).await.remove(0).first;
     for (attempts, seconds) in [(2, 2), (3, 3), (4, 3)] {
         h.pass(Duration::from_millis(2)).await;
-        assert_eq!(h.park(partition, &lock, vec![again(None)]).await, Ok(vec![true]));
+        assert_eq!(
+            h.park(partition, &lock, vec![again(None)]).await,
+            Ok(vec![true])
+        );
         let error = errors(h, partition).await.remove(0);
         assert_eq!((error.attempts, error.first), (attempts, first));
         assert!(error.last > first);
-        assert_eq!(error.next.since(error.last), Duration::from_secs(seconds), "doubled, up to the longest");
+        assert_eq!(
+            error.next.since(error.last),
+            Duration::from_secs(seconds),
+            "doubled, up to the longest"
+        );
     }
     assert!(h.is_marked(&ann).await);
 }
@@ -69,28 +98,67 @@ pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
 pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let newer = above(entry.version, 5);
-    let versions = [(entry.version, entry.version), (newer, newer), (entry.version, newer)];
+    let versions = [
+        (entry.version, entry.version),
+        (newer, newer),
+        (entry.version, newer),
+    ];
     for ((version, stays), source) in versions.into_iter().zip([Some(entry), None, None]) {
         let faults = vec![fault("gold", version, "bad")];
-        let parked = h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await;
-        assert_eq!(parked, Ok(vec![version == stays]), "what was tried again has been replaced");
+        let parked = h
+            .park(
+                partition,
+                &lock,
+                vec![Parked {
+                    source,
+                    owner: Some(ann.clone()),
+                    faults,
+                }],
+            )
+            .await;
+        assert_eq!(
+            parked,
+            Ok(vec![version == stays]),
+            "what was tried again has been replaced"
+        );
         assert_eq!(errors(h, partition).await.remove(0).version, stays);
     }
     assert!(h.is_marked(&ann).await);
 }
 
-/// H27: a field that is tried again by one worker was landed by another. A mark that came back would keep the next write from
-/// taking away the hash's time to live.
+/// H27: a field that is tried again by one worker was landed by another. A mark that came back
+/// would keep the next write from taking away the hash's time to live.
 pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let again = Parked { source: None, owner: Some(ann.clone()), faults: faults.clone() };
-    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }]).await.unwrap();
+    let again = Parked {
+        source: None,
+        owner: Some(ann.clone()),
+        faults: faults.clone(),
+    };
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source: Some(entry.clone()),
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { landed: entry.version, rows, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: entry.version,
+        rows,
+        ..h.settling(partition, Some(&lock))
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     h.park(partition, &lock, vec![again]).await.unwrap();
-    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
+    assert_eq!(
+        (errors(h, partition).await.len(), h.is_marked(&ann).await),
+        (0, false)
+    );
     h.assert_ends(&ann).await;
     h.apply(&ann, vec![("bag", set("y"))]).await;
     h.assert_lasting(&ann).await;
@@ -99,10 +167,25 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
 /// H27: two workers on one snapshot.
 pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
+    h.settle(partition, Some(&lock), std::slice::from_ref(&entry))
+        .await
+        .unwrap();
     let faults = vec![fault("gold", entry.version, "bad")];
-    h.park(partition, &lock, vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults }]).await.unwrap();
-    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source: Some(entry),
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        (errors(h, partition).await.len(), h.is_marked(&ann).await),
+        (0, false)
+    );
     h.assert_ends(&ann).await;
 }
 
@@ -110,42 +193,103 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
 pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let late = h.number(partition);
-    h.settle(partition, Some(&lock), std::slice::from_ref(&entry)).await.unwrap();
-    let version = h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await.version;
+    h.settle(partition, Some(&lock), std::slice::from_ref(&entry))
+        .await
+        .unwrap();
+    let version = h
+        .apply(&ann, vec![("bag", set("x")), ("gold", set("1"))])
+        .await
+        .version;
     h.snapshot(partition, &lock).await;
-    let parked = vec![Parked { source: Some(entry), owner: Some(ann.clone()), faults: vec![fault("gold", version, "bad")] }];
+    let parked = vec![Parked {
+        source: Some(entry),
+        owner: Some(ann.clone()),
+        faults: vec![fault("gold", version, "bad")],
+    }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let park = Park { partition, lock, epoch: Epoch(1), snapshot: late, retry_min, retry_max, probation: false, parked };
+    let park = Park {
+        partition,
+        lock,
+        epoch: Epoch(1),
+        snapshot: late,
+        retry_min,
+        retry_max,
+        probation: false,
+        parked,
+    };
     assert_eq!(h.store().park(&park).await, Ok(vec![false]));
-    assert_eq!((errors(h, partition).await.len(), h.scan(partition).await.len()), (0, 1));
+    assert_eq!(
+        (
+            errors(h, partition).await.len(),
+            h.scan(partition).await.len()
+        ),
+        (0, 1)
+    );
 }
 
 /// Landing a field removes its error mark, if the error is not newer.
 pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let faults = vec![fault("gold", entry.version, "bad"), fault("bag", entry.version, "bad")];
-    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    let faults = vec![
+        fault("gold", entry.version, "bad"),
+        fault("bag", entry.version, "bad"),
+    ];
+    let parked = Parked {
+        source: Some(entry.clone()),
+        owner: Some(ann.clone()),
+        faults,
+    };
     h.park(partition, &lock, vec![parked]).await.unwrap();
-    assert_eq!(errors(h, partition).await.len(), 2, "each field has an error mark of its own");
-    let shared: std::collections::BTreeSet<_> = errors(h, partition).await.into_iter().map(|error| error.raw).collect();
+    assert_eq!(
+        errors(h, partition).await.len(),
+        2,
+        "each field has an error mark of its own"
+    );
+    let shared: std::collections::BTreeSet<_> = errors(h, partition)
+        .await
+        .into_iter()
+        .map(|error| error.raw)
+        .collect();
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.errors, shared.len()), (1, 1), "in one entry of their owner");
-    let refused = h.store().scan(partition, crate::Map::Error, 0, 10).await.unwrap().entries.remove(0);
+    assert_eq!(
+        (peek.errors, shared.len()),
+        (1, 1),
+        "in one entry of their owner"
+    );
+    let refused = h
+        .store()
+        .scan(partition, crate::Map::Error, 0, 10)
+        .await
+        .unwrap()
+        .entries
+        .remove(0);
     assert_eq!(refused.mark.unwrap().fields, [field("bag"), field("gold")]);
     let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
-    assert!(has_errors().await, "who collects is told to name what lands");
+    assert!(
+        has_errors().await,
+        "who collects is told to name what lands"
+    );
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
-        let settle = Settle { rows, ..h.settling(partition, Some(&lock)) };
+        let settle = Settle {
+            rows,
+            ..h.settling(partition, Some(&lock))
+        };
         h.store().settle(&settle).await.unwrap().errors_cleared
     };
-    assert_eq!(settle("gold", Version::new(entry.version.get() - 1).unwrap()).await, 0);
+    assert_eq!(
+        settle("gold", Version::new(entry.version.get() - 1).unwrap()).await,
+        0
+    );
     assert_eq!(settle("other", above(entry.version, 1)).await, 0);
     assert_eq!(settle("gold", entry.version).await, 1);
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     assert_eq!(settle("bag", above(entry.version, 1)).await, 1);
-    assert_eq!((errors(h, partition).await.len(), h.is_marked(&ann).await), (0, false));
+    assert_eq!(
+        (errors(h, partition).await.len(), h.is_marked(&ann).await),
+        (0, false)
+    );
     assert!(!has_errors().await);
     h.assert_ends(&ann).await;
 }
@@ -154,11 +298,19 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
 pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    let parked = Parked {
+        source: Some(entry.clone()),
+        owner: Some(ann.clone()),
+        faults,
+    };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
-    let settle = Settle { landed: entry.version, rows, ..h.settling(partition, None) };
+    let settle = Settle {
+        landed: entry.version,
+        rows,
+        ..h.settling(partition, None)
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
@@ -168,7 +320,11 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
 pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
-    let parked = vec![Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults }];
+    let parked = vec![Parked {
+        source: Some(entry.clone()),
+        owner: Some(ann.clone()),
+        faults,
+    }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
     let good = Park {
         partition,
@@ -180,10 +336,22 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
         probation: false,
         parked,
     };
-    let stranger = Park { lock: lock_of("worker"), ..good.clone() };
-    assert_eq!(h.store().park(&stranger).await.unwrap_err().kind, HotKind::LockLost);
-    let other = Park { epoch: Epoch(2), ..good.clone() };
-    assert_eq!(h.store().park(&other).await.unwrap_err().kind, HotKind::EpochMoved);
+    let stranger = Park {
+        lock: lock_of("worker"),
+        ..good.clone()
+    };
+    assert_eq!(
+        h.store().park(&stranger).await.unwrap_err().kind,
+        HotKind::LockLost
+    );
+    let other = Park {
+        epoch: Epoch(2),
+        ..good.clone()
+    };
+    assert_eq!(
+        h.store().park(&other).await.unwrap_err().kind,
+        HotKind::EpochMoved
+    );
     assert_eq!(h.scan(partition).await, vec![entry]);
     assert!(errors(h, partition).await.is_empty());
     h.store().park(&good).await.unwrap();
@@ -193,13 +361,23 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
 /// Many errors.
 pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let faults: Vec<Fault> = (0..700).map(|n| fault(&format!("f{n}"), entry.version, "bad")).collect();
-    let parked = Parked { source: Some(entry.clone()), owner: Some(ann.clone()), faults };
+    let faults: Vec<Fault> = (0..700)
+        .map(|n| fault(&format!("f{n}"), entry.version, "bad"))
+        .collect();
+    let parked = Parked {
+        source: Some(entry.clone()),
+        owner: Some(ann.clone()),
+        faults,
+    };
     h.park(partition, &lock, vec![parked]).await.unwrap();
     let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0);
     loop {
         let page = h.store().errors(partition, cursor, 50).await.unwrap();
-        names.extend(page.entries.into_iter().map(|error| error.target.unwrap().1));
+        names.extend(
+            page.entries
+                .into_iter()
+                .map(|error| error.target.unwrap().1),
+        );
         match page.next {
             Some(next) => cursor = next,
             None => break,
@@ -219,11 +397,21 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
         faults: vec![fault("gold", entry.version, "bad")],
         source: Some(entry),
     };
-    h.park(partition, &lock, h.scan(partition).await.into_iter().map(refused).collect()).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        h.scan(partition).await.into_iter().map(refused).collect(),
+    )
+    .await
+    .unwrap();
     let (mut found, mut cursor) = (std::collections::BTreeSet::new(), Some(0));
     while let Some(from) = cursor {
         let page = h.store().errors(partition, from, 50).await.unwrap();
-        found.extend(page.entries.into_iter().map(|error| error.target.unwrap().0));
+        found.extend(
+            page.entries
+                .into_iter()
+                .map(|error| error.target.unwrap().0),
+        );
         cursor = page.next;
     }
     assert!(owners.iter().all(|owner| found.contains(owner)));
@@ -238,12 +426,31 @@ pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
     let partition = Partition(0);
     h.rig().foreign_mark(partition, b"\xff not a mark").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Taken(h.number(partition))
+    );
     let entry = h.scan(partition).await.remove(0);
-    assert_eq!((&entry.raw[..], &entry.mark), (&b"\xff not a mark"[..], &None));
+    assert_eq!(
+        (&entry.raw[..], &entry.mark),
+        (&b"\xff not a mark"[..], &None)
+    );
     let faults = vec![fault("any", entry.version, "unreadable")];
-    h.park(partition, &lock, vec![Parked { source: Some(entry.clone()), owner: None, faults }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source: Some(entry.clone()),
+            owner: None,
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     assert!(h.scan(partition).await.is_empty());
     let error = errors(h, partition).await.remove(0);
-    assert_eq!((error.raw, error.target, error.message), (entry.raw, None, "unreadable".to_owned()));
+    assert_eq!(
+        (error.raw, error.target, error.message),
+        (entry.raw, None, "unreadable".to_owned())
+    );
 }

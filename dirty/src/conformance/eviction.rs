@@ -24,7 +24,10 @@ pub async fn a_dirty_hash_is_evicted_when_it_has_landed(h: &Harness) {
     let ann = owner("ann");
     let version = h.set(&ann, "gold", "1").await;
     h.set(&ann, "bag", "x").await;
-    assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await, vec![Ok(Evicted::WhenLanded)]);
+    assert_eq!(
+        h.store().evict(std::slice::from_ref(&ann)).await,
+        vec![Ok(Evicted::WhenLanded)]
+    );
     assert_eq!(h.cell(&ann, "gold").await, Some(live("1")));
     h.assert_lasting(&ann).await;
     h.land(&ann).await;
@@ -39,25 +42,69 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     assert!(!h.is_marked(&ann).await);
     let version = h.set(&ann, "gold", "1").await;
     assert!(h.is_marked(&ann).await, "the dirty map");
-    assert_eq!(h.store().marked(std::slice::from_ref(&ann), Some(Epoch(1))).await, [Ok(true)]);
-    let moved = h.store().marked(std::slice::from_ref(&ann), Some(Epoch(2))).await.remove(0).unwrap_err();
-    assert_eq!(moved.kind, HotKind::EpochMoved, "what it says counts in one epoch");
+    assert_eq!(
+        h.store()
+            .marked(std::slice::from_ref(&ann), Some(Epoch(1)))
+            .await,
+        [Ok(true)]
+    );
+    let moved = h
+        .store()
+        .marked(std::slice::from_ref(&ann), Some(Epoch(2)))
+        .await
+        .remove(0)
+        .unwrap_err();
+    assert_eq!(
+        moved.kind,
+        HotKind::EpochMoved,
+        "what it says counts in one epoch"
+    );
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     assert!(h.is_marked(&ann).await, "the snapshot");
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     assert!(h.is_marked(&ann).await, "the error map");
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle { landed: version, rows, probation: true, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: version,
+        rows,
+        probation: true,
+        ..h.settling(partition, Some(&lock))
+    };
     h.store().settle(&settle).await.unwrap();
     assert!(h.is_marked(&ann).await, "on probation");
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
+    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+        panic!("it leaves")
+    };
     assert!(h.is_marked(&ann).await, "its probation ends");
     h.assert_lasting(&ann).await;
-    let entries = h.store().scan(partition, crate::Map::Leaving, 0, 10).await.unwrap().entries;
-    h.store().acquit(&Acquit { partition, lock, window, entries }).await.unwrap();
+    let entries = h
+        .store()
+        .scan(partition, crate::Map::Leaving, 0, 10)
+        .await
+        .unwrap()
+        .entries;
+    h.store()
+        .acquit(&Acquit {
+            partition,
+            lock,
+            window,
+            entries,
+        })
+        .await
+        .unwrap();
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
 }
@@ -67,27 +114,70 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await, vec![Ok(Evicted::WhenLanded)]);
+    assert_eq!(
+        h.store().evict(std::slice::from_ref(&ann)).await,
+        vec![Ok(Evicted::WhenLanded)]
+    );
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
-    assert!(h.read(&ann).await.header.is_some(), "the error map names it");
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
+    assert!(
+        h.read(&ann).await.header.is_some(),
+        "the error map names it"
+    );
     let later = h.set(&ann, "bag", "x").await;
     let rows = vec![(ann.clone(), field("gold"), later)];
-    let settle = Settle { landed: version, rows, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: version,
+        rows,
+        ..h.settling(partition, Some(&lock))
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
-    assert!(h.read(&ann).await.header.is_some(), "the dirty map names it");
+    assert!(
+        h.read(&ann).await.header.is_some(),
+        "the dirty map names it"
+    );
     h.snapshot(partition, &lock).await;
-    let settle =
-        Settle { snapshot: h.number(partition), marks: h.scan(partition).await, rows: vec![], probation: true, ..settle };
+    let settle = Settle {
+        snapshot: h.number(partition),
+        marks: h.scan(partition).await,
+        rows: vec![],
+        probation: true,
+        ..settle
+    };
     h.store().settle(&settle).await.unwrap();
     assert!(h.read(&ann).await.header.is_some(), "it is on probation");
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
+    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+        panic!("it leaves")
+    };
     assert!(h.read(&ann).await.header.is_some(), "its probation ends");
-    let entries = h.store().scan(partition, crate::Map::Leaving, 0, 10).await.unwrap().entries;
-    h.store().acquit(&Acquit { partition, lock: lock.clone(), window, entries }).await.unwrap();
+    let entries = h
+        .store()
+        .scan(partition, crate::Map::Leaving, 0, 10)
+        .await
+        .unwrap()
+        .entries;
+    h.store()
+        .acquit(&Acquit {
+            partition,
+            lock: lock.clone(),
+            window,
+            entries,
+        })
+        .await
+        .unwrap();
     h.unlock(partition, &lock).await;
     assert_eq!(h.read(&ann).await.header, None);
     h.set(&ann, "gold", "2").await;
@@ -99,7 +189,10 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
 pub async fn touch_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
     let ann = owner("ann");
     h.set(&ann, "gold", "1").await;
-    h.store().touch(&[ann.clone(), owner("nobody")]).await.unwrap();
+    h.store()
+        .touch(&[ann.clone(), owner("nobody")])
+        .await
+        .unwrap();
     h.assert_lasting(&ann).await;
     assert_eq!(h.cell(&ann, "gold").await, Some(live("1")));
 }
@@ -113,9 +206,13 @@ pub async fn touch_gives_a_clean_hash_the_full_time_again(h: &Harness) {
     h.set(&ann, "gold", "1").await;
     h.land(&ann).await;
     h.pass(Duration::from_millis(50)).await;
-    let Life::Ends(before) = h.rig().life(&ann).await else { panic!("landed data ends") };
+    let Life::Ends(before) = h.rig().life(&ann).await else {
+        panic!("landed data ends")
+    };
     h.store().touch(std::slice::from_ref(&ann)).await.unwrap();
-    let Life::Ends(after) = h.rig().life(&ann).await else { panic!("landed data ends") };
+    let Life::Ends(after) = h.rig().life(&ann).await else {
+        panic!("landed data ends")
+    };
     assert!(after > before, "{after:?} is more than {before:?}");
 }
 
@@ -141,20 +238,28 @@ pub async fn at_the_memory_limit_writes_are_refused_and_landing_goes_on(h: &Harn
     }
     let ann = owner("ann");
     h.make_absent(&ann).await;
-    h.apply(&ann, vec![("gold", set("1")), ("bag", set("x"))]).await;
+    h.apply(&ann, vec![("gold", set("1")), ("bag", set("x"))])
+        .await;
     h.rig().exhaust().await;
     let before = h.read(&ann).await;
     for change in [set("2"), Change::Incr(1), Change::Remove] {
         let mutation = h.mutation(&ann, vec![("gold", change)]).await;
-        assert_eq!(h.try_send(&mutation, None).await.unwrap_err().kind, HotKind::OutOfMemory);
+        assert_eq!(
+            h.try_send(&mutation, None).await.unwrap_err().kind,
+            HotKind::OutOfMemory
+        );
         assert_eq!(h.read(&ann).await, before);
     }
     let cold = owner("cold");
     let rows = vec![("gold", live("9"), above(Version::ZERO, 5))];
-    let Filled::Accepted(read) = h.fill(&all_rows(&cold, h.observe(&cold).await, rows)).await else {
+    let Filled::Accepted(read) = h.fill(&all_rows(&cold, h.observe(&cold).await, rows)).await
+    else {
         panic!("the proof is made")
     };
     assert_eq!(read.cells.len(), 1);
     h.land(&ann).await;
-    assert!(!h.is_marked(&ann).await, "the owner is landed, so that it can be evicted");
+    assert!(
+        !h.is_marked(&ann).await,
+        "the owner is landed, so that it can be evicted"
+    );
 }

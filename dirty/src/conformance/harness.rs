@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use storage_model::{
-    Applied, Attempt, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition, RandomIds, Timestamp, Version,
+    Applied, Attempt, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition,
+    RandomIds, Timestamp, Version,
 };
 
 use super::{Capabilities, Life, Rig};
 use crate::{
-    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated, Observed, Park, Parked,
-    PartitionRecord, Read, Settle, Settled, Snapshot, SnapshotId,
+    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated,
+    Observed, Park, Parked, PartitionRecord, Read, Settle, Settled, Snapshot, SnapshotId,
 };
 
 /// A field of this name.
@@ -38,9 +39,15 @@ impl Harness {
     /// # Panics
     /// The store refuses.
     pub async fn new(rig: Box<dyn Rig>) -> Self {
-        let harness = Self { rig, numbers: Mutex::default() };
+        let harness = Self {
+            rig,
+            numbers: Mutex::default(),
+        };
         for partition in harness.partitions() {
-            assert!(harness.adopt(partition, 1, Version::ZERO).await, "a fresh partition is adopted");
+            assert!(
+                harness.adopt(partition, 1, Version::ZERO).await,
+                "a fresh partition is adopted"
+            );
         }
         harness
     }
@@ -73,50 +80,108 @@ impl Harness {
     /// `count` owners of one partition.
     pub(super) fn owners_of_one_partition(&self, count: usize) -> Vec<Owner> {
         let wanted = self.partition(&owner("0"));
-        (0_u32..).map(|n| owner(&n.to_string())).filter(|owner| self.partition(owner) == wanted).take(count).collect()
+        (0_u32..)
+            .map(|n| owner(&n.to_string()))
+            .filter(|owner| self.partition(owner) == wanted)
+            .take(count)
+            .collect()
     }
 
     /// Adopts what is there now.
-    pub(super) async fn adopt(&self, partition: Partition, epoch: u64, last_version: Version) -> bool {
-        self.adopt_landed(partition, epoch, last_version, false).await
+    pub(super) async fn adopt(
+        &self,
+        partition: Partition,
+        epoch: u64,
+        last_version: Version,
+    ) -> bool {
+        self.adopt_landed(partition, epoch, last_version, false)
+            .await
     }
 
     /// As [`Self::adopt`]; with whether all that landed was read from here.
-    pub(super) async fn adopt_landed(&self, partition: Partition, epoch: u64, last_version: Version, landed_here: bool) -> bool {
-        let seen = self.store().partition_states(&[partition]).await.remove(0).unwrap();
-        let adopt = Adopt { partition, seen, epoch: Epoch(epoch), last_version, landed_here, compare_all: false, database: None };
+    pub(super) async fn adopt_landed(
+        &self,
+        partition: Partition,
+        epoch: u64,
+        last_version: Version,
+        landed_here: bool,
+    ) -> bool {
+        let seen = self
+            .store()
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap();
+        let adopt = Adopt {
+            partition,
+            seen,
+            epoch: Epoch(epoch),
+            last_version,
+            landed_here,
+            compare_all: false,
+            database: None,
+        };
         self.store().adopt(&[adopt]).await.remove(0).unwrap()
     }
 
     pub(super) async fn record(&self, partition: Partition) -> PartitionRecord {
-        self.store().partition_states(&[partition]).await.remove(0).unwrap().record.unwrap()
+        self.store()
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap()
+            .record
+            .unwrap()
     }
 
     pub(super) async fn mutation(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
-        let deadline = self.store().time().await.unwrap().plus(Duration::from_secs(30));
-        let changes = changes.into_iter().map(|(name, change)| (field(name), change)).collect();
+        let deadline = self
+            .store()
+            .time()
+            .await
+            .unwrap()
+            .plus(Duration::from_secs(30));
+        let changes = changes
+            .into_iter()
+            .map(|(name, change)| (field(name), change))
+            .collect();
         Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
     }
 
     /// As [`Self::mutation`], under an id that its caller keeps.
     pub(super) async fn named(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
-        self.mutation(owner, changes).await.as_attempt(Attempt::RetryNamed)
+        self.mutation(owner, changes)
+            .await
+            .as_attempt(Attempt::RetryNamed)
     }
 
     pub(super) async fn send(&self, mutation: &Mutation, load: Option<Load>) -> Mutated {
         self.try_send(mutation, load).await.unwrap()
     }
 
-    pub(super) async fn try_send(&self, mutation: &Mutation, load: Option<Load>) -> Result<Mutated, HotError> {
-        self.store().mutate(&[(mutation.clone(), load)]).await.remove(0)
+    pub(super) async fn try_send(
+        &self,
+        mutation: &Mutation,
+        load: Option<Load>,
+    ) -> Result<Mutated, HotError> {
+        self.store()
+            .mutate(&[(mutation.clone(), load)])
+            .await
+            .remove(0)
     }
 
     pub(super) async fn change(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutated {
         self.send(&self.mutation(owner, changes).await, None).await
     }
 
-    pub(super) async fn change_when(&self, owner: &Owner, changes: Vec<(&str, Change)>, condition: Condition) -> Mutated {
-        self.send(&self.mutation(owner, changes).await.when(condition), None).await
+    pub(super) async fn change_when(
+        &self,
+        owner: &Owner,
+        changes: Vec<(&str, Change)>,
+        condition: Condition,
+    ) -> Mutated {
+        self.send(&self.mutation(owner, changes).await.when(condition), None)
+            .await
     }
 
     /// Changes that must be applied.
@@ -129,7 +194,14 @@ impl Harness {
     }
 
     pub(super) async fn read_fields(&self, owner: &Owner, fields: Fields) -> HotRead {
-        self.store().read(&[Read { owner: owner.clone(), fields }]).await.remove(0).unwrap()
+        self.store()
+            .read(&[Read {
+                owner: owner.clone(),
+                fields,
+            }])
+            .await
+            .remove(0)
+            .unwrap()
     }
 
     pub(super) async fn read(&self, owner: &Owner) -> HotRead {
@@ -137,17 +209,27 @@ impl Harness {
     }
 
     pub(super) async fn cell(&self, owner: &Owner, name: &str) -> Option<Cell> {
-        let read = self.read_fields(owner, Fields::Cells(vec![field(name)])).await;
+        let read = self
+            .read_fields(owner, Fields::Cells(vec![field(name)]))
+            .await;
         read.cells.into_iter().next().map(|(_, cell)| cell)
     }
 
     pub(super) async fn live(&self, owner: &Owner, name: &str) -> Option<Bytes> {
-        self.cell(owner, name).await.as_ref().and_then(Cell::live).cloned()
+        self.cell(owner, name)
+            .await
+            .as_ref()
+            .and_then(Cell::live)
+            .cloned()
     }
 
     /// Whether a map names the owner.
     pub(super) async fn is_marked(&self, owner: &Owner) -> bool {
-        self.store().marked(std::slice::from_ref(owner), None).await.remove(0).unwrap()
+        self.store()
+            .marked(std::slice::from_ref(owner), None)
+            .await
+            .remove(0)
+            .unwrap()
     }
 
     /// Takes a snapshot, and remembers its number.
@@ -161,40 +243,74 @@ impl Harness {
 
     /// The number of the snapshot that was taken last.
     pub(super) fn number(&self, partition: Partition) -> SnapshotId {
-        self.numbers.lock().unwrap().get(&partition).copied().unwrap_or_default()
+        self.numbers
+            .lock()
+            .unwrap()
+            .get(&partition)
+            .copied()
+            .unwrap_or_default()
     }
 
     pub(super) async fn observe(&self, owner: &Owner) -> Observed {
-        self.store().observe(std::slice::from_ref(owner)).await.remove(0).unwrap()
+        self.store()
+            .observe(std::slice::from_ref(owner))
+            .await
+            .remove(0)
+            .unwrap()
     }
 
     pub(super) async fn fill(&self, load: &Load) -> Filled {
-        self.store().fill(std::slice::from_ref(load)).await.remove(0).unwrap()
+        self.store()
+            .fill(std::slice::from_ref(load))
+            .await
+            .remove(0)
+            .unwrap()
     }
 
     /// Remembers that an owner has no row.
     pub(super) async fn make_absent(&self, owner: &Owner) {
         let load = all_rows(owner, self.observe(owner).await, vec![]);
-        assert!(matches!(self.fill(&load).await, Filled::Accepted(_)), "an empty answer is accepted");
+        assert!(
+            matches!(self.fill(&load).await, Filled::Accepted(_)),
+            "an empty answer is accepted"
+        );
     }
 
     pub(super) async fn lock(&self, partition: Partition) -> Lock {
         let lock = lock_of("worker");
-        let got = self.store().lock(&[partition], &lock, Duration::from_secs(30)).await.remove(0).unwrap();
+        let got = self
+            .store()
+            .lock(&[partition], &lock, Duration::from_secs(30))
+            .await
+            .remove(0)
+            .unwrap();
         assert!(got, "the lock is free");
         lock
     }
 
     pub(super) async fn unlock(&self, partition: Partition, lock: &Lock) {
-        self.store().unlock(&[partition], lock).await.remove(0).unwrap();
+        self.store()
+            .unlock(&[partition], lock)
+            .await
+            .remove(0)
+            .unwrap();
     }
 
     /// Every entry of the snapshot, each once.
     pub(super) async fn scan(&self, partition: Partition) -> Vec<Entry> {
         let (mut entries, mut cursor) = (Vec::new(), 0);
         loop {
-            let page = self.store().scan(partition, crate::Map::Snapshot, cursor, 100).await.unwrap();
-            entries.extend(page.entries.into_iter().filter(|entry| !entries.contains(entry)).collect::<Vec<_>>());
+            let page = self
+                .store()
+                .scan(partition, crate::Map::Snapshot, cursor, 100)
+                .await
+                .unwrap();
+            entries.extend(
+                page.entries
+                    .into_iter()
+                    .filter(|entry| !entries.contains(entry))
+                    .collect::<Vec<_>>(),
+            );
             match page.next {
                 Some(next) => cursor = next,
                 None => return entries,
@@ -217,16 +333,31 @@ impl Harness {
     }
 
     /// What a worker does in one step about these entries, if the database takes all: settle.
-    pub(super) async fn settle(&self, partition: Partition, lock: Option<&Lock>, entries: &[Entry]) -> Result<Settled, HotError> {
+    pub(super) async fn settle(
+        &self,
+        partition: Partition,
+        lock: Option<&Lock>,
+        entries: &[Entry],
+    ) -> Result<Settled, HotError> {
         let record = self.record(partition).await;
         let marks = entries.to_vec();
         let (lock, epoch, landed) = (lock.cloned(), record.epoch, record.landed);
         let snapshot = self.number(partition);
-        let settle = Settle { partition, lock, epoch, snapshot, landed, marks, rows: vec![], probation: false };
+        let settle = Settle {
+            partition,
+            lock,
+            epoch,
+            snapshot,
+            landed,
+            marks,
+            rows: vec![],
+            probation: false,
+        };
         self.store().settle(&settle).await
     }
 
-    /// Lands all that is marked in the partition of an owner, as a worker would; answers the entries.
+    /// Lands all that is marked in the partition of an owner, as a worker would; answers the
+    /// entries.
     pub(super) async fn land(&self, owner: &Owner) -> Vec<Entry> {
         let partition = self.partition(owner);
         let lock = self.lock(partition).await;
@@ -234,7 +365,11 @@ impl Harness {
         while self.snapshot(partition, &lock).await != Snapshot::Empty {
             let entries = self.scan(partition).await;
             let settled = self.settle(partition, Some(&lock), &entries).await.unwrap();
-            assert_eq!(usize::try_from(settled.cleared).unwrap(), entries.len(), "every mark is settled");
+            assert_eq!(
+                usize::try_from(settled.cleared).unwrap(),
+                entries.len(),
+                "every mark is settled"
+            );
             landed.extend(entries);
         }
         self.unlock(partition, &lock).await;
@@ -246,13 +381,22 @@ impl Harness {
         let owner = owner(id);
         let version = self.set(&owner, "gold", "1").await;
         self.land(&owner).await;
-        self.store().evict(std::slice::from_ref(&owner)).await.remove(0).unwrap();
+        self.store()
+            .evict(std::slice::from_ref(&owner))
+            .await
+            .remove(0)
+            .unwrap();
         assert_eq!(self.read(&owner).await.header, None, "the owner is cold");
         (owner, version)
     }
 
     /// Parks one entry's faults.
-    pub(super) async fn park(&self, partition: Partition, lock: &Lock, parked: Vec<Parked>) -> Result<Vec<bool>, HotError> {
+    pub(super) async fn park(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        parked: Vec<Parked>,
+    ) -> Result<Vec<bool>, HotError> {
         self.park_and_keep(partition, lock, parked, false).await
     }
 
@@ -267,21 +411,37 @@ impl Harness {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
         let snapshot = self.number(partition);
-        let park = Park { partition, lock: lock.clone(), epoch, snapshot, retry_min, retry_max, probation, parked };
+        let park = Park {
+            partition,
+            lock: lock.clone(),
+            epoch,
+            snapshot,
+            retry_min,
+            retry_max,
+            probation,
+            parked,
+        };
         self.store().park(&park).await
     }
 
     /// That a hash has no time to live, if the rig can see it.
     pub(super) async fn assert_lasting(&self, owner: &Owner) {
         if self.rig.capabilities().life {
-            assert_eq!(self.rig.life(owner).await, Life::Lasting, "unlanded data never expires");
+            assert_eq!(
+                self.rig.life(owner).await,
+                Life::Lasting,
+                "unlanded data never expires"
+            );
         }
     }
 
     /// That a hash has a time to live, if the rig can see it.
     pub(super) async fn assert_ends(&self, owner: &Owner) {
         if self.rig.capabilities().life {
-            assert!(matches!(self.rig.life(owner).await, Life::Ends(_)), "landed data has a time to live");
+            assert!(
+                matches!(self.rig.life(owner).await, Life::Ends(_)),
+                "landed data has a time to live"
+            );
         }
     }
 
@@ -329,17 +489,37 @@ pub(super) fn accepted(filled: Filled) -> HotRead {
 }
 
 /// A load of all rows of an owner, each with its version.
-pub(super) fn all_rows(owner: &Owner, observed: Observed, rows: Vec<(&str, Cell, Version)>) -> Load {
-    let rows = rows.into_iter().map(|(name, cell, version)| (field(name), cell, version)).collect();
-    Load { owner: owner.clone(), observed, rows, complete: true }
+pub(super) fn all_rows(
+    owner: &Owner,
+    observed: Observed,
+    rows: Vec<(&str, Cell, Version)>,
+) -> Load {
+    let rows = rows
+        .into_iter()
+        .map(|(name, cell, version)| (field(name), cell, version))
+        .collect();
+    Load {
+        owner: owner.clone(),
+        observed,
+        rows,
+        complete: true,
+    }
 }
 
 pub(super) fn lock_of(holder: &str) -> Lock {
-    Lock { holder: holder.to_owned(), token: RandomIds.next().to_string() }
+    Lock {
+        holder: holder.to_owned(),
+        token: RandomIds.next().to_string(),
+    }
 }
 
 pub(super) fn fault(name: &str, version: Version, message: &str) -> Fault {
-    Fault { field: field(name), version, code: 1406, message: message.to_owned() }
+    Fault {
+        field: field(name),
+        version,
+        code: 1406,
+        message: message.to_owned(),
+    }
 }
 
 /// A version some microseconds after another.

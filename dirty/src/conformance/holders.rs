@@ -1,4 +1,5 @@
-//! Holders: what they hold, who asks them, and what becomes of the sessions of those that are gone (S5, S6).
+//! Holders: what they hold, who asks them, and what becomes of the sessions of those that are gone
+//! (S5, S6).
 
 use storage_model::{Condition, Epoch, Fence, OpId, Outcome, Owner, Version};
 
@@ -20,7 +21,10 @@ async fn lapsed(h: &Harness, owner: &Owner) -> Vec<(Owner, Fence)> {
 }
 
 fn named(sessions: &[&Held]) -> Vec<(Owner, Fence)> {
-    let mut named: Vec<_> = sessions.iter().map(|held| (held.owner.clone(), held.fence)).collect();
+    let mut named: Vec<_> = sessions
+        .iter()
+        .map(|held| (held.owner.clone(), held.fence))
+        .collect();
     named.sort();
     named
 }
@@ -29,16 +33,30 @@ fn named(sessions: &[&Held]) -> Vec<(Owner, Fence)> {
 pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
     let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
     assert_eq!(held_by(h, &ann, HOLDER).await, []);
-    let (anns, bobs, cats) = (open(h, &ann).await, open(h, &bob).await, take(h, &cat, OTHER, None).await);
+    let (anns, bobs, cats) = (
+        open(h, &ann).await,
+        open(h, &bob).await,
+        take(h, &cat, OTHER, None).await,
+    );
     assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns, &bobs]));
     assert_eq!(held_by(h, &ann, OTHER).await, named(&[&cats]));
     let stolen = take(h, &bob, OTHER, Some(bobs.fence)).await;
     assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns]));
     assert!(h.store().close_session(&cat, cats.fence).await.unwrap());
     assert_eq!(held_by(h, &ann, OTHER).await, named(&[&stolen]));
-    assert_eq!(h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap(), 1);
-    assert_eq!((held_by(h, &ann, HOLDER).await, lapsed(h, &ann).await), (vec![], named(&[&anns])));
-    for elsewhere in h.partitions().into_iter().filter(|partition| *partition != h.partition(&ann)) {
+    assert_eq!(
+        h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap(),
+        1
+    );
+    assert_eq!(
+        (held_by(h, &ann, HOLDER).await, lapsed(h, &ann).await),
+        (vec![], named(&[&anns]))
+    );
+    for elsewhere in h
+        .partitions()
+        .into_iter()
+        .filter(|partition| *partition != h.partition(&ann))
+    {
         assert_eq!(h.store().held_by(elsewhere, OTHER).await, Ok(vec![]));
         assert_eq!(h.store().lapsed(elsewhere).await, Ok(vec![]));
     }
@@ -52,11 +70,30 @@ pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotte
         sessions.push(open(h, owner).await);
     }
     let all = named(&sessions.iter().collect::<Vec<_>>());
-    h.store().beat(&[partition], Some((HOLDER, 1))).await.remove(0).unwrap();
+    h.store()
+        .beat(&[partition], Some((HOLDER, 1)))
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(held_by(h, &owners[0], HOLDER).await, all);
     assert_eq!(h.store().lapse(partition, HOLDER, 1).await, Ok(450));
-    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, [], "its beat goes with its last session");
-    assert_eq!((held_by(h, &owners[0], HOLDER).await, lapsed(h, &owners[0]).await), (vec![], all.clone()));
+    assert_eq!(
+        h.store()
+            .beat(&[partition], None)
+            .await
+            .remove(0)
+            .unwrap()
+            .beats,
+        [],
+        "its beat goes with its last session"
+    );
+    assert_eq!(
+        (
+            held_by(h, &owners[0], HOLDER).await,
+            lapsed(h, &owners[0]).await
+        ),
+        (vec![], all.clone())
+    );
     assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(450));
     assert_eq!(lapsed(h, &owners[0]).await, []);
 }
@@ -70,9 +107,19 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
     h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let all = lapsed(h, &ann).await;
     assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(1));
-    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(0), "it is forgotten already");
-    assert_eq!((lapsed(h, &ann).await, session_of(h, &ann).await), (vec![], None));
-    for save in [held.save(h, "2").await, held.save(h, "2").await.when(Condition::Version(version))] {
+    assert_eq!(
+        h.store().forget_lapsed(partition, &all).await,
+        Ok(0),
+        "it is forgotten already"
+    );
+    assert_eq!(
+        (lapsed(h, &ann).await, session_of(h, &ann).await),
+        (vec![], None)
+    );
+    for save in [
+        held.save(h, "2").await,
+        held.save(h, "2").await.when(Condition::Version(version)),
+    ] {
         assert!(is_fenced(&h.send(&save, None).await));
     }
     assert_eq!(held.claim(h).await, Claimed::No(None));
@@ -84,19 +131,33 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
 pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
     let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
     let partition = h.partition(&ann);
-    let (anns, bobs, cats) = (open(h, &ann).await, open(h, &bob).await, open(h, &cat).await);
+    let (anns, bobs, cats) = (
+        open(h, &ann).await,
+        open(h, &bob).await,
+        open(h, &cat).await,
+    );
     let version = applied(h.send(&anns.save(h, "1").await, None).await).version;
     h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let seen = lapsed(h, &ann).await;
     assert_eq!(seen, named(&[&anns, &bobs, &cats]));
-    applied(h.send(&anns.save(h, "2").await.when(Condition::Version(version)), None).await);
+    applied(
+        h.send(
+            &anns.save(h, "2").await.when(Condition::Version(version)),
+            None,
+        )
+        .await,
+    );
     let taken = take(h, &bob, OTHER, None).await;
     let another = take(h, &cat, OTHER, None).await;
     h.store().lapse(partition, OTHER, 0).await.unwrap();
     let again = take(h, &bob, OTHER, None).await;
     assert!(again.fence > taken.fence);
     assert_eq!(h.store().forget_lapsed(partition, &seen).await, Ok(0));
-    assert_eq!(lapsed(h, &ann).await, named(&[&another]), "a later one of the same owner, which has lapsed as well");
+    assert_eq!(
+        lapsed(h, &ann).await,
+        named(&[&another]),
+        "a later one of the same owner, which has lapsed as well"
+    );
     for (owner, fence) in [(&ann, anns.fence), (&bob, again.fence)] {
         let session = session_of(h, owner).await.unwrap();
         assert_eq!((session.fence, session.is_lapsed()), (fence, false));
@@ -110,23 +171,40 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
     let look = async || h.store().beat(&[partition], None).await.remove(0).unwrap();
     assert_eq!(look().await.beats, []);
     for beat in [3, 4] {
-        let raised = h.store().beat(&[partition], Some((HOLDER, beat))).await.remove(0).unwrap();
+        let raised = h
+            .store()
+            .beat(&[partition], Some((HOLDER, beat)))
+            .await
+            .remove(0)
+            .unwrap();
         for _ in 0..2 {
             assert_eq!(look().await, raised);
         }
         assert_eq!(raised.beats, [(HOLDER, beat)]);
     }
     assert_eq!((look().await.epoch, look().await.graced), (Epoch(1), true));
-    h.store().beat(&[partition], Some((OTHER, 1))).await.remove(0).unwrap();
+    h.store()
+        .beat(&[partition], Some((OTHER, 1)))
+        .await
+        .remove(0)
+        .unwrap();
     let mut beats = look().await.beats;
     beats.sort();
     assert_eq!(beats, [(HOLDER, 4), (OTHER, 1)]);
 }
 
-/// Or whoever looked before and after it would take the holder for silent, though it has beaten in between.
+/// Or whoever looked before and after it would take the holder for silent, though it has beaten in
+/// between.
 pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
     let partition = h.partition(&owner("ann"));
-    let raise = async |beat| h.store().beat(&[partition], Some((HOLDER, beat))).await.remove(0).unwrap().beats;
+    let raise = async |beat| {
+        h.store()
+            .beat(&[partition], Some((HOLDER, beat)))
+            .await
+            .remove(0)
+            .unwrap()
+            .beats
+    };
     for (beat, last) in [(3, 3), (4, 4), (3, 4), (5, 5)] {
         assert_eq!(raise(beat).await, [(HOLDER, last)]);
     }
@@ -136,14 +214,27 @@ pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
 pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
-    let beats = async || h.store().beat(&[partition], None).await.remove(0).unwrap().beats;
+    let beats = async || {
+        h.store()
+            .beat(&[partition], None)
+            .await
+            .remove(0)
+            .unwrap()
+            .beats
+    };
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
     assert_eq!(beats().await, [(HOLDER, 0)]);
     assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
     assert_eq!(beats().await, []);
     // It goes on.
-    applied(h.send(&held.save(h, "2").await.when(Condition::Version(version)), None).await);
+    applied(
+        h.send(
+            &held.save(h, "2").await.when(Condition::Version(version)),
+            None,
+        )
+        .await,
+    );
     assert_eq!(beats().await, [(HOLDER, 0)]);
     if !h.can("wipe", |can| can.wipe) {
         return;
@@ -161,13 +252,33 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let partition = h.partition(&ann);
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
-    assert!(h.store().ask_session(&ann, held.fence, "game 2").await.unwrap());
+    assert!(
+        h.store()
+            .ask_session(&ann, held.fence, "game 2")
+            .await
+            .unwrap()
+    );
     h.store().lapse(partition, HOLDER, 0).await.unwrap();
     let before = session_of(h, &ann).await;
-    assert!(!h.store().ask_session(&ann, held.fence, "game 3").await.unwrap());
+    assert!(
+        !h.store()
+            .ask_session(&ann, held.fence, "game 3")
+            .await
+            .unwrap()
+    );
     assert_eq!(session_of(h, &ann).await, before);
-    assert_eq!(before.unwrap().asked, None, "what was asked before is forgotten");
-    applied(h.send(&held.save(h, "2").await.when(Condition::Version(version)), None).await);
+    assert_eq!(
+        before.unwrap().asked,
+        None,
+        "what was asked before is forgotten"
+    );
+    applied(
+        h.send(
+            &held.save(h, "2").await.when(Condition::Version(version)),
+            None,
+        )
+        .await,
+    );
     assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
     assert_eq!(h.store().asked(&[partition], HOLDER).await, [Ok(vec![])]);
 }
@@ -178,14 +289,34 @@ pub async fn who_asks_has_a_name(h: &Harness) {
     let mut opening = opening(h, &ann, HOLDER, None).await;
     opening.name = "-".to_owned();
     h.make_absent(&ann).await;
-    let crate::Opened::Open { fence, .. } = h.store().open_session(&opening).await.unwrap() else { panic!() };
+    let crate::Opened::Open { fence, .. } = h.store().open_session(&opening).await.unwrap() else {
+        panic!()
+    };
     assert_eq!(session_of(h, &ann).await.unwrap().name, "_");
-    for (name, word) in [("-", "_"), ("", "_"), ("- -", "__-"), ("--x", "_-x"), ("x-", "x-"), ("\u{a0}-", "_-"), ("a\tb", "a_b")]
-    {
+    for (name, word) in [
+        ("-", "_"),
+        ("", "_"),
+        ("- -", "__-"),
+        ("--x", "_-x"),
+        ("x-", "x-"),
+        ("\u{a0}-", "_-"),
+        ("a\tb", "a_b"),
+    ] {
         assert!(h.store().ask_session(&ann, fence, name).await.unwrap());
-        assert_eq!(session_of(h, &ann).await.unwrap().asked.as_deref(), Some(word), "{name:?}");
-        let heard = Asked { owner: ann.clone(), fence, by: word.to_owned() };
-        assert_eq!(h.store().asked(&[h.partition(&ann)], HOLDER).await, [Ok(vec![heard])]);
+        assert_eq!(
+            session_of(h, &ann).await.unwrap().asked.as_deref(),
+            Some(word),
+            "{name:?}"
+        );
+        let heard = Asked {
+            owner: ann.clone(),
+            fence,
+            by: word.to_owned(),
+        };
+        assert_eq!(
+            h.store().asked(&[h.partition(&ann)], HOLDER).await,
+            [Ok(vec![heard])]
+        );
     }
 }
 
@@ -202,10 +333,18 @@ pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     for partition in h.partitions() {
         assert!(h.adopt(partition, 2, Version::ZERO).await);
     }
-    assert!(h.store().ask_session(&ann, first.fence, "game 3").await.unwrap());
+    assert!(
+        h.store()
+            .ask_session(&ann, first.fence, "game 3")
+            .await
+            .unwrap()
+    );
     assert!(matches!(second.claim(h).await, Claimed::Yes { .. }));
     assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
-    assert_eq!(h.store().asked(&[h.partition(&ann)], HOLDER).await, [Ok(vec![])]);
+    assert_eq!(
+        h.store().asked(&[h.partition(&ann)], HOLDER).await,
+        [Ok(vec![])]
+    );
 }
 
 /// R14: its sessions may be older.
@@ -230,20 +369,54 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
     h.rig().reincarnate().await;
     let errors: [(&str, Option<HotError>); 8] = [
         ("close", store.close_session(&ann, held.fence).await.err()),
-        ("ask", store.ask_session(&ann, held.fence, "game 2").await.err()),
+        (
+            "ask",
+            store.ask_session(&ann, held.fence, "game 2").await.err(),
+        ),
         ("lapse", store.lapse(partition, HOLDER, 0).await.err()),
         ("open", store.open_session(&open).await.err()),
         ("claim", store.claim_session(&claim).await.err()),
-        ("beat", store.beat(&[partition], Some((HOLDER, 1))).await.remove(0).err()),
-        ("forget", store.forget_lapsed(partition, &[(ann.clone(), held.fence)]).await.err()),
-        ("end of the grace", store.end_grace(partition, Epoch(1)).await.err()),
+        (
+            "beat",
+            store
+                .beat(&[partition], Some((HOLDER, 1)))
+                .await
+                .remove(0)
+                .err(),
+        ),
+        (
+            "forget",
+            store
+                .forget_lapsed(partition, &[(ann.clone(), held.fence)])
+                .await
+                .err(),
+        ),
+        (
+            "end of the grace",
+            store.end_grace(partition, Epoch(1)).await.err(),
+        ),
     ];
     for (call, error) in errors {
         let error = error.unwrap_or_else(|| panic!("{call} is carried out"));
-        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(partition), Outcome::NotApplied), "{call}");
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unprepared(partition), Outcome::NotApplied),
+            "{call}"
+        );
     }
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert_eq!(session_of(h, &ann).await, before);
-    assert_eq!(h.store().beat(&[partition], None).await.remove(0).unwrap().beats, [(HOLDER, 0)]);
-    assert!(is_held(&h.change(&ann, vec![("gold", set("1"))]).await, held.fence));
+    assert_eq!(
+        h.store()
+            .beat(&[partition], None)
+            .await
+            .remove(0)
+            .unwrap()
+            .beats,
+        [(HOLDER, 0)]
+    );
+    assert!(is_held(
+        &h.change(&ann, vec![("gold", set("1"))]).await,
+        held.fence
+    ));
 }

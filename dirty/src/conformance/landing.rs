@@ -23,20 +23,40 @@ pub async fn a_snapshot_holds_what_was_marked_and_excludes_later_writes(h: &Harn
     let partition = h.partition(&ann);
     let first = h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Taken(h.number(partition))
+    );
     let second = h.set(&ann, "gold", "2").await;
     h.set(&ann, "bag", "x").await;
     let entries = h.scan(partition).await;
-    assert_eq!(entries.iter().map(|entry| entry.version).collect::<Vec<_>>(), vec![first]);
+    assert_eq!(
+        entries
+            .iter()
+            .map(|entry| entry.version)
+            .collect::<Vec<_>>(),
+        vec![first]
+    );
     assert!(h.is_marked(&ann).await);
     h.settle(partition, Some(&lock), &entries).await.unwrap();
     assert!(h.is_marked(&ann).await);
     let before = h.number(partition);
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
-    assert!(h.number(partition) > before, "each snapshot has a number of its own");
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Taken(h.number(partition))
+    );
+    assert!(
+        h.number(partition) > before,
+        "each snapshot has a number of its own"
+    );
     let entries = h.scan(partition).await;
-    let [entry] = entries.as_slice() else { panic!("one mark, not {entries:?}") };
-    assert!(entry.version > second && entry.mark.as_ref().unwrap().fields == [field("bag"), field("gold")]);
+    let [entry] = entries.as_slice() else {
+        panic!("one mark, not {entries:?}")
+    };
+    assert!(
+        entry.version > second
+            && entry.mark.as_ref().unwrap().fields == [field("bag"), field("gold")]
+    );
 }
 
 /// R4.
@@ -52,12 +72,19 @@ pub async fn a_leftover_snapshot_is_never_overwritten(h: &Harness) {
     h.unlock(partition, &lock).await;
     h.set(&owners[0], "gold", "2").await;
     let lock = h.lock(partition).await;
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Leftover(number));
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Leftover(number)
+    );
     assert_eq!(h.scan(partition).await, left);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 2));
     h.settle(partition, Some(&lock), &left[..1]).await.unwrap();
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Leftover(number), "until the last of its marks");
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Leftover(number),
+        "until the last of its marks"
+    );
     h.settle(partition, Some(&lock), &left).await.unwrap();
     assert!(matches!(h.snapshot(partition, &lock).await, Snapshot::Taken(next) if next > number));
 }
@@ -74,8 +101,16 @@ pub async fn settle_clears_only_marks_of_the_same_snapshot(h: &Harness) {
     h.settle(partition, Some(&lock), &old).await.unwrap();
     h.assert_lasting(&ann).await;
     h.snapshot(partition, &lock).await;
-    let late = Settle { snapshot: number, marks: old, ..h.settling(partition, Some(&lock)) };
-    assert_eq!(h.store().settle(&late).await.unwrap(), Settled::default(), "a mark of the same name, in the next snapshot");
+    let late = Settle {
+        snapshot: number,
+        marks: old,
+        ..h.settling(partition, Some(&lock))
+    };
+    assert_eq!(
+        h.store().settle(&late).await.unwrap(),
+        Settled::default(),
+        "a mark of the same name, in the next snapshot"
+    );
     assert_eq!(h.scan(partition).await.len(), 1);
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
@@ -89,14 +124,33 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let good = Settle { landed: version, marks, ..h.settling(partition, Some(&lock)) };
-    let stranger = Settle { lock: Some(lock_of("worker")), ..good.clone() };
-    assert_eq!(h.store().settle(&stranger).await.unwrap_err().kind, HotKind::LockLost);
+    let good = Settle {
+        landed: version,
+        marks,
+        ..h.settling(partition, Some(&lock))
+    };
+    let stranger = Settle {
+        lock: Some(lock_of("worker")),
+        ..good.clone()
+    };
+    assert_eq!(
+        h.store().settle(&stranger).await.unwrap_err().kind,
+        HotKind::LockLost
+    );
     for epoch in [Epoch(0), Epoch(2)] {
-        let other = Settle { epoch, ..good.clone() };
-        assert_eq!(h.store().settle(&other).await.unwrap_err().kind, HotKind::EpochMoved);
+        let other = Settle {
+            epoch,
+            ..good.clone()
+        };
+        assert_eq!(
+            h.store().settle(&other).await.unwrap_err().kind,
+            HotKind::EpochMoved
+        );
     }
-    assert_eq!((h.is_marked(&ann).await, h.record(partition).await.landed), (true, Version::ZERO));
+    assert_eq!(
+        (h.is_marked(&ann).await, h.record(partition).await.landed),
+        (true, Version::ZERO)
+    );
     assert_eq!(h.store().settle(&good).await.unwrap().cleared, 1);
 }
 
@@ -108,9 +162,16 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let marks: Vec<_> = h.scan(partition).await.into_iter().collect();
-    let settle = Settle { landed: version, marks, ..h.settling(partition, None) };
+    let settle = Settle {
+        landed: version,
+        marks,
+        ..h.settling(partition, None)
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
-    assert_eq!((h.is_marked(&ann).await, h.record(partition).await.landed), (true, version));
+    assert_eq!(
+        (h.is_marked(&ann).await, h.record(partition).await.landed),
+        (true, version)
+    );
     h.assert_lasting(&ann).await;
 }
 
@@ -119,11 +180,24 @@ pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    let settle = |landed| Settle { landed, ..h.settling(partition, None) };
+    let settle = |landed| Settle {
+        landed,
+        ..h.settling(partition, None)
+    };
     h.store().settle(&settle(version)).await.unwrap();
-    assert_eq!(h.store().collect(partition, &[]).await.unwrap().landed, version);
-    h.store().settle(&settle(Version::new(5).unwrap())).await.unwrap();
-    assert_eq!(h.record(partition).await.landed, version, "and never lowers it");
+    assert_eq!(
+        h.store().collect(partition, &[]).await.unwrap().landed,
+        version
+    );
+    h.store()
+        .settle(&settle(Version::new(5).unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(
+        h.record(partition).await.landed,
+        version,
+        "and never lowers it"
+    );
 }
 
 /// R2.
@@ -153,7 +227,17 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let parked = h.scan(partition).await;
     let faults = vec![fault("gold", parked[0].version, "too long")];
     let source = Some(parked[0].clone());
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     h.assert_lasting(&ann).await;
     h.set(&ann, "gold", "2").await;
     h.snapshot(partition, &lock).await;
@@ -169,7 +253,11 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle { landed: version, rows, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: version,
+        rows,
+        ..h.settling(partition, Some(&lock))
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
@@ -179,21 +267,43 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
 pub async fn collect_returns_value_and_version_together(h: &Harness) {
     let owners = h.owners_of_one_partition(2);
     let (ann, bob) = (&owners[0], &owners[1]);
-    h.apply(ann, vec![("gold", set("1")), ("bag", set("x"))]).await;
+    h.apply(ann, vec![("gold", set("1")), ("bag", set("x"))])
+        .await;
     let version = h.set(ann, "gold", "2").await;
     let bobs = h.set(bob, "gold", "9").await;
-    let wanted = [(bob.clone(), vec![field("gold"), field("never")]), (ann.clone(), vec![field("gold")]), (ann.clone(), vec![])];
+    let wanted = [
+        (bob.clone(), vec![field("gold"), field("never")]),
+        (ann.clone(), vec![field("gold")]),
+        (ann.clone(), vec![]),
+    ];
     let collected = h.store().collect(h.partition(ann), &wanted).await.unwrap();
-    assert_eq!((collected.epoch, collected.landed), (Epoch(1), Version::ZERO));
-    let versions: Vec<_> = collected.reads.iter().map(|read| read.header.unwrap().version).collect();
+    assert_eq!(
+        (collected.epoch, collected.landed),
+        (Epoch(1), Version::ZERO)
+    );
+    let versions: Vec<_> = collected
+        .reads
+        .iter()
+        .map(|read| read.header.unwrap().version)
+        .collect();
     assert_eq!(versions, vec![bobs, version, version]);
     let cells: Vec<_> = collected.reads.into_iter().map(|read| read.cells).collect();
     let gold = |value: &str| vec![(field("gold"), live(value))];
-    assert_eq!(cells, vec![gold("9"), gold("2"), vec![(field("bag"), live("x")), (field("gold"), live("2"))]]);
+    assert_eq!(
+        cells,
+        vec![
+            gold("9"),
+            gold("2"),
+            vec![(field("bag"), live("x")), (field("gold"), live("2"))]
+        ]
+    );
 }
 
-/// R6: a hash that is made while a map names its owner tells its own marks from those of the hash that was lost.
-pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart(h: &Harness) {
+/// R6: a hash that is made while a map names its owner tells its own marks from those of the hash
+/// that was lost.
+pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart(
+    h: &Harness,
+) {
     if !h.can("lose", |can| can.lose) {
         return;
     }
@@ -203,29 +313,62 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
         let lost = h.set(&ann, "gold", "1").await;
         h.rig().lose(&ann).await;
         if by_fill {
-            let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("0"), Version::new(5).unwrap())]);
+            let load = all_rows(
+                &ann,
+                h.observe(&ann).await,
+                vec![("gold", live("0"), Version::new(5).unwrap())],
+            );
             accepted(h.fill(&load).await);
-            assert!(!h.is_marked(&ann).await, "what was put aside names nobody who has a hash");
+            assert!(
+                !h.is_marked(&ann).await,
+                "what was put aside names nobody who has a hash"
+            );
             h.assert_ends(&ann).await;
         }
         let version = h.set(&ann, "bag", "x").await;
-        let collected = h.store().collect(partition, &[(ann.clone(), vec![field("gold"), field("bag")])]).await.unwrap();
+        let collected = h
+            .store()
+            .collect(
+                partition,
+                &[(ann.clone(), vec![field("gold"), field("bag")])],
+            )
+            .await
+            .unwrap();
         let header = collected.reads[0].header.unwrap();
-        assert!(lost < header.born && header.born <= version && version == header.version, "{header:?}");
+        assert!(
+            lost < header.born && header.born <= version && version == header.version,
+            "{header:?}"
+        );
         let lock = h.lock(partition).await;
         h.snapshot(partition, &lock).await;
         let mut marks: Vec<_> = h.scan(partition).await;
         marks.sort_by_key(|entry| entry.version);
-        let fields: Vec<_> = marks.iter().map(|entry| (entry.version, entry.mark.clone().unwrap())).collect();
-        let of = |name: &str| Mark { owner: ann.clone(), fields: vec![field(name)] };
+        let fields: Vec<_> = marks
+            .iter()
+            .map(|entry| (entry.version, entry.mark.clone().unwrap()))
+            .collect();
+        let of = |name: &str| Mark {
+            owner: ann.clone(),
+            fields: vec![field(name)],
+        };
         assert_eq!(fields, [(lost, of("gold")), (version, of("bag"))]);
-        assert_eq!(marks.iter().map(Entry::is_aside).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(
+            marks.iter().map(Entry::is_aside).collect::<Vec<_>>(),
+            [true, false]
+        );
         let faults = vec![fault("gold", lost, "vanished")];
-        let parked = Parked { source: Some(marks[0].clone()), owner: Some(ann.clone()), faults };
+        let parked = Parked {
+            source: Some(marks[0].clone()),
+            owner: Some(ann.clone()),
+            faults,
+        };
         h.settle(partition, Some(&lock), &marks[1..]).await.unwrap();
         h.assert_ends(&ann).await;
         assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![true]));
-        assert!(h.scan(partition).await.is_empty() && h.is_marked(&ann).await, "the error map names it");
+        assert!(
+            h.scan(partition).await.is_empty() && h.is_marked(&ann).await,
+            "the error map names it"
+        );
         h.assert_lasting(&ann).await;
         h.unlock(partition, &lock).await;
     }
@@ -235,7 +378,11 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
 pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &Harness) {
     let (ann, _) = h.cold("ann").await;
     h.set(&ann, "gold", "2").await;
-    let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+    let collected = h
+        .store()
+        .collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])])
+        .await
+        .unwrap();
     assert_eq!(collected.reads[0].header.unwrap().born, Version::ZERO);
 }
 
@@ -243,18 +390,26 @@ pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &H
 pub async fn collect_returns_tombstones_and_purged_fields(h: &Harness) {
     let ann = owner("ann");
     h.apply(&ann, vec![("a", set("1")), ("b", set("2"))]).await;
-    h.apply(&ann, vec![("a", Change::Remove), ("b", Change::Remove)]).await;
+    h.apply(&ann, vec![("a", Change::Remove), ("b", Change::Remove)])
+        .await;
     h.land(&ann).await;
     h.apply(&ann, vec![("b", Change::Purge)]).await;
     let wanted = [(ann.clone(), vec![field("b"), field("a")])];
     let collected = h.store().collect(h.partition(&ann), &wanted).await.unwrap();
-    assert_eq!(collected.reads[0].cells, vec![(field("b"), Cell::Purged), (field("a"), removed("1"))]);
+    assert_eq!(
+        collected.reads[0].cells,
+        vec![(field("b"), Cell::Purged), (field("a"), removed("1"))]
+    );
 }
 
 /// R6: missing is not null.
 pub async fn collect_of_an_evicted_owner_has_no_header(h: &Harness) {
     let (ann, _) = h.cold("ann").await;
-    let collected = h.store().collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
+    let collected = h
+        .store()
+        .collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])])
+        .await
+        .unwrap();
     assert_eq!(collected.reads, vec![crate::HotRead::default()]);
 }
 
@@ -267,8 +422,20 @@ pub async fn a_settle_twice_is_harmless(h: &Harness) {
     h.snapshot(partition, &lock).await;
     let entries = h.scan(partition).await;
     h.set(&ann, "bag", "x").await;
-    assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 1);
-    assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 0);
+    assert_eq!(
+        h.settle(partition, Some(&lock), &entries)
+            .await
+            .unwrap()
+            .cleared,
+        1
+    );
+    assert_eq!(
+        h.settle(partition, Some(&lock), &entries)
+            .await
+            .unwrap()
+            .cleared,
+        0
+    );
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
 }
@@ -279,11 +446,28 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
     let partition = h.partition(&ann);
     h.set(&ann, "gold", "1").await;
     let stranger = lock_of("stranger");
-    assert_eq!(h.store().snapshot(partition, &stranger).await.unwrap_err().kind, HotKind::LockLost);
+    assert_eq!(
+        h.store()
+            .snapshot(partition, &stranger)
+            .await
+            .unwrap_err()
+            .kind,
+        HotKind::LockLost
+    );
     let lock = h.lock(partition).await;
-    assert_eq!(h.store().snapshot(partition, &stranger).await.unwrap_err().kind, HotKind::LockLost);
+    assert_eq!(
+        h.store()
+            .snapshot(partition, &stranger)
+            .await
+            .unwrap_err()
+            .kind,
+        HotKind::LockLost
+    );
     h.unlock(partition, &lock).await;
-    assert_eq!(h.store().snapshot(partition, &lock).await.unwrap_err().kind, HotKind::LockLost);
+    assert_eq!(
+        h.store().snapshot(partition, &lock).await.unwrap_err().kind,
+        HotKind::LockLost
+    );
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 0));
 }
@@ -300,16 +484,32 @@ pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     h.pass(Duration::from_millis(5)).await;
     h.set(&ann, "bag", "1").await;
     let seen = peek().await;
-    assert_eq!((seen.live, seen.snapshot, seen.errors, seen.holder), (1, 0, 0, None));
+    assert_eq!(
+        (seen.live, seen.snapshot, seen.errors, seen.holder),
+        (1, 0, 0, None)
+    );
     let first = seen.live_since;
-    assert!(first.is_some_and(|first| before <= first && first <= after), "{first:?}");
+    assert!(
+        first.is_some_and(|first| before <= first && first <= after),
+        "{first:?}"
+    );
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     h.set(&ann, "gold", "2").await;
     let seen = peek().await;
-    assert_eq!((seen.live, seen.snapshot, seen.holder.as_deref()), (1, 1, Some("worker")));
-    assert_eq!((seen.snapshot_since, seen.oldest()), (first, first), "the snapshot's are the oldest");
-    assert!(seen.live_since > first, "the dirty map that follows began later");
+    assert_eq!(
+        (seen.live, seen.snapshot, seen.holder.as_deref()),
+        (1, 1, Some("worker"))
+    );
+    assert_eq!(
+        (seen.snapshot_since, seen.oldest()),
+        (first, first),
+        "the snapshot's are the oldest"
+    );
+    assert!(
+        seen.live_since > first,
+        "the dirty map that follows began later"
+    );
     h.unlock(partition, &lock).await;
     h.land(&ann).await;
     assert_eq!(peek().await, crate::PartitionPeek::default());

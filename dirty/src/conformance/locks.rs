@@ -11,11 +11,19 @@ const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(20);
 
 async fn lock(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
-    h.store().lock(&[Partition(1)], lock, ttl).await.remove(0).unwrap()
+    h.store()
+        .lock(&[Partition(1)], lock, ttl)
+        .await
+        .remove(0)
+        .unwrap()
 }
 
 async fn renew(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
-    h.store().renew(&[Partition(1)], lock, ttl).await.remove(0).unwrap()
+    h.store()
+        .renew(&[Partition(1)], lock, ttl)
+        .await
+        .remove(0)
+        .unwrap()
 }
 
 /// One holder.
@@ -56,10 +64,21 @@ pub async fn a_lock_runs_out(h: &Harness) {
     assert!(lock(h, &one, SHORT).await);
     h.pass(SHORT * 2).await;
     assert!(!renew(h, &one, LONG).await);
-    assert_eq!(h.store().peek(&[Partition(1)]).await.remove(0).unwrap().holder, None);
+    assert_eq!(
+        h.store()
+            .peek(&[Partition(1)])
+            .await
+            .remove(0)
+            .unwrap()
+            .holder,
+        None
+    );
     assert!(lock(h, &other, LONG).await);
     h.unlock(Partition(1), &one).await;
-    assert!(renew(h, &other, LONG).await, "its late owner can't give it back");
+    assert!(
+        renew(h, &other, LONG).await,
+        "its late owner can't give it back"
+    );
 }
 
 /// A living worker's does not.
@@ -88,5 +107,8 @@ pub async fn workers_are_announced_and_retired(h: &Harness) {
 pub async fn an_announcement_runs_out(h: &Harness) {
     h.store().announce("dead", SHORT).await.unwrap();
     h.pass(SHORT * 2).await;
-    assert_eq!(h.store().announce("alive", LONG).await.unwrap(), vec!["alive"]);
+    assert_eq!(
+        h.store().announce("alive", LONG).await.unwrap(),
+        vec!["alive"]
+    );
 }

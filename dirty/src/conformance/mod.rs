@@ -1,9 +1,15 @@
 //! The suite that every engine of [`HotStore`] passes.
 //!
-//! A case is a function over a [`Harness`]; [`hot_conformance!`](crate::hot_conformance) makes one named test of each. What an engine can't show
-//! (a clock that tests move, a server that restarts) is a declared [`Capabilities`] field; a case that needs one it lacks says so and ends.
-//! A failed case panics.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a suite of tests: its failures are panics")]
+//! A case is a function over a [`Harness`]; [`hot_conformance!`](crate::hot_conformance) makes one
+//! named test of each. What an engine can't show (a clock that tests move, a server that restarts)
+//! is a declared [`Capabilities`] field; a case that needs one it lacks says so and ends. A failed
+//! case panics.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a suite of tests: its failures are panics"
+)]
 
 pub mod conditions;
 pub mod counters;
@@ -81,7 +87,8 @@ pub enum Life {
     Ends(Duration),
 }
 
-/// One fresh, empty store of the engine under test, with four partitions, and what can be done to it from outside.
+/// One fresh, empty store of the engine under test, with four partitions, and what can be done to
+/// it from outside.
 ///
 /// Methods that the rig does not declare in its capabilities are never called; they may do nothing.
 #[async_trait]
@@ -112,8 +119,8 @@ pub trait Rig: Send + Sync + fmt::Debug {
 
 /// Makes one test of each case of the suite, in a module of this name.
 ///
-/// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`; it is evaluated for each test. The calling
-/// package needs tokio with `macros` and `rt`.
+/// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`; it is
+/// evaluated for each test. The calling package needs tokio with `macros` and `rt`.
 #[macro_export]
 macro_rules! hot_conformance {
     ($engine:ident, $rig:expr) => {

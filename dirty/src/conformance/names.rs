@@ -36,7 +36,10 @@ const ODD: [&str; 24] = [
 pub async fn any_name_is_a_name_of_its_own(h: &Harness) {
     for id in ODD {
         let owner = owner(id);
-        let changes = ODD.iter().map(|name| (*name, set(&format!("{id}/{name}")))).collect();
+        let changes = ODD
+            .iter()
+            .map(|name| (*name, set(&format!("{id}/{name}"))))
+            .collect();
         h.apply(&owner, changes).await;
     }
     for id in ODD {
@@ -44,10 +47,24 @@ pub async fn any_name_is_a_name_of_its_own(h: &Harness) {
         let read = h.read(&owner).await;
         assert_eq!(read.cells.len(), ODD.len(), "{id:?}");
         for name in ODD {
-            assert_eq!(h.cell(&owner, name).await, Some(live(&format!("{id}/{name}"))), "{id:?} {name:?}");
+            assert_eq!(
+                h.cell(&owner, name).await,
+                Some(live(&format!("{id}/{name}"))),
+                "{id:?} {name:?}"
+            );
         }
-        h.apply(&owner, ODD.iter().map(|name| (*name, Change::Remove)).collect()).await;
-        assert!(h.read(&owner).await.cells.iter().all(|(_, cell)| cell.live().is_none()));
+        h.apply(
+            &owner,
+            ODD.iter().map(|name| (*name, Change::Remove)).collect(),
+        )
+        .await;
+        assert!(
+            h.read(&owner)
+                .await
+                .cells
+                .iter()
+                .all(|(_, cell)| cell.live().is_none())
+        );
     }
     let mut marked = std::collections::BTreeSet::new();
     for id in ODD {
@@ -74,7 +91,11 @@ pub async fn owners_whose_joined_names_are_equal_are_different(h: &Harness) {
         h.set(owner, "gold", &n.to_string()).await;
     }
     for (n, owner) in owners.iter().enumerate() {
-        assert_eq!(h.cell(owner, "gold").await, Some(live(&n.to_string())), "{owner}");
+        assert_eq!(
+            h.cell(owner, "gold").await,
+            Some(live(&n.to_string())),
+            "{owner}"
+        );
     }
 }
 
@@ -84,7 +105,10 @@ pub async fn names_differ_by_case(h: &Harness) {
         h.set(&owner(name), name, name).await;
     }
     for name in ["Bob", "bob", "bób", "bob "] {
-        assert_eq!(h.read(&owner(name)).await.cells, vec![(field(name), live(name))]);
+        assert_eq!(
+            h.read(&owner(name)).await.cells,
+            vec![(field(name), live(name))]
+        );
     }
 }
 
@@ -92,12 +116,29 @@ pub async fn names_differ_by_case(h: &Harness) {
 pub async fn any_bytes_are_a_value(h: &Harness) {
     let ann = owner("ann");
     let all: Vec<u8> = (0..=255).collect();
-    let values: [&[u8]; 8] = [b"", b"\0", b":delFlag", b"del", b"\r\n$-1\r\n", b"\xff\xfe", b"0", &all];
+    let values: [&[u8]; 8] = [
+        b"",
+        b"\0",
+        b":delFlag",
+        b"del",
+        b"\r\n$-1\r\n",
+        b"\xff\xfe",
+        b"0",
+        &all,
+    ];
     for value in values {
-        h.apply(&ann, vec![("v", Change::Set(bytes::Bytes::copy_from_slice(value)))]).await;
+        h.apply(
+            &ann,
+            vec![("v", Change::Set(bytes::Bytes::copy_from_slice(value)))],
+        )
+        .await;
         assert_eq!(h.live(&ann, "v").await.as_deref(), Some(value));
         h.apply(&ann, vec![("v", Change::Remove)]).await;
-        assert_eq!(h.cell(&ann, "v").await.unwrap().value(), value, "as a tombstone");
+        assert_eq!(
+            h.cell(&ann, "v").await.unwrap().value(),
+            value,
+            "as a tombstone"
+        );
         h.apply(&ann, vec![("v", Change::Restore)]).await;
         assert_eq!(h.live(&ann, "v").await.as_deref(), Some(value));
     }

@@ -9,7 +9,15 @@ use crate::{Claimed, HotKind, HotRead, Load, Marker, Observed, OpenSession, Open
 
 /// Opens with this load; the session must be open then.
 async fn open_with(h: &Harness, open: &OpenSession, load: Load) -> (storage_model::Fence, HotRead) {
-    match h.store().open_session(&OpenSession { load: Some(load), ..open.clone() }).await.unwrap() {
+    match h
+        .store()
+        .open_session(&OpenSession {
+            load: Some(load),
+            ..open.clone()
+        })
+        .await
+        .unwrap()
+    {
         Opened::Open { fence, read, .. } => (fence, read),
         other => panic!("{other:?}"),
     }
@@ -22,7 +30,8 @@ async fn needs_load(h: &Harness, open: &OpenSession) -> Observed {
     }
 }
 
-/// Adopts the partition of an owner, whose database has what its hot tier forgot; the grace of the epoch has ended.
+/// Adopts the partition of an owner, whose database has what its hot tier forgot; the grace of the
+/// epoch has ended.
 async fn rewound(h: &Harness, owner: &Owner) {
     let partition = h.partition(owner);
     let landed = above(h.record(partition).await.source, 7);
@@ -35,10 +44,25 @@ pub async fn an_owner_that_is_known_to_be_absent_is_opened_as_it_is(h: &Harness)
     let ann = owner("ann");
     h.make_absent(&ann).await;
     let open = opening(h, &ann, HOLDER, None).await;
-    let Opened::Open { fence, read, .. } = h.store().open_session(&open).await.unwrap() else { panic!() };
+    let Opened::Open { fence, read, .. } = h.store().open_session(&open).await.unwrap() else {
+        panic!()
+    };
     assert_eq!(read, HotRead::default());
-    assert_eq!(h.observe(&ann).await, Observed { marker: Marker::Absent, present: false, epoch: Epoch(1) });
-    applied(h.send(&h.mutation(&ann, vec![("gold", set("1"))]).await.by(fence), None).await);
+    assert_eq!(
+        h.observe(&ann).await,
+        Observed {
+            marker: Marker::Absent,
+            present: false,
+            epoch: Epoch(1)
+        }
+    );
+    applied(
+        h.send(
+            &h.mutation(&ann, vec![("gold", set("1"))]).await.by(fence),
+            None,
+        )
+        .await,
+    );
     assert!(h.read(&ann).await.header.unwrap().complete);
 }
 
@@ -49,9 +73,19 @@ pub async fn a_negative_answer_from_before_a_rewind_opens_nothing(h: &Harness) {
     rewound(h, &ann).await;
     let open = opening(h, &ann, HOLDER, None).await;
     let observed = needs_load(h, &open).await;
-    assert_eq!(observed, Observed { marker: Marker::Unknown, present: false, epoch: Epoch(2) });
+    assert_eq!(
+        observed,
+        Observed {
+            marker: Marker::Unknown,
+            present: false,
+            epoch: Epoch(2)
+        }
+    );
     let (_, read) = open_with(h, &open, all_rows(&ann, observed, vec![])).await;
-    assert_eq!((read, h.observe(&ann).await.marker), (HotRead::default(), Marker::Absent));
+    assert_eq!(
+        (read, h.observe(&ann).await.marker),
+        (HotRead::default(), Marker::Absent)
+    );
 }
 
 /// Else each later look at all of its fields would ask the database.
@@ -61,22 +95,50 @@ pub async fn an_owner_without_rows_is_whole_from_the_first_save_on(h: &Harness) 
     let observed = needs_load(h, &open).await;
     let (fence, read) = open_with(h, &open, all_rows(&ann, observed, vec![])).await;
     assert_eq!(read, HotRead::default());
-    assert_eq!(h.observe(&ann).await, Observed { marker: Marker::Absent, present: false, epoch: Epoch(1) });
-    let save = h.mutation(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await.by(fence);
+    assert_eq!(
+        h.observe(&ann).await,
+        Observed {
+            marker: Marker::Absent,
+            present: false,
+            epoch: Epoch(1)
+        }
+    );
+    let save = h
+        .mutation(&ann, vec![("bag", set("x")), ("gold", set("1"))])
+        .await
+        .by(fence);
     let version = applied(h.send(&save, None).await).version;
     let header = h.read(&ann).await.header.unwrap();
-    assert_eq!((header.version, header.complete, h.observe(&ann).await.marker), (version, true, Marker::At(version)));
-    let last = h.mutation(&ann, vec![("gold", set("2"))]).await.by(fence).closing();
+    assert_eq!(
+        (
+            header.version,
+            header.complete,
+            h.observe(&ann).await.marker
+        ),
+        (version, true, Marker::At(version))
+    );
+    let last = h
+        .mutation(&ann, vec![("gold", set("2"))])
+        .await
+        .by(fence)
+        .closing();
     let version = applied(h.send(&last, None).await).version;
     h.land(&ann).await;
-    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    h.store()
+        .evict(std::slice::from_ref(&ann))
+        .await
+        .remove(0)
+        .unwrap();
     // Cold, and from the database all of it.
     let open = opening(h, &ann, OTHER, None).await;
     let observed = needs_load(h, &open).await;
     let rows = vec![("bag", live("x"), version), ("gold", live("2"), version)];
     let (next, read) = open_with(h, &open, all_rows(&ann, observed, rows)).await;
     assert!(next > fence && read.header.unwrap().complete);
-    assert_eq!(read.cells, [(field("bag"), live("x")), (field("gold"), live("2"))]);
+    assert_eq!(
+        read.cells,
+        [(field("bag"), live("x")), (field("gold"), live("2"))]
+    );
 }
 
 /// All of its rows may have been taken away.
@@ -87,11 +149,23 @@ pub async fn an_owner_with_a_marker_and_no_row_is_opened_with_an_empty_hash(h: &
     assert_eq!(observed.marker, Marker::At(version));
     let (fence, read) = open_with(h, &open, all_rows(&ann, observed, vec![])).await;
     let header = read.header.unwrap();
-    assert_eq!((header.version, header.complete, read.cells), (version, true, vec![]));
+    assert_eq!(
+        (header.version, header.complete, read.cells),
+        (version, true, vec![])
+    );
     h.assert_lasting(&ann).await;
-    applied(h.send(&h.mutation(&ann, vec![("gold", set("5"))]).await.by(fence), None).await);
+    applied(
+        h.send(
+            &h.mutation(&ann, vec![("gold", set("5"))]).await.by(fence),
+            None,
+        )
+        .await,
+    );
     let read = h.read(&ann).await;
-    assert_eq!((read.header.unwrap().complete, read.cells), (true, vec![(field("gold"), live("5"))]));
+    assert_eq!(
+        (read.header.unwrap().complete, read.cells),
+        (true, vec![(field("gold"), live("5"))])
+    );
 }
 
 /// It may lack what has landed, and a part of the rows does not tell.
@@ -104,8 +178,18 @@ pub async fn a_suspect_hash_is_whole_only_with_all_of_its_rows(h: &Harness) {
     let observed = needs_load(h, &open).await;
     let newer = h.record(h.partition(&ann)).await.landed;
     let all = all_rows(&ann, observed, vec![("gold", live("9"), newer)]);
-    let part = Load { complete: false, ..all.clone() };
-    let answer = h.store().open_session(&OpenSession { load: Some(part), ..open.clone() }).await.unwrap();
+    let part = Load {
+        complete: false,
+        ..all.clone()
+    };
+    let answer = h
+        .store()
+        .open_session(&OpenSession {
+            load: Some(part),
+            ..open.clone()
+        })
+        .await
+        .unwrap();
     assert_eq!(answer, Opened::Load(observed));
     assert_eq!(session_of(h, &ann).await, None);
     let (_, read) = open_with(h, &open, all).await;
@@ -118,8 +202,16 @@ pub async fn a_fence_is_above_the_rows_that_its_session_begins_with(h: &Harness)
     let ann = owner("ann");
     let open = opening(h, &ann, HOLDER, None).await;
     let observed = needs_load(h, &open).await;
-    let newest = above(Version::new(h.store().time().await.unwrap().0).unwrap(), 1_000_000_000_000);
-    let (fence, read) = open_with(h, &open, all_rows(&ann, observed, vec![("gold", live("1"), newest)])).await;
+    let newest = above(
+        Version::new(h.store().time().await.unwrap().0).unwrap(),
+        1_000_000_000_000,
+    );
+    let (fence, read) = open_with(
+        h,
+        &open,
+        all_rows(&ann, observed, vec![("gold", live("1"), newest)]),
+    )
+    .await;
     assert_eq!(read.header.unwrap().version, newest);
     assert!(fence.version > newest);
     let save = h.mutation(&ann, vec![("gold", set("2"))]).await.by(fence);
@@ -139,14 +231,34 @@ pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness)
     let (anns, bobs) = (open(h, &ann).await, take(h, &bob, OTHER, None).await);
     let cats = opening(h, &cat, HOLDER, None).await;
     h.rig().exhaust().await;
-    assert_eq!(h.store().open_session(&cats).await.unwrap_err().kind, HotKind::OutOfMemory);
+    assert_eq!(
+        h.store().open_session(&cats).await.unwrap_err().kind,
+        HotKind::OutOfMemory
+    );
     assert_eq!(session_of(h, &cat).await, None);
     let save = anns.save(h, "1").await;
-    assert_eq!(h.try_send(&save, None).await.unwrap_err().kind, HotKind::OutOfMemory);
+    assert_eq!(
+        h.try_send(&save, None).await.unwrap_err().kind,
+        HotKind::OutOfMemory
+    );
     assert!(matches!(anns.claim(h).await, Claimed::Yes { .. }));
-    assert!(h.store().ask_session(&ann, anns.fence, "game 2").await.unwrap());
-    h.store().beat(&[partition], Some((HOLDER, 1))).await.remove(0).unwrap();
+    assert!(
+        h.store()
+            .ask_session(&ann, anns.fence, "game 2")
+            .await
+            .unwrap()
+    );
+    h.store()
+        .beat(&[partition], Some((HOLDER, 1)))
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(h.store().lapse(partition, OTHER, 0).await, Ok(1));
-    assert_eq!(h.store().forget_lapsed(partition, &[(bob, bobs.fence)]).await, Ok(1));
+    assert_eq!(
+        h.store()
+            .forget_lapsed(partition, &[(bob, bobs.fence)])
+            .await,
+        Ok(1)
+    );
     assert!(h.store().close_session(&ann, anns.fence).await.unwrap());
 }

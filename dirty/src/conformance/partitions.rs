@@ -1,16 +1,28 @@
 //! Partition records (R14).
 
-use storage_model::{Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Timestamp, Token, Version};
+use storage_model::{
+    Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Timestamp, Token, Version,
+};
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
-use crate::{Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Park, PartitionState, Settle};
+use crate::{
+    Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Park, PartitionState, Settle,
+};
 
 /// Every call that works under a present record is refused as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
-    let load = all_rows(owner, Observed { marker: Marker::Unknown, present: false, epoch }, vec![]);
+    let load = all_rows(
+        owner,
+        Observed {
+            marker: Marker::Unknown,
+            present: false,
+            epoch,
+        },
+        vec![],
+    );
     let settle = Settle {
         partition,
         lock: None,
@@ -22,17 +34,36 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
         probation: false,
     };
     let (retry_min, retry_max) = Default::default();
-    let park =
-        Park { partition, lock, epoch, snapshot: h.number(partition), retry_min, retry_max, probation: false, parked: vec![] };
+    let park = Park {
+        partition,
+        lock,
+        epoch,
+        snapshot: h.number(partition),
+        retry_min,
+        retry_max,
+        probation: false,
+        parked: vec![],
+    };
     let errors = [
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
-        h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap_err(),
+        h.store()
+            .collect(partition, &[(owner.clone(), vec![field("gold")])])
+            .await
+            .unwrap_err(),
         h.store().settle(&settle).await.unwrap_err(),
         h.store().park(&park).await.unwrap_err(),
-        h.store().raise_landed(partition, epoch, Version::MAX).await.unwrap_err(),
+        h.store()
+            .raise_landed(partition, epoch, Version::MAX)
+            .await
+            .unwrap_err(),
     ];
     for error in errors {
-        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(partition), Outcome::NotApplied), "{}", error.operation);
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unprepared(partition), Outcome::NotApplied),
+            "{}",
+            error.operation
+        );
     }
 }
 
@@ -43,14 +74,27 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
     }
     let ann = owner("ann");
     h.rig().wipe().await;
-    let state = h.store().partition_states(&[h.partition(&ann)]).await.remove(0).unwrap();
+    let state = h
+        .store()
+        .partition_states(&[h.partition(&ann)])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((state.is_current(), &state.record), (false, &None));
-    let observed = h.store().observe(std::slice::from_ref(&ann)).await.remove(0).unwrap_err();
+    let observed = h
+        .store()
+        .observe(std::slice::from_ref(&ann))
+        .await
+        .remove(0)
+        .unwrap_err();
     assert_eq!(observed.kind, HotKind::Unprepared(h.partition(&ann)));
     assert_unprepared(h, &ann, Epoch(1)).await;
     let mutation = h.mutation(&ann, vec![("gold", set("1"))]).await;
     let error = h.try_send(&mutation, None).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(h.partition(&ann)), Outcome::NotApplied));
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Unprepared(h.partition(&ann)), Outcome::NotApplied)
+    );
     assert_eq!(h.read(&ann).await.header, None);
     assert!(h.adopt(h.partition(&ann), 7, Version::ZERO).await);
     applied(h.send(&mutation, None).await);
@@ -59,10 +103,21 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
 /// Nobody adopts over somebody else's adoption.
 pub async fn adopt_is_a_compare_and_set(h: &Harness) {
     let partition = Partition(0);
-    let now = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    let now = h
+        .store()
+        .partition_states(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert!(now.is_current());
-    let other_server = PartitionState { incarnation: "another".into(), ..now.clone() };
-    let no_record = PartitionState { record: None, ..now.clone() };
+    let other_server = PartitionState {
+        incarnation: "another".into(),
+        ..now.clone()
+    };
+    let no_record = PartitionState {
+        record: None,
+        ..now.clone()
+    };
     let mut other_record = now.clone();
     other_record.record.as_mut().unwrap().incarnation = "another".into();
     let adopts = [other_server, no_record, other_record].map(|seen| Adopt {
@@ -74,34 +129,64 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         compare_all: false,
         database: None,
     });
-    assert_eq!(h.store().adopt(&adopts).await, vec![Ok(false), Ok(false), Ok(false)]);
-    assert_eq!(h.store().partition_states(&[partition]).await.remove(0).unwrap(), now);
+    assert_eq!(
+        h.store().adopt(&adopts).await,
+        vec![Ok(false), Ok(false), Ok(false)]
+    );
+    assert_eq!(
+        h.store()
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap(),
+        now
+    );
 }
 
 /// Epochs only grow.
 pub async fn adopt_needs_a_greater_epoch(h: &Harness) {
     assert!(h.adopt(Partition(0), 3, Version::ZERO).await);
     for epoch in [0, 1, 2, 3] {
-        assert!(!h.adopt(Partition(0), epoch, Version::MAX).await, "{epoch} is not above 3");
+        assert!(
+            !h.adopt(Partition(0), epoch, Version::MAX).await,
+            "{epoch} is not above 3"
+        );
     }
     assert_eq!(h.record(Partition(0)).await.epoch, Epoch(3));
     assert!(h.adopt(Partition(0), 4, Version::ZERO).await);
-    assert_eq!(h.record(Partition(1)).await.epoch, Epoch(1), "each partition for itself");
+    assert_eq!(
+        h.record(Partition(1)).await.epoch,
+        Epoch(1),
+        "each partition for itself"
+    );
 }
 
 /// H9.
 pub async fn a_first_adoption_starts_at_the_time_or_what_has_landed(h: &Harness) {
     let now = h.store().time().await.unwrap();
     let record = h.record(Partition(0)).await;
-    assert_eq!((record.epoch, record.generation, record.landed), (Epoch(1), Epoch(1), Version::ZERO));
-    assert!(record.source.get() > 0 && record.source.get() <= now.0 + 60_000_000, "{record:?}");
+    assert_eq!(
+        (record.epoch, record.generation, record.landed),
+        (Epoch(1), Epoch(1), Version::ZERO)
+    );
+    assert!(
+        record.source.get() > 0 && record.source.get() <= now.0 + 60_000_000,
+        "{record:?}"
+    );
     if h.can("wipe", |can| can.wipe) {
         h.rig().wipe().await;
         let landed = above(record.source, 1 << 40);
         assert!(h.adopt(Partition(0), 9, landed).await);
         let record = h.record(Partition(0)).await;
-        assert_eq!((record.epoch, record.generation, record.landed), (Epoch(9), Epoch(9), landed));
-        assert_eq!(record.source, landed.plus(Version::rewind_leap(Epoch(9))), "what was forgotten may have been above");
+        assert_eq!(
+            (record.epoch, record.generation, record.landed),
+            (Epoch(9), Epoch(9), landed)
+        );
+        assert_eq!(
+            record.source,
+            landed.plus(Version::rewind_leap(Epoch(9))),
+            "what was forgotten may have been above"
+        );
     }
 }
 
@@ -113,13 +198,20 @@ pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
     assert!(h.adopt(partition, 2, ahead).await);
     let mutation = h.mutation(&ann, vec![("gold", set("2"))]).await;
     let observed = h.observe(&ann).await;
-    let reply = applied(h.send(&mutation, Some(all_rows(&ann, observed, vec![]))).await);
+    let reply = applied(
+        h.send(&mutation, Some(all_rows(&ann, observed, vec![])))
+            .await,
+    );
     assert!(reply.version > ahead);
-    h.store().raise_landed(partition, Epoch(2), above(ahead, 100)).await.unwrap();
+    h.store()
+        .raise_landed(partition, Epoch(2), above(ahead, 100))
+        .await
+        .unwrap();
     assert!(h.set(&ann, "gold", "3").await > above(ahead, 100));
 }
 
-/// A version that somebody saw before a rewind is no condition that holds after it, though the clock lags behind all of them.
+/// A version that somebody saw before a rewind is no condition that holds after it, though the
+/// clock lags behind all of them.
 pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     if !h.can("rewind", |can| can.rewind) {
         return;
@@ -127,7 +219,10 @@ pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
     let partition = h.partition(&ann);
     let ahead = above(h.set(&ann, "gold", "1").await, 1 << 40);
-    h.store().raise_landed(partition, Epoch(1), ahead).await.unwrap();
+    h.store()
+        .raise_landed(partition, Epoch(1), ahead)
+        .await
+        .unwrap();
     h.rig().save().await;
     let landed = h.set(&ann, "gold", "2").await;
     let forgotten = h.set(&ann, "gold", "3").await;
@@ -148,20 +243,41 @@ pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
-    h.store().raise_landed(partition, Epoch(1), version).await.unwrap();
+    h.store()
+        .raise_landed(partition, Epoch(1), version)
+        .await
+        .unwrap();
     let source = h.record(partition).await.source;
     assert!(h.adopt(partition, 2, version).await);
     let record = h.record(partition).await;
-    assert_eq!((record.epoch, record.generation, record.landed, record.source), (Epoch(2), Epoch(1), version, source));
-    assert_eq!(h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))]).await.counters, vec![2]);
+    assert_eq!(
+        (
+            record.epoch,
+            record.generation,
+            record.landed,
+            record.source
+        ),
+        (Epoch(2), Epoch(1), version, source)
+    );
+    assert_eq!(
+        h.apply(&ann, vec![("gold", storage_model::Change::Incr(1))])
+            .await
+            .counters,
+        vec![2]
+    );
 }
 
-/// A restart between a commit and its settle, which forgot nothing; and one that forgot what was committed.
+/// A restart between a commit and its settle, which forgot nothing; and one that forgot what was
+/// committed.
 pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harness) {
     let [ann, bob, eve, joe] = <[Owner; 4]>::try_from(h.owners_of_one_partition(4)).unwrap();
     let partition = h.partition(&ann);
     let collect = async |owner: &Owner| {
-        let collected = h.store().collect(partition, &[(owner.clone(), vec![field("gold")])]).await.unwrap();
+        let collected = h
+            .store()
+            .collect(partition, &[(owner.clone(), vec![field("gold")])])
+            .await
+            .unwrap();
         assert!(collected.reaches >= collected.reads[0].header.unwrap().version);
         collected.reaches
     };
@@ -169,12 +285,24 @@ pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harn
     let reaches = collect(&ann).await;
     assert!(h.adopt_landed(partition, 2, reaches, true).await);
     let record = h.record(partition).await;
-    assert_eq!((record.generation, record.landed, record.source, record.collected), (Epoch(1), reaches, reaches, reaches));
+    assert_eq!(
+        (
+            record.generation,
+            record.landed,
+            record.source,
+            record.collected
+        ),
+        (Epoch(1), reaches, reaches, reaches)
+    );
 
     h.set(&bob, "gold", "2").await;
     let reaches = collect(&bob).await;
     assert!(h.adopt_landed(partition, 3, reaches, false).await);
-    assert_eq!(h.record(partition).await.generation, Epoch(3), "somebody else may have landed it");
+    assert_eq!(
+        h.record(partition).await.generation,
+        Epoch(3),
+        "somebody else may have landed it"
+    );
 
     let version = h.set(&eve, "gold", "3").await;
     assert!(h.adopt_landed(partition, 4, version, true).await);
@@ -187,7 +315,11 @@ pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harn
     h.set(&joe, "gold", "4").await;
     let reaches = collect(&joe).await;
     assert!(h.adopt_landed(partition, 5, above(reaches, 1), true).await);
-    assert_eq!(h.record(partition).await.generation, Epoch(5), "no version was given that has landed");
+    assert_eq!(
+        h.record(partition).await.generation,
+        Epoch(5),
+        "no version was given that has landed"
+    );
 }
 
 /// A failover that lost what the database has.
@@ -198,9 +330,16 @@ pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) 
     let landed = above(version, 7);
     assert!(h.adopt(partition, 2, landed).await);
     let record = h.record(partition).await;
-    assert_eq!((record.epoch, record.generation, record.landed), (Epoch(2), Epoch(2), landed));
+    assert_eq!(
+        (record.epoch, record.generation, record.landed),
+        (Epoch(2), Epoch(2), landed)
+    );
     assert!(record.source >= landed);
-    assert_eq!(h.read(&ann).await.header.unwrap().generation, Epoch(1), "the hash is suspect");
+    assert_eq!(
+        h.read(&ann).await.header.unwrap().generation,
+        Epoch(1),
+        "the hash is suspect"
+    );
 }
 
 /// R14: what the database did not have when the hot tier's copy was made it may have by now.
@@ -213,9 +352,16 @@ pub async fn a_negative_answer_from_before_a_rewind_is_not_believed(h: &Harness)
     assert!(h.adopt(partition, 2, landed).await);
     assert_eq!(h.observe(&ann).await.marker, Marker::Unknown);
     h.set(&ann, "gold", "1").await;
-    assert!(!h.read(&ann).await.header.unwrap().complete, "other fields may have landed");
+    assert!(
+        !h.read(&ann).await.header.unwrap().complete,
+        "other fields may have landed"
+    );
     h.make_absent(&bob).await;
-    assert_eq!(h.observe(&bob).await.marker, Marker::Absent, "a later answer is believed");
+    assert_eq!(
+        h.observe(&bob).await.marker,
+        Marker::Absent,
+        "a later answer is believed"
+    );
 }
 
 /// R14: whatever has landed, since the rows may be of another database.
@@ -224,9 +370,22 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
     let partition = h.partition(&ann);
     h.make_absent(&ann).await;
     h.set(&ann, "gold", "1").await;
-    let seen = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    let seen = h
+        .store()
+        .partition_states(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     let (epoch, last_version) = (Epoch(2), Version::ZERO);
-    let adopt = Adopt { partition, seen, epoch, last_version, landed_here: true, compare_all: true, database: None };
+    let adopt = Adopt {
+        partition,
+        seen,
+        epoch,
+        last_version,
+        landed_here: true,
+        compare_all: true,
+        database: None,
+    };
     assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
     assert_eq!(h.record(partition).await.generation, epoch);
     assert!(h.read(&ann).await.header.unwrap().suspect);
@@ -243,25 +402,49 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
     h.rig().reincarnate().await;
-    let observed = h.store().observe(std::slice::from_ref(&ann)).await.remove(0);
+    let observed = h
+        .store()
+        .observe(std::slice::from_ref(&ann))
+        .await
+        .remove(0);
     assert_unprepared(h, &ann, Epoch(1)).await;
     let snapshot = h.store().snapshot(partition, &lock).await.unwrap_err();
     assert_eq!(snapshot.kind, HotKind::Unprepared(partition));
     for change in [set("2"), storage_model::Change::Incr(1)] {
         let write = h.mutation(&ann, vec![("gold", change)]).await;
         let error = h.try_send(&write, None).await.unwrap_err();
-        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(partition), Outcome::NotApplied));
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unprepared(partition), Outcome::NotApplied)
+        );
     }
-    let state = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    let state = h
+        .store()
+        .partition_states(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert!(!state.is_current() && state.record.is_some());
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    assert!(h.store().partition_states(&[partition]).await.remove(0).unwrap().is_current());
+    assert!(
+        h.store()
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap()
+            .is_current()
+    );
     assert_eq!(h.observe(&ann).await.epoch, Epoch(2));
     match observed {
-        Ok(unnoticed) => assert_eq!(h.fill(&all_rows(&ann, unnoticed, vec![])).await, Filled::Refused),
+        Ok(unnoticed) => assert_eq!(
+            h.fill(&all_rows(&ann, unnoticed, vec![])).await,
+            Filled::Refused
+        ),
         Err(error) => assert_eq!(error.kind, HotKind::Unprepared(partition)),
     }
-    let incr = h.mutation(&ann, vec![("gold", storage_model::Change::Incr(1))]).await;
+    let incr = h
+        .mutation(&ann, vec![("gold", storage_model::Change::Incr(1))])
+        .await;
     assert_eq!(applied(h.send(&incr, None).await).counters, vec![2]);
 }
 
@@ -269,7 +452,10 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
 pub async fn raise_landed_never_lowers(h: &Harness) {
     let (low, high) = (Version::new(5).unwrap(), Version::new(9).unwrap());
     for (raise, landed) in [(low, low), (high, high), (low, high), (Version::ZERO, high)] {
-        h.store().raise_landed(Partition(2), Epoch(1), raise).await.unwrap();
+        h.store()
+            .raise_landed(Partition(2), Epoch(1), raise)
+            .await
+            .unwrap();
         assert_eq!(h.record(Partition(2)).await.landed, landed);
     }
     assert_eq!(h.record(Partition(3)).await.landed, Version::ZERO);
@@ -278,8 +464,15 @@ pub async fn raise_landed_never_lowers(h: &Harness) {
 /// Under one epoch.
 pub async fn raise_landed_needs_the_epoch(h: &Harness) {
     for epoch in [Epoch(0), Epoch(2)] {
-        let error = h.store().raise_landed(Partition(2), epoch, Version::MAX).await.unwrap_err();
-        assert_eq!((error.kind, error.outcome), (HotKind::EpochMoved, Outcome::NotApplied));
+        let error = h
+            .store()
+            .raise_landed(Partition(2), epoch, Version::MAX)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::EpochMoved, Outcome::NotApplied)
+        );
     }
     assert_eq!(h.record(Partition(2)).await.landed, Version::ZERO);
 }
@@ -299,12 +492,24 @@ pub async fn a_database_is_noted_only_by_who_saw_the_pairing_that_is_there(h: &H
         since: Timestamp(since),
     };
     let (first, second) = (paired(1), paired(2));
-    let elsewhere = HotPairing { incarnation: "another".into(), ..blank.clone() };
-    assert!(!store.pair(&elsewhere, &first).await.unwrap(), "it was meant for another server");
+    let elsewhere = HotPairing {
+        incarnation: "another".into(),
+        ..blank.clone()
+    };
+    assert!(
+        !store.pair(&elsewhere, &first).await.unwrap(),
+        "it was meant for another server"
+    );
     assert!(store.pair(&blank, &first).await.unwrap());
-    assert!(!store.pair(&blank, &second).await.unwrap(), "it is not blank any more");
+    assert!(
+        !store.pair(&blank, &second).await.unwrap(),
+        "it is not blank any more"
+    );
     let seen = store.pairing().await.unwrap();
-    assert_eq!((seen.paired, &seen.incarnation), (Some(first), &blank.incarnation));
+    assert_eq!(
+        (seen.paired, &seen.incarnation),
+        (Some(first), &blank.incarnation)
+    );
     assert!(seen.now >= blank.now && seen.prefix == blank.prefix);
     assert!(store.pair(&seen, &second).await.unwrap());
     assert_eq!(store.pairing().await.unwrap().paired, Some(second));

@@ -1,4 +1,5 @@
-//! The hash of a held owner has no time to live, whatever happens to its marks (S2): saves are plain sets, which would make half a hash.
+//! The hash of a held owner has no time to live, whatever happens to its marks (S2): saves are
+//! plain sets, which would make half a hash.
 
 use storage_model::{Condition, Epoch, Owner, Version};
 
@@ -15,8 +16,16 @@ async fn life(h: &Harness, owner: &Owner) -> Life {
 /// That the hash stays until its session ends.
 async fn assert_pinned(h: &Harness, held: &Held, why: &str) {
     assert_eq!(life(h, &held.owner).await, Life::Lasting, "{why}");
-    assert!(h.store().close_session(&held.owner, held.fence).await.unwrap());
-    assert!(matches!(life(h, &held.owner).await, Life::Ends(_)), "nothing keeps it but the session: {why}");
+    assert!(
+        h.store()
+            .close_session(&held.owner, held.fence)
+            .await
+            .unwrap()
+    );
+    assert!(
+        matches!(life(h, &held.owner).await, Life::Ends(_)),
+        "nothing keeps it but the session: {why}"
+    );
 }
 
 /// A session that has saved once.
@@ -36,10 +45,18 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
     h.land(&ann).await;
     assert_eq!(life(h, &ann).await, Life::Lasting);
     h.store().touch(std::slice::from_ref(&ann)).await.unwrap();
-    h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap();
+    h.store()
+        .evict(std::slice::from_ref(&ann))
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(life(h, &ann).await, Life::Lasting);
     h.store().close_session(&ann, held.fence).await.unwrap();
-    assert_eq!(life(h, &ann).await, Life::Gone, "the eviction that was asked for comes with the end");
+    assert_eq!(
+        life(h, &ann).await,
+        Life::Gone,
+        "the eviction that was asked for comes with the end"
+    );
     let bob = owner("bob");
     h.set(&bob, "gold", "1").await;
     h.land(&bob).await;
@@ -61,7 +78,13 @@ pub async fn a_landing_from_before_the_opening_leaves_the_hash_of_a_held_owner(h
     h.snapshot(partition, &lock).await;
     let held = open(h, &ann).await;
     let entries = h.scan(partition).await;
-    assert_eq!(h.settle(partition, Some(&lock), &entries).await.unwrap().cleared, 1);
+    assert_eq!(
+        h.settle(partition, Some(&lock), &entries)
+            .await
+            .unwrap()
+            .cleared,
+        1
+    );
     assert_pinned(h, &held, "settled").await;
 }
 
@@ -77,10 +100,24 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     assert_eq!(life(h, &ann).await, Life::Lasting);
     let rows = vec![(ann.clone(), field("gold"), version)];
-    let settle = Settle { landed: version, rows, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: version,
+        rows,
+        ..h.settling(partition, Some(&lock))
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert!(!h.is_marked(&ann).await);
     assert_pinned(h, &held, "its error mark is cleared").await;
@@ -97,7 +134,17 @@ pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_o
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults: vec![] }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults: vec![],
+        }],
+    )
+    .await
+    .unwrap();
     assert!(!h.is_marked(&ann).await);
     assert_pinned(h, &held, "parked").await;
 }
@@ -113,11 +160,34 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let marks = h.scan(partition).await;
-    let settle = Settle { landed: version, marks, probation: true, ..h.settling(partition, Some(&lock)) };
+    let settle = Settle {
+        landed: version,
+        marks,
+        probation: true,
+        ..h.settling(partition, Some(&lock))
+    };
     h.store().settle(&settle).await.unwrap();
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else { panic!("it leaves") };
-    let entries = h.store().scan(partition, Map::Leaving, 0, 10).await.unwrap().entries;
-    assert_eq!(h.store().acquit(&Acquit { partition, lock, window, entries }).await.unwrap(), 1);
+    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+        panic!("it leaves")
+    };
+    let entries = h
+        .store()
+        .scan(partition, Map::Leaving, 0, 10)
+        .await
+        .unwrap()
+        .entries;
+    assert_eq!(
+        h.store()
+            .acquit(&Acquit {
+                partition,
+                lock,
+                window,
+                entries
+            })
+            .await
+            .unwrap(),
+        1
+    );
     assert!(!h.is_marked(&ann).await);
     assert_pinned(h, &held, "acquitted").await;
 }
@@ -130,7 +200,10 @@ pub async fn a_fill_leaves_the_hash_of_a_held_owner_lasting(h: &Harness) {
     let held = open(h, &owner("ann")).await;
     assert_eq!(life(h, &held.owner).await, Life::Gone);
     let rows = vec![("gold", live("1"), above(Version::ZERO, 5))];
-    accepted(h.fill(&all_rows(&held.owner, h.observe(&held.owner).await, rows)).await);
+    accepted(
+        h.fill(&all_rows(&held.owner, h.observe(&held.owner).await, rows))
+            .await,
+    );
     assert_pinned(h, &held, "filled").await;
 }
 
@@ -148,7 +221,10 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     for partition in h.partitions() {
         assert!(h.adopt(partition, 2, Version::ZERO).await);
     }
-    assert!(matches!(life(h, &ann).await, Life::Ends(_)), "the session is forgotten");
+    assert!(
+        matches!(life(h, &ann).await, Life::Ends(_)),
+        "the session is forgotten"
+    );
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
     assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
     assert_eq!(life(h, &ann).await, Life::Lasting, "claimed");
@@ -157,7 +233,15 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     let known = h.read(&ann).await.header.unwrap().version;
     let mut save = held.save(h, "2").await.when(Condition::Version(known));
     save.changes = vec![(field("none"), storage_model::Change::Remove)].into();
-    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), known)]);
+    let load = all_rows(
+        &ann,
+        h.observe(&ann).await,
+        vec![("gold", live("1"), known)],
+    );
     assert_eq!(applied(h.send(&save, Some(load)).await).changed, 0);
-    assert_eq!(life(h, &ann).await, Life::Lasting, "it goes on, though it had nothing to save");
+    assert_eq!(
+        life(h, &ann).await,
+        Life::Lasting,
+        "it goes on, though it had nothing to save"
+    );
 }

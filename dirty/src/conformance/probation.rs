@@ -4,14 +4,25 @@ use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, above, accepted, all_rows, fault, live, lock_of, owner, set};
-use crate::{Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle, Snapshot, Window};
+use crate::{
+    Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle,
+    Snapshot, Window,
+};
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
-    h.store().scan(partition, map, 0, 100).await.unwrap().entries
+    h.store()
+        .scan(partition, map, 0, 100)
+        .await
+        .unwrap()
+        .entries
 }
 
 async fn versions(h: &Harness, partition: Partition, map: Map) -> Vec<Version> {
-    entries(h, partition, map).await.into_iter().map(|entry| entry.version).collect()
+    entries(h, partition, map)
+        .await
+        .into_iter()
+        .map(|entry| entry.version)
+        .collect()
 }
 
 /// Lands what is marked, and puts it on probation.
@@ -20,8 +31,16 @@ async fn land(h: &Harness, partition: Partition, lock: &Lock) {
         let record = h.record(partition).await;
         let marks = h.scan(partition).await.into_iter().collect();
         let (epoch, landed, lock) = (record.epoch, record.landed, Some(lock.clone()));
-        let settle =
-            Settle { partition, lock, epoch, snapshot: h.number(partition), landed, marks, rows: vec![], probation: true };
+        let settle = Settle {
+            partition,
+            lock,
+            epoch,
+            snapshot: h.number(partition),
+            landed,
+            marks,
+            rows: vec![],
+            probation: true,
+        };
         h.store().settle(&settle).await.unwrap();
     }
 }
@@ -34,14 +53,32 @@ async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
     }
 }
 
-async fn acquit(h: &Harness, partition: Partition, lock: &Lock, window: Window, entries: Vec<Entry>) -> u32 {
-    h.store().acquit(&Acquit { partition, lock: lock.clone(), window, entries }).await.unwrap()
+async fn acquit(
+    h: &Harness,
+    partition: Partition,
+    lock: &Lock,
+    window: Window,
+    entries: Vec<Entry>,
+) -> u32 {
+    h.store()
+        .acquit(&Acquit {
+            partition,
+            lock: lock.clone(),
+            window,
+            entries,
+        })
+        .await
+        .unwrap()
 }
 
 async fn relive(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
     let mut lived = 0;
     for map in [Map::Leaving, Map::Landed] {
-        lived += h.store().relive(partition, lock, &entries(h, partition, map).await).await.unwrap();
+        lived += h
+            .store()
+            .relive(partition, lock, &entries(h, partition, map).await)
+            .await
+            .unwrap();
     }
     lived
 }
@@ -59,7 +96,10 @@ async fn on_probation(h: &Harness, id: &str) -> (Owner, Partition, Lock, Version
 pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
     let (ann, partition, _, version) = on_probation(h, "ann").await;
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.live, peek.snapshot, peek.probation, peek.relive), (0, 0, 1, false));
+    assert_eq!(
+        (peek.live, peek.snapshot, peek.probation, peek.relive),
+        (0, 0, 1, false)
+    );
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
@@ -69,7 +109,10 @@ pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
 pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
     let second = h.set(&ann, "gold", "2").await;
-    assert!(h.is_marked(&ann).await, "one on probation, one to be landed");
+    assert!(
+        h.is_marked(&ann).await,
+        "one on probation, one to be landed"
+    );
     land(h, partition, &lock).await;
     assert!(h.is_marked(&ann).await);
     assert_eq!(versions(h, partition, Map::Landed).await, [second]);
@@ -80,13 +123,22 @@ pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &
 pub async fn the_marks_of_a_window_that_left_go_and_the_hash_may_expire(h: &Harness) {
     let (ann, partition, lock, version) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
-    assert_eq!((entries(h, partition, Map::Landed).await, versions(h, partition, Map::Leaving).await), (vec![], vec![version]));
+    assert_eq!(
+        (
+            entries(h, partition, Map::Landed).await,
+            versions(h, partition, Map::Leaving).await
+        ),
+        (vec![], vec![version])
+    );
     assert_eq!(leave(h, partition, &lock).await, window);
     let leaving = entries(h, partition, Map::Leaving).await;
     assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
-    assert_eq!(h.store().probation(partition, &lock).await.unwrap(), Probation::Empty);
+    assert_eq!(
+        h.store().probation(partition, &lock).await.unwrap(),
+        Probation::Empty
+    );
 }
 
 /// As R4.
@@ -113,16 +165,46 @@ pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
     let leaving = entries(h, partition, Map::Leaving).await;
-    let good = Acquit { partition, lock, window, entries: leaving };
-    let stranger = Acquit { lock: lock_of("worker"), ..good.clone() };
-    assert_eq!(h.store().acquit(&stranger).await.unwrap_err().kind, HotKind::LockLost);
-    let late = Acquit { window: Window { epoch: Epoch(0), ..window }, ..good.clone() };
-    assert_eq!(h.store().acquit(&late).await.unwrap_err().kind, HotKind::EpochMoved);
-    let other = Acquit { window: Window { number: window.number + 1, ..window }, ..good.clone() };
+    let good = Acquit {
+        partition,
+        lock,
+        window,
+        entries: leaving,
+    };
+    let stranger = Acquit {
+        lock: lock_of("worker"),
+        ..good.clone()
+    };
+    assert_eq!(
+        h.store().acquit(&stranger).await.unwrap_err().kind,
+        HotKind::LockLost
+    );
+    let late = Acquit {
+        window: Window {
+            epoch: Epoch(0),
+            ..window
+        },
+        ..good.clone()
+    };
+    assert_eq!(
+        h.store().acquit(&late).await.unwrap_err().kind,
+        HotKind::EpochMoved
+    );
+    let other = Acquit {
+        window: Window {
+            number: window.number + 1,
+            ..window
+        },
+        ..good.clone()
+    };
     assert_eq!(h.store().acquit(&other).await.unwrap(), 0);
     assert!(h.is_marked(&ann).await);
     assert_eq!(h.store().acquit(&good).await.unwrap(), 1);
-    assert_eq!(h.store().acquit(&good).await.unwrap(), 0, "a repeat is harmless");
+    assert_eq!(
+        h.store().acquit(&good).await.unwrap(),
+        0,
+        "a repeat is harmless"
+    );
 }
 
 /// H33: what the database may have lost is landed again, and nothing of it goes before.
@@ -134,21 +216,57 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.probation, peek.relive), (0, 2, true));
-    assert_eq!(h.store().probation(partition, &lock).await.unwrap(), Probation::Lost);
-    let early = Window { epoch: Epoch(2), ..window };
+    assert_eq!(
+        h.store().probation(partition, &lock).await.unwrap(),
+        Probation::Lost
+    );
+    let early = Window {
+        epoch: Epoch(2),
+        ..window
+    };
     let leaving = entries(h, partition, Map::Leaving).await;
-    assert_eq!(acquit(h, partition, &lock, early, leaving).await, 0, "of the epoch before");
-    assert_eq!(h.store().relive(partition, &lock_of("worker"), &[]).await.unwrap_err().kind, HotKind::LockLost);
+    assert_eq!(
+        acquit(h, partition, &lock, early, leaving).await,
+        0,
+        "of the epoch before"
+    );
+    assert_eq!(
+        h.store()
+            .relive(partition, &lock_of("worker"), &[])
+            .await
+            .unwrap_err()
+            .kind,
+        HotKind::LockLost
+    );
     assert_eq!(relive(h, partition, &lock).await, 1);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.live, peek.probation, peek.relive, peek.oldest().is_some()), (1, 0, false, true));
+    assert_eq!(
+        (
+            peek.live,
+            peek.probation,
+            peek.relive,
+            peek.oldest().is_some()
+        ),
+        (1, 0, false, true)
+    );
     let live = entries(h, partition, Map::Dirty).await;
-    assert!(second > first && live[0].version == second, "one mark, with the greater version");
-    assert_eq!(live[0].mark.as_ref().unwrap().fields, [field("bag"), field("gold")], "and the fields of both");
+    assert!(
+        second > first && live[0].version == second,
+        "one mark, with the greater version"
+    );
+    assert_eq!(
+        live[0].mark.as_ref().unwrap().fields,
+        [field("bag"), field("gold")],
+        "and the fields of both"
+    );
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     land(h, partition, &lock).await;
-    assert_eq!(relive(h, partition, &lock).await, 0, "what landed in this epoch stays on probation");
+    assert_eq!(
+        relive(h, partition, &lock).await,
+        0,
+        "what landed in this epoch stays on probation"
+    );
     assert_eq!(entries(h, partition, Map::Landed).await.len(), 1);
 }
 
@@ -168,7 +286,13 @@ pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness
     h.assert_lasting(&ann).await;
     h.snapshot(partition, &lock).await;
     let last = h.scan(partition).await;
-    assert_eq!(h.settle(partition, Some(&lock), &last).await.unwrap().cleared, 1);
+    assert_eq!(
+        h.settle(partition, Some(&lock), &last)
+            .await
+            .unwrap()
+            .cleared,
+        1
+    );
     h.assert_ends(&ann).await;
 }
 
@@ -181,9 +305,24 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "too long")];
-    h.park(partition, &lock, vec![Parked { source, owner: Some(ann.clone()), faults }]).await.unwrap();
+    h.park(
+        partition,
+        &lock,
+        vec![Parked {
+            source,
+            owner: Some(ann.clone()),
+            faults,
+        }],
+    )
+    .await
+    .unwrap();
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
-    let settle = Settle { landed: version, rows, probation: true, ..h.settling(partition, None) };
+    let settle = Settle {
+        landed: version,
+        rows,
+        probation: true,
+        ..h.settling(partition, None)
+    };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert!(h.is_marked(&ann).await);
@@ -197,7 +336,8 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.make_absent(&ann).await;
-    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))]).await;
+    h.apply(&ann, vec![("bag", set("x")), ("gold", set("1"))])
+        .await;
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop().unwrap();
@@ -207,21 +347,41 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
         owner: Some(ann.clone()),
         faults: vec![fault(field, version, "bad")],
     };
-    h.park_and_keep(partition, &lock, vec![parked("gold")], true).await.unwrap();
-    h.park_and_keep(partition, &lock, vec![parked("gold")], true).await.unwrap();
+    h.park_and_keep(partition, &lock, vec![parked("gold")], true)
+        .await
+        .unwrap();
+    h.park_and_keep(partition, &lock, vec![parked("gold")], true)
+        .await
+        .unwrap();
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.snapshot, peek.errors, peek.probation), (0, 1, 1), "a repeat is harmless");
+    assert_eq!(
+        (peek.snapshot, peek.errors, peek.probation),
+        (0, 1, 1),
+        "a repeat is harmless"
+    );
     assert!(h.is_marked(&ann).await);
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert_eq!(relive(h, partition, &lock).await, 1);
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
-    assert!(h.is_marked(&ann).await, "one to be landed again, one refused");
+    assert!(
+        h.is_marked(&ann).await,
+        "one to be landed again, one refused"
+    );
 
     h.snapshot(partition, &lock).await;
-    let both = Parked { faults: vec![fault("bag", version, "bad"), fault("gold", version, "bad")], ..parked("gold") };
-    h.park_and_keep(partition, &lock, vec![both], true).await.unwrap();
+    let both = Parked {
+        faults: vec![fault("bag", version, "bad"), fault("gold", version, "bad")],
+        ..parked("gold")
+    };
+    h.park_and_keep(partition, &lock, vec![both], true)
+        .await
+        .unwrap();
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.live, peek.snapshot, peek.errors, peek.probation), (0, 0, 1, 0), "nothing of it has landed");
+    assert_eq!(
+        (peek.live, peek.snapshot, peek.errors, peek.probation),
+        (0, 0, 1, 0),
+        "nothing of it has landed"
+    );
 }
 
 /// Eviction and purge wait, as for unlanded data.
@@ -233,8 +393,18 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
     let partition = h.partition(&ann);
     let lock = h.lock(partition).await;
     land(h, partition, &lock).await;
-    assert_eq!(h.change(&ann, vec![("gold", Change::Purge)]).await, Mutated::Refused(Refusal::NotLanded));
-    assert_eq!(h.store().evict(std::slice::from_ref(&ann)).await.remove(0).unwrap(), Evicted::WhenLanded);
+    assert_eq!(
+        h.change(&ann, vec![("gold", Change::Purge)]).await,
+        Mutated::Refused(Refusal::NotLanded)
+    );
+    assert_eq!(
+        h.store()
+            .evict(std::slice::from_ref(&ann))
+            .await
+            .remove(0)
+            .unwrap(),
+        Evicted::WhenLanded
+    );
     let window = leave(h, partition, &lock).await;
     let leaving = entries(h, partition, Map::Leaving).await;
     acquit(h, partition, &lock, window, leaving).await;
@@ -250,8 +420,17 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
         collected.database
     };
     assert_eq!(database().await, None);
-    for (epoch, named, kept) in [(2, Some(7), 7), (3, Some(u64::MAX), u64::MAX), (4, None, u64::MAX)] {
-        let seen = h.store().partition_states(&[partition]).await.remove(0).unwrap();
+    for (epoch, named, kept) in [
+        (2, Some(7), 7),
+        (3, Some(u64::MAX), u64::MAX),
+        (4, None, u64::MAX),
+    ] {
+        let seen = h
+            .store()
+            .partition_states(&[partition])
+            .await
+            .remove(0)
+            .unwrap();
         let adopt = Adopt {
             partition,
             seen,
@@ -266,7 +445,8 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     }
 }
 
-/// R6: they are of the hash that was lost, and nothing joins them; nor do they keep the hash that came after it.
+/// R6: they are of the hash that was lost, and nothing joins them; nor do they keep the hash that
+/// came after it.
 pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harness) {
     if !h.can("lose", |can| can.lose) {
         return;
@@ -276,7 +456,11 @@ pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harnes
     let second = h.set(&ann, "bag", "2").await;
     land(h, partition, &lock).await;
     h.rig().lose(&ann).await;
-    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), first)]);
+    let load = all_rows(
+        &ann,
+        h.observe(&ann).await,
+        vec![("gold", live("1"), first)],
+    );
     accepted(h.fill(&load).await);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
@@ -284,7 +468,10 @@ pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harnes
     land(h, partition, &lock).await;
     let mut landed = versions(h, partition, Map::Landed).await;
     landed.sort();
-    assert_eq!((versions(h, partition, Map::Leaving).await, landed), (vec![first], vec![second, third]));
+    assert_eq!(
+        (versions(h, partition, Map::Leaving).await, landed),
+        (vec![first], vec![second, third])
+    );
     let leaving = entries(h, partition, Map::Leaving).await;
     assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
     h.assert_lasting(&ann).await;
@@ -293,7 +480,10 @@ pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harnes
     let mut live = entries(h, partition, Map::Dirty).await;
     live.sort_by_key(|entry| entry.version);
     let of = |entry: &Entry| (entry.version, entry.is_aside());
-    assert_eq!(live.iter().map(of).collect::<Vec<_>>(), [(second, true), (third, false)]);
+    assert_eq!(
+        live.iter().map(of).collect::<Vec<_>>(),
+        [(second, true), (third, false)]
+    );
 }
 
 /// The keys of many owners go in calls of a bounded size.
@@ -306,14 +496,30 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     }
     let lock = h.lock(partition).await;
     land(h, partition, &lock).await;
-    let all = h.store().scan(partition, Map::Landed, 0, 10 * MARKS).await.unwrap();
+    let all = h
+        .store()
+        .scan(partition, Map::Landed, 0, 10 * MARKS)
+        .await
+        .unwrap();
     assert_eq!((all.entries.len(), all.next), (MARKS, None));
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    let lived = h.store().relive(partition, &lock, &all.entries).await.unwrap();
+    let lived = h
+        .store()
+        .relive(partition, &lock, &all.entries)
+        .await
+        .unwrap();
     assert_eq!(usize::try_from(lived).unwrap(), MARKS);
     land(h, partition, &lock).await;
     let window = leave(h, partition, &lock).await;
     let gone = acquit(h, partition, &lock, window, all.entries).await;
     assert_eq!(usize::try_from(gone).unwrap(), MARKS);
-    assert_eq!(h.store().peek(&[partition]).await.remove(0).unwrap().probation, 0);
+    assert_eq!(
+        h.store()
+            .peek(&[partition])
+            .await
+            .remove(0)
+            .unwrap()
+            .probation,
+        0
+    );
 }

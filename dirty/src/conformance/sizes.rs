@@ -34,12 +34,25 @@ async fn scan_while_settling(h: &Harness, count: usize) {
     write_all(h, &owners).await;
     let partition = h.partition(&owners[0]);
     let lock = h.lock(partition).await;
-    assert_eq!(h.snapshot(partition, &lock).await, Snapshot::Taken(h.number(partition)));
+    assert_eq!(
+        h.snapshot(partition, &lock).await,
+        Snapshot::Taken(h.number(partition))
+    );
     let (mut found, mut cursor) = (BTreeSet::new(), 0);
     loop {
-        let page = h.store().scan(partition, crate::Map::Snapshot, cursor, 100).await.unwrap();
-        found.extend(page.entries.iter().map(|entry| entry.mark.as_ref().unwrap().owner.clone()));
-        h.settle(partition, Some(&lock), &page.entries).await.unwrap();
+        let page = h
+            .store()
+            .scan(partition, crate::Map::Snapshot, cursor, 100)
+            .await
+            .unwrap();
+        found.extend(
+            page.entries
+                .iter()
+                .map(|entry| entry.mark.as_ref().unwrap().owner.clone()),
+        );
+        h.settle(partition, Some(&lock), &page.entries)
+            .await
+            .unwrap();
         // Writes go on meanwhile, into the dirty map.
         h.set(&owners[0], "gold", "again").await;
         match page.next {
@@ -47,7 +60,11 @@ async fn scan_while_settling(h: &Harness, count: usize) {
             None => break,
         }
     }
-    assert_eq!(found.len(), count, "every mark is found while the scan settles them");
+    assert_eq!(
+        found.len(),
+        count,
+        "every mark is found while the scan settles them"
+    );
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 0));
 }
@@ -56,7 +73,10 @@ async fn write_all(h: &Harness, owners: &[Owner]) {
     for chunk in owners.chunks(500) {
         let mut batch = Vec::with_capacity(chunk.len());
         for owner in chunk {
-            batch.push((h.mutation(owner, vec![("gold", set(owner.id()))]).await, None));
+            batch.push((
+                h.mutation(owner, vec![("gold", set(owner.id()))]).await,
+                None,
+            ));
         }
         for reply in h.store().mutate(&batch).await {
             assert!(matches!(reply, Ok(Mutated::Applied(_))), "{reply:?}");
@@ -67,9 +87,18 @@ async fn write_all(h: &Harness, owners: &[Owner]) {
 /// Byte for byte, also as a tombstone.
 pub async fn a_value_above_64_kib_is_kept_byte_for_byte(h: &Harness) {
     let ann = owner("ann");
-    let large: Bytes = (0..200_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
+    let large: Bytes = (0..200_000_u32)
+        .map(|n| u8::try_from(n % 251).unwrap())
+        .collect();
     let largest = Bytes::from(vec![0x80; Limits::default().value_bytes_max]);
-    h.apply(&ann, vec![("a", Change::Set(large.clone())), ("b", Change::Set(largest.clone()))]).await;
+    h.apply(
+        &ann,
+        vec![
+            ("a", Change::Set(large.clone())),
+            ("b", Change::Set(largest.clone())),
+        ],
+    )
+    .await;
     assert_eq!(h.live(&ann, "a").await, Some(large.clone()));
     assert_eq!(h.live(&ann, "b").await, Some(largest));
     h.apply(&ann, vec![("a", Change::Remove)]).await;
@@ -81,15 +110,25 @@ pub async fn a_value_above_64_kib_is_kept_byte_for_byte(h: &Harness) {
 pub async fn a_thousand_fields_change_in_one_call(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
-    let names: Vec<String> = (0..Limits::default().fields_max).map(|n| format!("{n:04}")).collect();
-    let all = |change: Change| names.iter().map(|name| (name.as_str(), change.clone())).collect::<Vec<_>>();
+    let names: Vec<String> = (0..Limits::default().fields_max)
+        .map(|n| format!("{n:04}"))
+        .collect();
+    let all = |change: Change| {
+        names
+            .iter()
+            .map(|name| (name.as_str(), change.clone()))
+            .collect::<Vec<_>>()
+    };
     let count = u32::try_from(names.len()).unwrap();
     assert_eq!(h.apply(&ann, all(set("7"))).await.changed, count);
     let counters = h.apply(&ann, all(Change::Incr(1))).await.counters;
     assert_eq!(counters, vec![8; names.len()]);
     assert!(h.is_marked(&ann).await);
     let asked: Vec<Field> = names.iter().map(|name| field(name)).collect();
-    assert_eq!(h.read_fields(&ann, Fields::Live(asked)).await.cells.len(), names.len());
+    assert_eq!(
+        h.read_fields(&ann, Fields::Live(asked)).await.cells.len(),
+        names.len()
+    );
     assert_eq!(h.apply(&ann, all(Change::Remove)).await.changed, count);
     let entries = h.land(&ann).await;
     assert_eq!(entries[0].mark.as_ref().unwrap().fields.len(), names.len());
@@ -99,8 +138,14 @@ pub async fn a_thousand_fields_change_in_one_call(h: &Harness) {
 pub async fn many_owners_are_read_and_written_in_one_call(h: &Harness) {
     let owners: Vec<Owner> = (0..300).map(|n| owner(&format!("o{n}"))).collect();
     write_all(h, &owners).await;
-    let reads: Vec<Read> =
-        owners.iter().rev().map(|owner| Read { owner: owner.clone(), fields: Fields::Live(vec![field("gold")]) }).collect();
+    let reads: Vec<Read> = owners
+        .iter()
+        .rev()
+        .map(|owner| Read {
+            owner: owner.clone(),
+            fields: Fields::Live(vec![field("gold")]),
+        })
+        .collect();
     let read = h.store().read(&reads).await;
     assert_eq!(read.len(), owners.len());
     for (owner, read) in owners.iter().rev().zip(read) {

@@ -30,12 +30,20 @@ pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load
 
 /// Rows and hash taken together. The load is proved.
 pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) -> Merged {
-    let newest = load.rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+    let newest = load
+        .rows
+        .iter()
+        .map(|(_, _, version)| *version)
+        .max()
+        .unwrap_or_default();
     let marker = state.markers.get(&load.owner);
     let mut hash = match state.hashes.get(&load.owner) {
         Some(hash) => hash.clone(),
         None if load.rows.is_empty() && !(load.complete && matches!(marker, Marker::At(_))) => {
-            return Merged { hash: None, absent: load.complete && !matches!(marker, Marker::At(_)) };
+            return Merged {
+                hash: None,
+                absent: load.complete && !matches!(marker, Marker::At(_)),
+            };
         }
         None if newest == Version::ZERO => OwnerHash::new(marker.version(), record.generation),
         None => OwnerHash::new(newest, record.generation),
@@ -52,19 +60,30 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         hash.generation = record.generation;
         hash.version = hash.version.max(newest);
     }
-    Merged { hash: Some(hash), absent: false }
+    Merged {
+        hash: Some(hash),
+        absent: false,
+    }
 }
 
-/// Keeps what a proved load brought. A hash that no map names gets the time to live of landed data; one that is made gets a number: `number`,
-/// or a new one.
-pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merged: Merged, number: Option<Version>) {
+/// Keeps what a proved load brought. A hash that no map names gets the time to live of landed data;
+/// one that is made gets a number: `number`, or a new one.
+pub(super) fn keep(
+    state: &mut PartState,
+    present: &Present,
+    owner: &Owner,
+    merged: Merged,
+    number: Option<Version>,
+) {
     if let Some(mut hash) = merged.hash {
         if let Some(record) = &mut state.record {
             record.source = record.source.max(hash.version);
         }
         if state.hashes.get(owner).is_none() {
             let is_known = matches!(state.markers.get(owner), Marker::At(_));
-            let drawn = number.or_else(|| state.draw_number()).filter(|_| !(broken("R7-refill") && is_known));
+            let drawn = number
+                .or_else(|| state.draw_number())
+                .filter(|_| !(broken("R7-refill") && is_known));
             let number = drawn.unwrap_or_else(|| state.markers.get(owner).version());
             state.number(owner, &mut hash, number);
         }
@@ -75,15 +94,23 @@ pub(super) fn keep(state: &mut PartState, present: &Present, owner: &Owner, merg
         }
         state.hashes.put(owner.clone(), hash);
     } else if merged.absent {
-        state.markers.set_absent(owner, present.now.plus(present.absent_ttl));
+        state
+            .markers
+            .set_absent(owner, present.now.plus(present.absent_ttl));
     }
 }
 
-/// Writes what was loaded, if it can be proved and there is room; answers the whole owner either way.
+/// Writes what was loaded, if it can be proved and there is room; answers the whole owner either
+/// way.
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load: &Load) -> Result<Filled, HotError> {
+pub fn fill(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    load: &Load,
+) -> Result<Filled, HotError> {
     let record = current(state, partition, "fill")?;
     if !is_proved(state, record, load) {
         return Ok(Filled::Refused);
@@ -99,7 +126,10 @@ pub fn fill(state: &mut PartState, present: &Present, partition: Partition, load
 /// All of an owner as it is with the load.
 fn whole(generation: Epoch, merged: &Merged) -> HotRead {
     match &merged.hash {
-        Some(hash) => HotRead { header: Some(hash.header(generation)), cells: select(hash, &Fields::All) },
+        Some(hash) => HotRead {
+            header: Some(hash.header(generation)),
+            cells: select(hash, &Fields::All),
+        },
         None => HotRead::default(),
     }
 }

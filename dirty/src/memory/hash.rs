@@ -11,7 +11,8 @@ use crate::Header;
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
-    /// The hash's number, if a map named the owner when it was made: older marks are of a hash that was lost (R6).
+    /// The hash's number, if a map named the owner when it was made: older marks are of a hash that
+    /// was lost (R6).
     pub(super) born: Version,
     /// Every field that has a row is in the hash.
     pub(super) complete: bool,
@@ -26,7 +27,15 @@ pub(super) struct OwnerHash {
 impl OwnerHash {
     /// An empty hash of this version.
     pub(super) fn new(version: Version, generation: Epoch) -> Self {
-        Self { version, born: Version::ZERO, complete: false, generation, expires: None, cells: BTreeMap::new(), cell_bytes: 0 }
+        Self {
+            version,
+            born: Version::ZERO,
+            complete: false,
+            generation,
+            expires: None,
+            cells: BTreeMap::new(),
+            cell_bytes: 0,
+        }
     }
 
     /// What it says of itself in a partition of this generation.
@@ -60,7 +69,9 @@ impl OwnerHash {
 /// Roughly the bytes of one cell under a name of so many bytes.
 pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
     const CELL_OVERHEAD_BYTES: usize = 96;
-    CELL_OVERHEAD_BYTES.saturating_add(name).saturating_add(cell.value().len())
+    CELL_OVERHEAD_BYTES
+        .saturating_add(name)
+        .saturating_add(cell.value().len())
 }
 
 /// Roughly the bytes of an empty hash.
@@ -70,8 +81,8 @@ pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Hashes {
     map: BTreeMap<Owner, OwnerHash>,
-    // Those with a time to live, that is, landed ones. As the time to live is always the same and given anew with each use, the
-    // first to run out is also the least recently used.
+    // Those with a time to live, that is, landed ones. As the time to live is always the same and
+    // given anew with each use, the first to run out is also the least recently used.
     ends: BTreeSet<(Timestamp, Owner)>,
     bytes: usize,
 }
@@ -91,7 +102,10 @@ impl Hashes {
 
     pub(super) fn put(&mut self, owner: Owner, hash: OwnerHash) {
         self.remove(&owner);
-        self.bytes = self.bytes.saturating_add(HASH_OVERHEAD_BYTES).saturating_add(hash.cell_bytes);
+        self.bytes = self
+            .bytes
+            .saturating_add(HASH_OVERHEAD_BYTES)
+            .saturating_add(hash.cell_bytes);
         if let Some(end) = hash.expires {
             self.ends.insert((end, owner.clone()));
         }
@@ -100,7 +114,10 @@ impl Hashes {
 
     pub(super) fn remove(&mut self, owner: &Owner) -> Option<OwnerHash> {
         let hash = self.map.remove(owner)?;
-        self.bytes = self.bytes.saturating_sub(HASH_OVERHEAD_BYTES).saturating_sub(hash.cell_bytes);
+        self.bytes = self
+            .bytes
+            .saturating_sub(HASH_OVERHEAD_BYTES)
+            .saturating_sub(hash.cell_bytes);
         if let Some(end) = hash.expires {
             self.ends.remove(&(end, owner.clone()));
         }
@@ -117,7 +134,11 @@ impl Hashes {
 
     /// The landed hash that was used least recently, but for this owner's.
     pub(super) fn coldest(&self, but: Option<&Owner>) -> Option<Owner> {
-        self.ends.iter().map(|(_, owner)| owner).find(|owner| Some(*owner) != but).cloned()
+        self.ends
+            .iter()
+            .map(|(_, owner)| owner)
+            .find(|owner| Some(*owner) != but)
+            .cloned()
     }
 
     /// Drops what has run out.

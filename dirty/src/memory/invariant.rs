@@ -9,22 +9,46 @@ use crate::Marker;
 /// What does not hold, in one line; none if all is well.
 #[must_use]
 pub fn violation(state: &PartState) -> Option<String> {
-    let source = state.record.as_ref().map(|record| record.source).unwrap_or_default();
-    if state.record.as_ref().is_some_and(|record| record.landed > source) {
-        return Some(format!("the version source {source} is below what has landed"));
+    let source = state
+        .record
+        .as_ref()
+        .map(|record| record.source)
+        .unwrap_or_default();
+    if state
+        .record
+        .as_ref()
+        .is_some_and(|record| record.landed > source)
+    {
+        return Some(format!(
+            "the version source {source} is below what has landed"
+        ));
     }
-    state.hashes.iter().find_map(|(owner, hash)| of_hash(state, source, owner, hash))
+    state
+        .hashes
+        .iter()
+        .find_map(|(owner, hash)| of_hash(state, source, owner, hash))
 }
 
 fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) -> Option<String> {
     let is_kept = state.marks.named().any(|named| named == owner) || state.sessions.pins(owner);
     if is_kept == hash.expires.is_some() {
-        return Some(format!("{owner} is named by a map or held: {is_kept}, and ends at {:?}", hash.expires));
+        return Some(format!(
+            "{owner} is named by a map or held: {is_kept}, and ends at {:?}",
+            hash.expires
+        ));
     }
     // Whoever makes a hash gives it a number.
     let marker = state.markers.get(owner);
     if !matches!(marker, Marker::At(number) if number <= source && hash.born <= number) {
-        return Some(format!("{owner} is born at {}, {source} is the source, and {marker:?}", hash.born));
+        return Some(format!(
+            "{owner} is born at {}, {source} is the source, and {marker:?}",
+            hash.born
+        ));
     }
-    (hash.version > source).then(|| format!("{owner} has version {}, but {source} is the source", hash.version))
+    (hash.version > source).then(|| {
+        format!(
+            "{owner} has version {}, but {source} is the source",
+            hash.version
+        )
+    })
 }

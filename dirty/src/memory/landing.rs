@@ -9,13 +9,20 @@ use super::lock::require;
 use super::read::read;
 use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
-use crate::{Collected, Entry, Fields, HotError, Lock, Map, Page, PartitionRecord, Settle, Settled, Snapshot};
+use crate::{
+    Collected, Entry, Fields, HotError, Lock, Map, Page, PartitionRecord, Settle, Settled, Snapshot,
+};
 
 /// Turns the dirty map into the snapshot, unless one is left over (R4).
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`.
-pub fn snapshot(state: &mut PartState, present: &Present, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+pub fn snapshot(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    lock: &Lock,
+) -> Result<Snapshot, HotError> {
     current(state, partition, "snapshot")?;
     require(state, present.now, partition, lock, "snapshot")?;
     if !state.marks.snapshot_is_empty() {
@@ -37,29 +44,69 @@ pub fn scan(state: &PartState, map: Map, cursor: u64, count: usize) -> Page<Entr
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn collect(state: &PartState, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
+pub fn collect(
+    state: &PartState,
+    partition: Partition,
+    wanted: &[(Owner, Vec<Field>)],
+) -> Result<Collected, HotError> {
     let record = current(state, partition, "collect")?;
-    let cells = |fields: &Vec<Field>| if fields.is_empty() { Fields::All } else { Fields::Cells(fields.clone()) };
-    let reads = wanted.iter().map(|(owner, fields)| read(state, owner, &cells(fields))).collect();
+    let cells = |fields: &Vec<Field>| {
+        if fields.is_empty() {
+            Fields::All
+        } else {
+            Fields::Cells(fields.clone())
+        }
+    };
+    let reads = wanted
+        .iter()
+        .map(|(owner, fields)| read(state, owner, &cells(fields)))
+        .collect();
     let has_errors = state.marks.has_errors();
-    let &PartitionRecord { epoch, landed, source: reaches, database, .. } = record;
-    Ok(Collected { epoch, landed, reaches, database, has_errors, reads })
+    let &PartitionRecord {
+        epoch,
+        landed,
+        source: reaches,
+        database,
+        ..
+    } = record;
+    Ok(Collected {
+        epoch,
+        landed,
+        reaches,
+        database,
+        has_errors,
+        reads,
+    })
 }
 
 /// Clears marks whose rows were committed (R5).
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was cleared.
-pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Result<Settled, HotError> {
+pub fn settle(
+    state: &mut PartState,
+    present: &Present,
+    settle: &Settle,
+) -> Result<Settled, HotError> {
     in_epoch(state, settle.partition, settle.epoch, "settle")?;
     if let Some(lock) = &settle.lock {
         let held = require(state, present.now, settle.partition, lock, "settle");
-        held.or_else(|lost| if broken("R5-unlocked") { Ok(()) } else { Err(lost) })?;
+        held.or_else(|lost| {
+            if broken("R5-unlocked") {
+                Ok(())
+            } else {
+                Err(lost)
+            }
+        })?;
     }
     let mut settled = Settled::default();
     let mut touched = BTreeSet::new();
     // Without the lock, a flush: its marks are left to the worker.
-    for entry in settle.marks.iter().filter(|_| settle.lock.is_some() || broken("R5-flush")) {
+    for entry in settle
+        .marks
+        .iter()
+        .filter(|_| settle.lock.is_some() || broken("R5-flush"))
+    {
         let Some(mark) = &entry.mark else { continue };
         if let Some(cleared) = state.marks.clear(settle.snapshot, entry) {
             settled.cleared += 1;
@@ -81,6 +128,8 @@ pub fn settle(state: &mut PartState, present: &Present, settle: &Settle) -> Resu
     if !broken("R14-unraised") {
         raise(state, settle.landed);
     }
-    touched.into_iter().for_each(|owner| state.release(present, owner));
+    touched
+        .into_iter()
+        .for_each(|owner| state.release(present, owner));
     Ok(settled)
 }

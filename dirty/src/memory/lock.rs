@@ -17,7 +17,11 @@ pub(super) struct Held {
 /// Who holds the lock, if it has not run out.
 #[must_use]
 pub fn holder(state: &PartState, now: Timestamp) -> Option<&Lock> {
-    state.lock.as_ref().filter(|held| held.end > now).map(|held| &held.lock)
+    state
+        .lock
+        .as_ref()
+        .filter(|held| held.end > now)
+        .map(|held| &held.lock)
 }
 
 fn holds(state: &PartState, now: Timestamp, lock: &Lock) -> bool {
@@ -35,7 +39,10 @@ pub(super) fn require(
     if holds(state, now, lock) {
         return Ok(());
     }
-    let message = format!("{} does not hold the lock of partition {partition} any more", lock.holder);
+    let message = format!(
+        "{} does not hold the lock of partition {partition} any more",
+        lock.holder
+    );
     Err(HotError::not_applied(HotKind::LockLost, operation, message))
 }
 
@@ -44,7 +51,10 @@ pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration
     if holder(state, present.now).is_some_and(|holder| holder.token != lock.token) {
         return false;
     }
-    state.lock = Some(Held { lock: lock.clone(), end: present.now.plus(ttl) });
+    state.lock = Some(Held {
+        lock: lock.clone(),
+        end: present.now.plus(ttl),
+    });
     true
 }
 
@@ -52,7 +62,10 @@ pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration
 pub fn renew(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration) -> bool {
     let held = holds(state, present.now, lock);
     if held {
-        state.lock = Some(Held { lock: lock.clone(), end: present.now.plus(ttl) });
+        state.lock = Some(Held {
+            lock: lock.clone(),
+            end: present.now.plus(ttl),
+        });
     }
     held
 }

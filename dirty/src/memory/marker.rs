@@ -39,7 +39,8 @@ impl Markers {
             return;
         }
         let version = version.max(self.get(owner).version());
-        if let Some(Stored::AbsentUntil(end)) = self.map.insert(owner.clone(), Stored::At(version)) {
+        if let Some(Stored::AbsentUntil(end)) = self.map.insert(owner.clone(), Stored::At(version))
+        {
             self.ends.remove(&(end, owner.clone()));
         }
     }

@@ -28,7 +28,8 @@ impl Changed {
     }
 }
 
-/// The name of a mark: its owner; and its version, if it was put aside since the owner's hash was lost. Nothing joins such a one.
+/// The name of a mark: its owner; and its version, if it was put aside since the owner's hash was
+/// lost. Nothing joins such a one.
 type Name = (Owner, Option<Version>);
 type Marked = Numbered<Name, Changed>;
 
@@ -75,12 +76,20 @@ impl Marks {
 
     /// All owners that a map names.
     pub(super) fn named(&self) -> impl Iterator<Item = &Owner> {
-        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving].into_iter().flat_map(Numbered::keys);
-        maps.filter(|(_, aside)| aside.is_none()).map(|(owner, _)| owner).chain(self.errors.keys())
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving]
+            .into_iter()
+            .flat_map(Numbered::keys);
+        maps.filter(|(_, aside)| aside.is_none())
+            .map(|(owner, _)| owner)
+            .chain(self.errors.keys())
     }
 
     pub(super) fn len(&self) -> usize {
-        self.live.len() + self.snapshot.len() + self.errors.len() + self.landed.len() + self.leaving.len()
+        self.live.len()
+            + self.snapshot.len()
+            + self.errors.len()
+            + self.landed.len()
+            + self.leaving.len()
     }
 
     pub(super) fn sizes(&self) -> [usize; 3] {
@@ -93,7 +102,13 @@ impl Marks {
     }
 
     /// Marks a write in the dirty map.
-    pub(super) fn mark(&mut self, owner: &Owner, fields: BTreeSet<Field>, version: Version, now: Timestamp) {
+    pub(super) fn mark(
+        &mut self,
+        owner: &Owner,
+        fields: BTreeSet<Field>,
+        version: Version,
+        now: Timestamp,
+    ) {
         let name = (owner.clone(), None);
         self.live_since.get_or_insert(now);
         let before = self.live.get(&name).filter(|_| !broken("R1-list"));
@@ -101,7 +116,8 @@ impl Marks {
         self.live.insert(name, changed);
     }
 
-    /// Gives marks of a hash that was lost a name of their own, since the owner gets another hash (R6).
+    /// Gives marks of a hash that was lost a name of their own, since the owner gets another hash
+    /// (R6).
     pub(super) fn put_aside(&mut self, owner: &Owner) {
         for map in [&mut self.live, &mut self.landed, &mut self.leaving] {
             if let Some(changed) = map.remove(&(owner.clone(), None)) {
@@ -162,9 +178,18 @@ impl Marks {
     }
 
     /// Clears a field's error mark if it is at or below the version; answers the version it had.
-    pub(super) fn clear_error(&mut self, owner: &Owner, field: &Field, version: Version) -> Option<Version> {
+    pub(super) fn clear_error(
+        &mut self,
+        owner: &Owner,
+        field: &Field,
+        version: Version,
+    ) -> Option<Version> {
         let older = |refused: &Version| *refused <= version || broken("R5-any-error");
-        let refused = self.error(owner, field).map(|error| error.version).filter(older).filter(|_| !broken("R5-kept-error"))?;
+        let refused = self
+            .error(owner, field)
+            .map(|error| error.version)
+            .filter(older)
+            .filter(|_| !broken("R5-kept-error"))?;
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
         fields.remove(field);
         if fields.is_empty() {
@@ -182,9 +207,20 @@ impl Marks {
     }
 
     /// Puts a field on probation whose error mark was cleared.
-    pub(super) fn put_field_on_probation(&mut self, owner: &Owner, field: &Field, version: Version) {
-        let changed = Changed { fields: BTreeSet::from([field.clone()]), version };
-        self.put_on_probation(Cleared { name: (owner.clone(), None), changed });
+    pub(super) fn put_field_on_probation(
+        &mut self,
+        owner: &Owner,
+        field: &Field,
+        version: Version,
+    ) {
+        let changed = Changed {
+            fields: BTreeSet::from([field.clone()]),
+            version,
+        };
+        self.put_on_probation(Cleared {
+            name: (owner.clone(), None),
+            changed,
+        });
     }
 
     /// How many marks are on probation, and how many of them leave.
@@ -222,7 +258,9 @@ impl Marks {
 
     /// Makes a mark on probation live again, if the epoch changed since it was settled.
     pub(super) fn relive(&mut self, entry: &Entry, now: Timestamp) -> bool {
-        let Some(name) = name_of(entry).filter(|_| self.lost) else { return false };
+        let Some(name) = name_of(entry).filter(|_| self.lost) else {
+            return false;
+        };
         let removed = [self.landed.remove(&name), self.leaving.remove(&name)];
         let mut found = false;
         for changed in removed.into_iter().flatten() {
@@ -250,7 +288,10 @@ impl Marks {
     pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
         let entry = |name: &Name, changed: &Changed| Entry {
             raw: raw(name),
-            mark: Some(Mark { owner: name.0.clone(), fields: changed.fields.iter().cloned().collect() }),
+            mark: Some(Mark {
+                owner: name.0.clone(),
+                fields: changed.fields.iter().cloned().collect(),
+            }),
             version: changed.version,
         };
         match map {
@@ -259,8 +300,18 @@ impl Marks {
             Map::Landed => self.landed.page(cursor, count, entry),
             Map::Leaving => self.leaving.page(cursor, count, entry),
             Map::Error => self.errors.page(cursor, count, |owner, fields| {
-                let version = fields.values().map(|error| error.version).max().unwrap_or_default();
-                entry(&(owner.clone(), None), &Changed { fields: fields.keys().cloned().collect(), version })
+                let version = fields
+                    .values()
+                    .map(|error| error.version)
+                    .max()
+                    .unwrap_or_default();
+                entry(
+                    &(owner.clone(), None),
+                    &Changed {
+                        fields: fields.keys().cloned().collect(),
+                        version,
+                    },
+                )
             }),
         }
     }
@@ -281,7 +332,10 @@ impl Marks {
             };
             fields.iter().map(entry).collect::<Vec<_>>()
         });
-        Page { entries: page.entries.into_iter().flatten().collect(), next: page.next }
+        Page {
+            entries: page.entries.into_iter().flatten().collect(),
+            next: page.next,
+        }
     }
 }
 
@@ -296,13 +350,20 @@ pub(super) struct Cleared {
 fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
     let version = changed.version;
     let both = changed.joined(held);
-    if broken("H33-lowered") { Changed { version, ..both } } else { both }
+    if broken("H33-lowered") {
+        Changed { version, ..both }
+    } else {
+        both
+    }
 }
 
-/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the version if it was put aside, as in Redis.
+/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the
+/// version if it was put aside, as in Redis.
 fn raw((owner, aside): &Name) -> Bytes {
     let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
-    let aside = aside.map(|version| format!("{SEPARATOR}{version}")).unwrap_or_default();
+    let aside = aside
+        .map(|version| format!("{SEPARATOR}{version}"))
+        .unwrap_or_default();
     Bytes::from(parts.join("\0") + &aside)
 }
 

@@ -1,8 +1,9 @@
 //! The hot tier in memory: the contract without a server, for embedded use and for tests.
 //!
-//! What Redis does with one script, this engine does with one *transition*: a function of one partition's state and the present
-//! time, without input, output or clock. [`MemoryStore`] holds one mutex per partition and calls transitions under it, so each
-//! is as atomic as a script. Tests and models may call them directly on a [`PartState`], which can be cloned and compared.
+//! What Redis does with one script, this engine does with one *transition*: a function of one
+//! partition's state and the present time, without input, output or clock. [`MemoryStore`] holds
+//! one mutex per partition and calls transitions under it, so each is as atomic as a script. Tests
+//! and models may call them directly on a [`PartState`], which can be cloned and compared.
 //!
 //! | module | concept |
 //! | --- | --- |

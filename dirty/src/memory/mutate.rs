@@ -18,9 +18,9 @@ const OPERATION: &str = "mutate";
 /// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does not have, `Settings` if the
-/// deadline lies further ahead than ids are remembered, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if
-/// versions ran out. Nothing changed.
+/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does
+/// not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory`
+/// if it does not fit and nothing can be evicted, `Corrupt` if versions ran out. Nothing changed.
 pub fn mutate(
     state: &mut PartState,
     present: &Present,
@@ -29,7 +29,11 @@ pub fn mutate(
     load: Option<&Load>,
 ) -> Result<Mutated, HotError> {
     let record = current(state, partition, OPERATION)?.clone();
-    if let Some(reply) = state.ops.reply(&mutation.id).filter(|_| mutation.attempt.is_named() && !broken("R11-ids")) {
+    if let Some(reply) = state
+        .ops
+        .reply(&mutation.id)
+        .filter(|_| mutation.attempt.is_named() && !broken("R11-ids"))
+    {
         return Ok(Mutated::Applied(reply.clone()));
     }
     if let Some(refusal) = refusal(state, present, &record, mutation)? {
@@ -43,13 +47,23 @@ pub fn mutate(
     let plan = match plan(&met, mutation) {
         Ok(plan) => plan,
         Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
-        Err(Unmet::Load) => return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch))),
+        Err(Unmet::Load) => {
+            return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch)));
+        }
     };
     if plan.cells.is_empty() {
-        return Ok(Mutated::Applied(change_nothing(state, present, &record, mutation, plan, version)));
+        return Ok(Mutated::Applied(change_nothing(
+            state, present, &record, mutation, plan, version,
+        )));
     }
     let next = next_version(record.source.max(version), present, OPERATION)?;
-    room::make_or_refuse(state, present, room::of_mutation(mutation, load), &mutation.owner, OPERATION)?;
+    room::make_or_refuse(
+        state,
+        present,
+        room::of_mutation(mutation, load),
+        &mutation.owner,
+        OPERATION,
+    )?;
     // Nothing is refused from here on.
     if let Some(merged) = merged {
         keep(state, present, &mutation.owner, merged, Some(next));
@@ -72,15 +86,25 @@ fn refusal(
     record: &PartitionRecord,
     mutation: &Mutation,
 ) -> Result<Option<Refusal>, HotError> {
-    if matches!(mutation.durability, Durability::Replicated { .. } | Durability::Fsynced { .. }) {
+    if matches!(
+        mutation.durability,
+        Durability::Replicated { .. } | Durability::Fsynced { .. }
+    ) {
         let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
-        return Err(HotError::not_applied(HotKind::Durability, OPERATION, message));
+        return Err(HotError::not_applied(
+            HotKind::Durability,
+            OPERATION,
+            message,
+        ));
     }
     if present.now >= mutation.deadline {
         return Ok(Some(Refusal::Expired));
     }
     if mutation.deadline > present.now.plus(WINDOW) {
-        let message = format!("the deadline is more than {} s ahead, longer than ids are remembered", WINDOW.as_secs());
+        let message = format!(
+            "the deadline is more than {} s ahead, longer than ids are remembered",
+            WINDOW.as_secs()
+        );
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
     let (epoch, generation) = (record.epoch, record.generation);
@@ -90,8 +114,8 @@ fn refusal(
     Ok(session::refusal(state, record, mutation))
 }
 
-/// The mutation has nothing to do. Its session is confirmed or ended all the same, and its id remembered: a copy that was held up may
-/// come after what others write now.
+/// The mutation has nothing to do. Its session is confirmed or ended all the same, and its id
+/// remembered: a copy that was held up may come after what others write now.
 fn change_nothing(
     state: &mut PartState,
     present: &Present,
@@ -100,7 +124,11 @@ fn change_nothing(
     plan: Plan,
     version: Version,
 ) -> Applied {
-    let reply = Applied { version, changed: 0, counters: plan.counters };
+    let reply = Applied {
+        version,
+        changed: 0,
+        counters: plan.counters,
+    };
     session::saved(state, present, mutation, record.epoch);
     if mutation.attempt.is_named() && !broken("R11-void") {
         state.ops.remember(mutation.id, reply.clone());
@@ -109,51 +137,99 @@ fn change_nothing(
 }
 
 /// The owner as the mutation meets it: with its load, if that is proved.
-fn meet<'a>(state: &'a PartState, record: &PartitionRecord, mutation: &Mutation, merged: Option<&'a Merged>) -> Met<'a> {
+fn meet<'a>(
+    state: &'a PartState,
+    record: &PartitionRecord,
+    mutation: &Mutation,
+    merged: Option<&'a Merged>,
+) -> Met<'a> {
     let owner = &mutation.owner;
     let marker = state.markers.get(owner);
     let (hash, marker) = match merged {
-        Some(merged) => (merged.hash.as_ref(), if merged.absent { Marker::Absent } else { marker }),
+        Some(merged) => (
+            merged.hash.as_ref(),
+            if merged.absent {
+                Marker::Absent
+            } else {
+                marker
+            },
+        ),
         None => (state.hashes.get(owner), marker),
     };
     let is_marked = state.marks.names(owner);
-    Met { hash, marker, generation: record.generation, is_marked, loaded: merged.is_some() }
+    Met {
+        hash,
+        marker,
+        generation: record.generation,
+        is_marked,
+        loaded: merged.is_some(),
+    }
 }
 
-/// The version of the next write: above the last one of the partition and of the owner, and at least the time.
-pub(super) fn next_version(last: Version, present: &Present, operation: &'static str) -> Result<Version, HotError> {
+/// The version of the next write: above the last one of the partition and of the owner, and at
+/// least the time.
+pub(super) fn next_version(
+    last: Version,
+    present: &Present,
+    operation: &'static str,
+) -> Result<Version, HotError> {
     Version::new(last.get().saturating_add(2).max(present.now.0)).ok_or_else(|| {
-        let message = format!("the next version would be above {}; set the clock right", Version::MAX);
+        let message = format!(
+            "the next version would be above {}; set the clock right",
+            Version::MAX
+        );
         HotError::not_applied(HotKind::Corrupt, operation, message)
     })
 }
 
 /// Makes the owner's hash if there is none; its number is the version of the write that follows.
-fn make(state: &mut PartState, record: &PartitionRecord, owner: &Owner, version: Version, complete: bool) {
+fn make(
+    state: &mut PartState,
+    record: &PartitionRecord,
+    owner: &Owner,
+    version: Version,
+    complete: bool,
+) {
     if state.hashes.get(owner).is_some() {
         return;
     }
     let mut hash = OwnerHash::new(version, record.generation);
     hash.complete = complete;
     let is_known = matches!(state.markers.get(owner), Marker::At(_));
-    let number = if broken("R7-unraised") && is_known { state.markers.get(owner).version() } else { version };
+    let number = if broken("R7-unraised") && is_known {
+        state.markers.get(owner).version()
+    } else {
+        version
+    };
     state.number(owner, &mut hash, number);
     state.hashes.put(owner.clone(), hash);
 }
 
 /// The write itself: mark, data, source and reply in one step (R1).
-fn write(state: &mut PartState, present: &Present, mutation: &Mutation, plan: Plan, version: Version) -> Applied {
+fn write(
+    state: &mut PartState,
+    present: &Present,
+    mutation: &Mutation,
+    plan: Plan,
+    version: Version,
+) -> Applied {
     let owner = &mutation.owner;
     if !broken("R1-unmarked") {
         let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
         state.marks.mark(owner, fields, version, present.now);
     }
     let changed = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
-    let reply = Applied { version, changed, counters: plan.counters };
+    let reply = Applied {
+        version,
+        changed,
+        counters: plan.counters,
+    };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
         hash.expires = hash.expires.filter(|_| broken("R2-expires"));
-        plan.cells.into_iter().for_each(|(field, cell)| hash.set(field, cell));
+        plan.cells
+            .into_iter()
+            .for_each(|(field, cell)| hash.set(field, cell));
     });
     if let Some(record) = &mut state.record {
         record.source = version;

@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use crate::Page;
 
-/// A map whose entries keep the number they got when they came, so that a cursor is never upset by others that go.
+/// A map whose entries keep the number they got when they came, so that a cursor is never upset by
+/// others that go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Numbered<K, V> {
     map: BTreeMap<K, (u64, V)>,
@@ -15,7 +16,11 @@ pub(super) struct Numbered<K, V> {
 
 impl<K, V> Default for Numbered<K, V> {
     fn default() -> Self {
-        Self { map: BTreeMap::new(), order: BTreeMap::new(), next: 1 }
+        Self {
+            map: BTreeMap::new(),
+            order: BTreeMap::new(),
+            next: 1,
+        }
     }
 }
 
@@ -23,7 +28,9 @@ impl<K, V> Default for Numbered<K, V> {
 impl<K: Hash, V: Hash> Hash for Numbered<K, V> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.map.len());
-        self.map.iter().for_each(|(key, (_, value))| (key, value).hash(state));
+        self.map
+            .iter()
+            .for_each(|(key, (_, value))| (key, value).hash(state));
     }
 }
 
@@ -62,16 +69,29 @@ impl<K: Ord + Clone, V> Numbered<K, V> {
         Some(value)
     }
 
-    /// Takes all entries out. Numbers go on where they are, so that an old cursor never skips a new entry.
+    /// Takes all entries out. Numbers go on where they are, so that an old cursor never skips a new
+    /// entry.
     pub(super) fn take(&mut self) -> Self {
         let next = self.next;
-        std::mem::replace(self, Self { next, ..Self::default() })
+        std::mem::replace(
+            self,
+            Self {
+                next,
+                ..Self::default()
+            },
+        )
     }
 
     /// `count` entries from `cursor` on.
     pub(super) fn page<T>(&self, cursor: u64, count: usize, show: impl Fn(&K, &V) -> T) -> Page<T> {
         let mut rest = self.order.range(cursor..);
-        let entries = rest.by_ref().take(count.max(1)).filter_map(|(_, key)| self.get(key).map(|value| show(key, value)));
-        Page { entries: entries.collect(), next: rest.next().map(|(number, _)| *number) }
+        let entries = rest
+            .by_ref()
+            .take(count.max(1))
+            .filter_map(|(_, key)| self.get(key).map(|value| show(key, value)));
+        Page {
+            entries: entries.collect(),
+            next: rest.next().map(|(number, _)| *number),
+        }
     }
 }

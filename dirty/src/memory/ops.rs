@@ -8,8 +8,9 @@ use storage_model::{Applied, OpId, Timestamp};
 /// How long a reply is kept at least. No deadline lies further ahead.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
-/// Replies in two generations: the older one is dropped whole when the younger one has lasted a window. The younger one is never
-/// dropped at once, since it may be of just now and the clock have leapt (H11).
+/// Replies in two generations: the older one is dropped whole when the younger one has lasted a
+/// window. The younger one is never dropped at once, since it may be of just now and the clock have
+/// leapt (H11).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Ops {
     young: BTreeMap<OpId, Applied>,

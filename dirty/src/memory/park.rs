@@ -9,30 +9,41 @@ use super::record::in_epoch;
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
 
-/// Moves snapshot entries to the error map, and counts attempts. Answers for each whether it is there now.
+/// Moves snapshot entries to the error map, and counts attempts. Answers for each whether it is
+/// there now.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was moved.
 pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<Vec<bool>, HotError> {
     in_epoch(state, park.partition, park.epoch, "park")?;
     require(state, present.now, park.partition, &park.lock, "park")?;
-    Ok(park.parked.iter().map(|parked| park_one(state, present, park, parked)).collect())
+    Ok(park
+        .parked
+        .iter()
+        .map(|parked| park_one(state, present, park, parked))
+        .collect())
 }
 
 fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Parked) -> bool {
     // Every name in memory can be read, so there is always an owner.
-    let Some(owner) = &parked.owner else { return false };
-    // An entry that is gone from the snapshot was landed or parked by another worker, or the scan brought it twice.
+    let Some(owner) = &parked.owner else {
+        return false;
+    };
+    // An entry that is gone from the snapshot was landed or parked by another worker, or the scan
+    // brought it twice.
     if let Some(entry) = &parked.source {
-        let Some(cleared) = state.marks.clear(park.snapshot, entry) else { return false };
+        let Some(cleared) = state.marks.clear(park.snapshot, entry) else {
+            return false;
+        };
         if park.probation && parked.has_landed() {
             state.marks.put_on_probation(cleared);
         }
     }
     let mut is_there = false;
     for fault in &parked.faults {
-        // What was tried again and is gone from the error map, though another may be there, was landed meanwhile, or was lost with
-        // another server: a mark made anew would name a hash that may have a time to live.
+        // What was tried again and is gone from the error map, though another may be there, was
+        // landed meanwhile, or was lost with another server: a mark made anew would name a hash
+        // that may have a time to live.
         let is_same = |old: &ErrorMark| old.version <= fault.version || broken("R5-older-error");
         if parked.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same) {
             refuse(state, present.now, park, owner, fault);
@@ -41,24 +52,42 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     }
     if is_there {
         // Of a mark that was put aside: its owner has another hash by now, which may have landed.
-        state.hashes.edit(owner, |hash| hash.expires = hash.expires.filter(|_| broken("R2-parked")));
+        state.hashes.edit(owner, |hash| {
+            hash.expires = hash.expires.filter(|_| broken("R2-parked"))
+        });
     }
     state.release(present, owner);
     is_there
 }
 
-/// Makes a field's error mark, or counts another attempt; the greater version stays, with its reason.
+/// Makes a field's error mark, or counts another attempt; the greater version stays, with its
+/// reason.
 fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fault: &Fault) {
     let old = state.marks.error(owner, &fault.field).cloned();
     let attempts = old.as_ref().map_or(1, |old| old.attempts.saturating_add(1));
-    let delay = park.retry_min.saturating_mul(1 << (attempts - 1).min(31)).min(park.retry_max);
+    let delay = park
+        .retry_min
+        .saturating_mul(1 << (attempts - 1).min(31))
+        .min(park.retry_max);
     let first = old.as_ref().map_or(now, |old| old.first);
     let (version, code, message) = match old {
-        Some(old) if old.version > fault.version && !broken("R5-older-error") => (old.version, old.code, old.message),
+        Some(old) if old.version > fault.version && !broken("R5-older-error") => {
+            (old.version, old.code, old.message)
+        }
         _ => (fault.version, fault.code, fault.message.clone()),
     };
-    let error = ErrorMark { version, attempts, first, last: now, next: now.plus(delay), code, message };
-    state.marks.set_error(owner.clone(), fault.field.clone(), error);
+    let error = ErrorMark {
+        version,
+        attempts,
+        first,
+        last: now,
+        next: now.plus(delay),
+        code,
+        message,
+    };
+    state
+        .marks
+        .set_error(owner.clone(), fault.field.clone(), error);
 }
 
 /// Some entries of the error map.

@@ -16,13 +16,14 @@ pub(super) struct Met<'a> {
     pub(super) generation: Epoch,
     /// Whether a map names the owner.
     pub(super) is_marked: bool,
-    /// Whether a proved load came with the mutation. It brought all rows of the fields that the mutation names, if not more.
+    /// Whether a proved load came with the mutation. It brought all rows of the fields that the
+    /// mutation names, if not more.
     pub(super) loaded: bool,
 }
 
 impl<'a> Met<'a> {
-    /// The version, if it is known. A negative answer is version 0. A marker alone does not tell it: in a hot tier that came back
-    /// older it lies behind what has landed (R14).
+    /// The version, if it is known. A negative answer is version 0. A marker alone does not tell
+    /// it: in a hot tier that came back older it lies behind what has landed (R14).
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
@@ -32,7 +33,8 @@ impl<'a> Met<'a> {
     }
 
     fn is_suspect(&self) -> bool {
-        self.hash.is_some_and(|hash| hash.generation < self.generation)
+        self.hash
+            .is_some_and(|hash| hash.generation < self.generation)
     }
 
     fn cell(&self, field: &Field) -> Option<&'a Cell> {
@@ -70,14 +72,21 @@ pub(super) struct Plan {
 
 /// Finds out what the mutation would change.
 pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
-    // A hash that may be older than what has landed is compared with its rows before anything is built on it, a blind write
-    // included: it would raise the owner's version above a row that the hash has lost (R14).
+    // A hash that may be older than what has landed is compared with its rows before anything is
+    // built on it, a blind write included: it would raise the owner's version above a row that the
+    // hash has lost (R14).
     if met.is_suspect() && !broken("R14-suspect") {
         return Err(Unmet::Load);
     }
     check_version(met, mutation)?;
-    let builds = |change: &Change| mutation.condition == Condition::Absent || !matches!(change, Change::Set(_));
-    if mutation.changes.iter().any(|(field, change)| builds(change) && !met.knows(field)) {
+    let builds = |change: &Change| {
+        mutation.condition == Condition::Absent || !matches!(change, Change::Set(_))
+    };
+    if mutation
+        .changes
+        .iter()
+        .any(|(field, change)| builds(change) && !met.knows(field))
+    {
         return Err(Unmet::Load);
     }
     check_absent(met, mutation)?;
@@ -93,21 +102,32 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
 fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     match (mutation.condition, met.version()) {
         (Condition::Version(_), None) if !broken("R15-version") => Err(Unmet::Load),
-        (Condition::Version(wanted), Some(version)) if version != wanted => Err(Unmet::Refused(Refusal::Version(version))),
+        (Condition::Version(wanted), Some(version)) if version != wanted => {
+            Err(Unmet::Refused(Refusal::Version(version)))
+        }
         _ => Ok(()),
     }
 }
 
 fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     let live = |field: &Field| matches!(met.cell(field), Some(Cell::Live(_)));
-    match mutation.changes.iter().find(|(field, _)| mutation.condition == Condition::Absent && live(field)) {
+    match mutation
+        .changes
+        .iter()
+        .find(|(field, _)| mutation.condition == Condition::Absent && live(field))
+    {
         Some((field, _)) => Err(Unmet::Refused(Refusal::Exists(field.clone()))),
         None => Ok(()),
     }
 }
 
 /// What one field holds after its change; none if it stays as it is.
-fn planned(met: &Met<'_>, field: &Field, change: &Change, plan: &mut Plan) -> Result<Option<Cell>, Refusal> {
+fn planned(
+    met: &Met<'_>,
+    field: &Field,
+    change: &Change,
+    plan: &mut Plan,
+) -> Result<Option<Cell>, Refusal> {
     Ok(match change {
         Change::Set(value) => Some(Cell::Live(value.clone())),
         Change::Incr(by) => {
@@ -136,11 +156,15 @@ fn sum(field: &Field, cell: Option<&Cell>, by: i64) -> Result<i64, Refusal> {
         Some(value) => integer(value).ok_or_else(|| Refusal::NotInteger(field.clone()))?,
         None => 0,
     };
-    held.checked_add(by).ok_or_else(|| Refusal::Overflow(field.clone()))
+    held.checked_add(by)
+        .ok_or_else(|| Refusal::Overflow(field.clone()))
 }
 
-/// The integer that these bytes are the canonical decimal form of: no sign but '-', no leading zero, no space.
+/// The integer that these bytes are the canonical decimal form of: no sign but '-', no leading
+/// zero, no space.
 fn integer(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
-    text.parse().ok().filter(|number: &i64| number.to_string() == text)
+    text.parse()
+        .ok()
+        .filter(|number: &i64| number.to_string() == text)
 }

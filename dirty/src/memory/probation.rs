@@ -7,11 +7,17 @@ use super::record::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 
-/// Says which landed marks leave probation next; if none do, those that are on it now become the next.
+/// Says which landed marks leave probation next; if none do, those that are on it now become the
+/// next.
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`.
-pub fn probation(state: &mut PartState, present: &Present, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+pub fn probation(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    lock: &Lock,
+) -> Result<Probation, HotError> {
     let epoch = current(state, partition, "probation")?.epoch;
     require(state, present.now, partition, lock, "probation")?;
     let marks = &mut state.marks;
@@ -21,10 +27,14 @@ pub fn probation(state: &mut PartState, present: &Present, partition: Partition,
     if marks.sizes_on_probation() == [0, 0] {
         return Ok(Probation::Empty);
     }
-    Ok(Probation::Leaves(Window { epoch, number: marks.leave() }))
+    Ok(Probation::Leaves(Window {
+        epoch,
+        number: marks.leave(),
+    }))
 }
 
-/// Ends the probation of leaving marks, if they are still those of the window; answers how many went.
+/// Ends the probation of leaving marks, if they are still those of the window; answers how many
+/// went.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing went.

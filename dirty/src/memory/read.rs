@@ -13,20 +13,42 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Observed, PartitionPeek}
 /// The hash as it is.
 #[must_use]
 pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
-    let cells = state.hashes.get(owner).map(|hash| select(hash, fields)).unwrap_or_default();
+    let cells = state
+        .hashes
+        .get(owner)
+        .map(|hash| select(hash, fields))
+        .unwrap_or_default();
     let tells = !matches!(fields, Fields::Live(_));
-    let asked = |header: Header| if tells { header } else { Header { born: Version::ZERO, ..header } };
+    let asked = |header: Header| {
+        if tells {
+            header
+        } else {
+            Header {
+                born: Version::ZERO,
+                ..header
+            }
+        }
+    };
     let header = state.header(owner).map(asked);
     HotRead { header, cells }
 }
 
 pub(super) fn select(hash: &OwnerHash, fields: &Fields) -> Vec<(Field, Cell)> {
-    let all = || hash.cells().map(|(field, cell)| (field.clone(), cell.clone()));
+    let all = || {
+        hash.cells()
+            .map(|(field, cell)| (field.clone(), cell.clone()))
+    };
     let some = |asked: &[Field]| {
-        asked.iter().filter_map(|field| hash.cell(field).map(|cell| (field.clone(), cell.clone()))).collect::<Vec<_>>()
+        asked
+            .iter()
+            .filter_map(|field| hash.cell(field).map(|cell| (field.clone(), cell.clone())))
+            .collect::<Vec<_>>()
     };
     match fields {
-        Fields::Live(asked) => some(asked).into_iter().filter(|(_, cell)| cell.live().is_some()).collect(),
+        Fields::Live(asked) => some(asked)
+            .into_iter()
+            .filter(|(_, cell)| cell.live().is_some())
+            .collect(),
         Fields::Cells(asked) => some(asked),
         Fields::All => all().collect(),
         Fields::Names => all().map(|(field, cell)| (field, emptied(&cell))).collect(),
@@ -45,7 +67,11 @@ fn emptied(cell: &Cell) -> Cell {
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
+pub fn observe(
+    state: &PartState,
+    partition: Partition,
+    owner: &Owner,
+) -> Result<Observed, HotError> {
     Ok(with_hash(state, owner, note(state, partition, owner)?))
 }
 
@@ -55,20 +81,31 @@ pub fn observe(state: &PartState, partition: Partition, owner: &Owner) -> Result
 /// `Unprepared`.
 pub fn note(state: &PartState, partition: Partition, owner: &Owner) -> Result<Observed, HotError> {
     let record = current(state, partition, "observe")?;
-    Ok(Observed { present: false, ..state.observed(owner, record.epoch) })
+    Ok(Observed {
+        present: false,
+        ..state.observed(owner, record.epoch)
+    })
 }
 
 /// What was noted, and whether there is a hash now.
 #[must_use]
 pub fn with_hash(state: &PartState, owner: &Owner, noted: Observed) -> Observed {
-    Observed { present: state.hashes.get(owner).is_some(), ..noted }
+    Observed {
+        present: state.hashes.get(owner).is_some(),
+        ..noted
+    }
 }
 
 /// Whether a map names the owner.
 ///
 /// # Errors
 /// `Unprepared` or `EpochMoved`, if an epoch is given.
-pub fn marked(state: &PartState, partition: Partition, owner: &Owner, epoch: Option<Epoch>) -> Result<bool, HotError> {
+pub fn marked(
+    state: &PartState,
+    partition: Partition,
+    owner: &Owner,
+    epoch: Option<Epoch>,
+) -> Result<bool, HotError> {
     if let Some(epoch) = epoch {
         in_epoch(state, partition, epoch, "marked")?;
     }
@@ -88,7 +125,11 @@ pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
 /// Gives a hash that has a time to live the full one again.
 pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
     let end = present.now.plus(present.hash_ttl);
-    if state.hashes.get(owner).is_some_and(|hash| hash.expires.is_some()) {
+    if state
+        .hashes
+        .get(owner)
+        .is_some_and(|hash| hash.expires.is_some())
+    {
         state.hashes.edit(owner, |hash| hash.expires = Some(end));
     }
 }
@@ -96,7 +137,10 @@ pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
 /// Sizes, the oldest mark's age and the lock's holder.
 #[must_use]
 pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
-    let [live, snapshot, errors] = state.marks.sizes().map(|size| u64::try_from(size).unwrap_or(u64::MAX));
+    let [live, snapshot, errors] = state
+        .marks
+        .sizes()
+        .map(|size| u64::try_from(size).unwrap_or(u64::MAX));
     let holder = holder(state, present.now).map(|lock| lock.holder.clone());
     let probation = state.marks.sizes_on_probation().iter().sum::<usize>();
     let [live_since, snapshot_since] = state.marks.since();

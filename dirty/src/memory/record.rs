@@ -28,8 +28,13 @@ pub(super) fn current<'a>(
     if *record.incarnation == *state.incarnation || broken("R14-incarnation") {
         return Ok(record);
     }
-    let message = format!("partition {partition} was recorded under another incarnation; adopt it first");
-    Err(HotError::not_applied(HotKind::Unprepared(partition), operation, message))
+    let message =
+        format!("partition {partition} was recorded under another incarnation; adopt it first");
+    Err(HotError::not_applied(
+        HotKind::Unprepared(partition),
+        operation,
+        message,
+    ))
 }
 
 /// The present record, if its epoch is the one that the caller works under; otherwise `EpochMoved`.
@@ -40,49 +45,73 @@ pub(super) fn in_epoch<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = current(state, partition, operation)?;
-    let ignored = (operation == "settle" && broken("R15-settle-epoch")) || (operation == "park" && broken("R15-park-epoch"));
+    let ignored = (operation == "settle" && broken("R15-settle-epoch"))
+        || (operation == "park" && broken("R15-park-epoch"));
     if record.epoch == epoch || ignored {
         return Ok(record);
     }
-    let message = format!("partition {partition} is in epoch {}, not {epoch}; collect anew", record.epoch);
-    Err(HotError::not_applied(HotKind::EpochMoved, operation, message))
+    let message = format!(
+        "partition {partition} is in epoch {}, not {epoch}; collect anew",
+        record.epoch
+    );
+    Err(HotError::not_applied(
+        HotKind::EpochMoved,
+        operation,
+        message,
+    ))
 }
 
 /// The record beside the incarnation.
 #[must_use]
 pub fn partition_state(state: &PartState) -> PartitionState {
-    PartitionState { incarnation: state.incarnation.to_string(), record: state.record.clone() }
+    PartitionState {
+        incarnation: state.incarnation.to_string(),
+        record: state.record.clone(),
+    }
 }
 
-/// Where versions begin under a record that takes another's place: above what has landed, and after a rewind above what was forgotten.
+/// Where versions begin under a record that takes another's place: above what has landed, and after
+/// a rewind above what was forgotten.
 fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect: bool) -> Version {
     if broken("R14-source") {
         return old.source;
     }
     let from = old.source.max(adopt.last_version);
-    if suspect { leapt(present, from, adopt.epoch) } else { from }
+    if suspect {
+        leapt(present, from, adopt.epoch)
+    } else {
+        from
+    }
 }
 
 fn leapt(present: &Present, from: Version, epoch: Epoch) -> Version {
-    if broken("R14-given-again") { from } else { from.max(time(present)).plus(Version::rewind_leap(epoch)) }
+    if broken("R14-given-again") {
+        from
+    } else {
+        from.max(time(present)).plus(Version::rewind_leap(epoch))
+    }
 }
 
 fn time(present: &Present) -> Version {
     Version::new(present.now.0).unwrap_or_default()
 }
 
-/// Makes or replaces the record, if it and the incarnation are still those seen and the epoch is greater.
+/// Makes or replaces the record, if it and the incarnation are still those seen and the epoch is
+/// greater.
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
-    let made_under = |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
+    let made_under =
+        |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
-    let moved = *seen.incarnation != *state.incarnation || made_under(&seen.record) != made_under(&state.record);
+    let moved = *seen.incarnation != *state.incarnation
+        || made_under(&seen.record) != made_under(&state.record);
     if moved && !broken("R14-adopted-blindly") {
         return false;
     }
     let record = match &state.record {
         Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
         Some(old) => {
-            let forgotten = old.has_forgotten(adopt.last_version, adopt.landed_here) && !broken("R14-generation");
+            let forgotten = old.has_forgotten(adopt.last_version, adopt.landed_here)
+                && !broken("R14-generation");
             let suspect = forgotten || adopt.compare_all;
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
@@ -118,15 +147,16 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     true
 }
 
-/// Takes note that values are collected. What lands of them has versions up to the source, since here none is given without it; so it
-/// need not be raised, as it is in Redis.
+/// Takes note that values are collected. What lands of them has versions up to the source, since
+/// here none is given without it; so it need not be raised, as it is in Redis.
 pub fn collects(state: &mut PartState) {
     if let Some(record) = &mut state.record {
         record.collected = record.source;
     }
 }
 
-/// Raises what is known to have landed. The version source follows, so that no later write is ever below it.
+/// Raises what is known to have landed. The version source follows, so that no later write is ever
+/// below it.
 pub(super) fn raise(state: &mut PartState, landed: Version) {
     if let Some(record) = &mut state.record {
         record.landed = record.landed.max(landed);
@@ -138,7 +168,12 @@ pub(super) fn raise(state: &mut PartState, landed: Version) {
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`.
-pub fn raise_landed(state: &mut PartState, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+pub fn raise_landed(
+    state: &mut PartState,
+    partition: Partition,
+    epoch: Epoch,
+    landed: Version,
+) -> Result<(), HotError> {
     in_epoch(state, partition, epoch, "raise_landed")?;
     raise(state, landed);
     Ok(())

@@ -6,11 +6,18 @@ use super::hash::{HASH_OVERHEAD_BYTES, cell_bytes};
 use super::state::{PartState, Present, SMALL_BYTES};
 use crate::{HotError, HotKind, Load};
 
-/// Drops landed hashes, the least recently used first, until `wanted` bytes more fit. Never the one of `but`; answers whether they
-/// fit.
-pub(super) fn make(state: &mut PartState, present: &Present, wanted: usize, but: Option<&Owner>) -> bool {
+/// Drops landed hashes, the least recently used first, until `wanted` bytes more fit. Never the one
+/// of `but`; answers whether they fit.
+pub(super) fn make(
+    state: &mut PartState,
+    present: &Present,
+    wanted: usize,
+    but: Option<&Owner>,
+) -> bool {
     while state.bytes().saturating_add(wanted) > present.bytes_max {
-        let Some(owner) = state.hashes.coldest(but) else { return false };
+        let Some(owner) = state.hashes.coldest(but) else {
+            return false;
+        };
         state.hashes.remove(&owner);
     }
     true
@@ -30,13 +37,23 @@ pub(super) fn make_or_refuse(
     if make(state, present, wanted, Some(owner)) {
         return Ok(());
     }
-    let message = format!("{} bytes are the limit, and no landed data is left to evict", present.bytes_max);
-    Err(HotError::not_applied(HotKind::OutOfMemory, operation, message))
+    let message = format!(
+        "{} bytes are the limit, and no landed data is left to evict",
+        present.bytes_max
+    );
+    Err(HotError::not_applied(
+        HotKind::OutOfMemory,
+        operation,
+        message,
+    ))
 }
 
-/// The most bytes that the opening of a session may add: the session, the owner's marker, and its load.
+/// The most bytes that the opening of a session may add: the session, the owner's marker, and its
+/// load.
 pub(super) fn of_opening(load: Option<&Load>) -> usize {
-    load.map(of_load).unwrap_or_default().saturating_add(2 * SMALL_BYTES)
+    load.map(of_load)
+        .unwrap_or_default()
+        .saturating_add(2 * SMALL_BYTES)
 }
 
 /// The most bytes that a mutation may add, with the load that it builds on.
@@ -44,14 +61,22 @@ pub(super) fn of_mutation(mutation: &Mutation, load: Option<&Load>) -> usize {
     const MARK_AND_REPLY_BYTES: usize = 512;
     let changes = mutation.changes.iter().map(|(field, change)| match change {
         Change::Set(value) => 128 + field.as_str().len() + value.len(),
-        Change::Incr(_) | Change::Remove | Change::Restore | Change::Purge => 160 + field.as_str().len(),
+        Change::Incr(_) | Change::Remove | Change::Restore | Change::Purge => {
+            160 + field.as_str().len()
+        }
     });
-    let own = changes.fold(HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES, usize::saturating_add);
+    let own = changes.fold(
+        HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES,
+        usize::saturating_add,
+    );
     own.saturating_add(load.map(of_load).unwrap_or_default())
 }
 
 /// The most bytes that a load may add.
 pub(super) fn of_load(load: &Load) -> usize {
-    let rows = load.rows.iter().map(|(field, cell, _)| cell_bytes(field.as_str().len(), cell));
+    let rows = load
+        .rows
+        .iter()
+        .map(|(field, cell, _)| cell_bytes(field.as_str().len(), cell));
     rows.fold(HASH_OVERHEAD_BYTES, usize::saturating_add)
 }

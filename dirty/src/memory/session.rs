@@ -37,10 +37,13 @@ impl Sessions {
 
     fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
         let sessions = self.held.iter().filter(|(_, session)| wanted(session));
-        sessions.map(|(owner, session)| (owner.clone(), session.fence)).collect()
+        sessions
+            .map(|(owner, session)| (owner.clone(), session.fence))
+            .collect()
     }
 
-    /// The holder of a session has a beat from then on, so that it is missed if it dies before it beats.
+    /// The holder of a session has a beat from then on, so that it is missed if it dies before it
+    /// beats.
     fn expect_beats(&mut self, holder: OpId) {
         if !broken("S5-unheard") {
             self.beats.entry(holder).or_default();
@@ -49,11 +52,13 @@ impl Sessions {
 
     /// Whether a session keeps the owner's hash.
     pub(super) fn pins(&self, owner: &Owner) -> bool {
-        self.held.get(owner).is_some_and(|session| !session.is_lapsed())
+        self.held
+            .get(owner)
+            .is_some_and(|session| !session.is_lapsed())
     }
 
-    /// The partition was adopted. Before the first adoption ever, which has epoch 1, there was no session; later one may have been
-    /// forgotten.
+    /// The partition was adopted. Before the first adoption ever, which has epoch 1, there was no
+    /// session; later one may have been forgotten.
     pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
         self.begun = source;
         if epoch <= Epoch(1) || broken("S8-grace") {
@@ -76,10 +81,16 @@ pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutatio
 }
 
 /// Why a write must not happen, by who holds the owner.
-pub(super) fn refusal(state: &PartState, record: &PartitionRecord, mutation: &Mutation) -> Option<Refusal> {
+pub(super) fn refusal(
+    state: &PartState,
+    record: &PartitionRecord,
+    mutation: &Mutation,
+) -> Option<Refusal> {
     let session = state.sessions.get(&mutation.owner);
     match mutation.fence {
-        Some(fence) => fenced(session, fence).or_else(|| unconfirmed(state, record, session?, mutation)),
+        Some(fence) => {
+            fenced(session, fence).or_else(|| unconfirmed(state, record, session?, mutation))
+        }
         None => held(session),
     }
 }
@@ -100,16 +111,22 @@ fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
     is_fenced.then(|| Refusal::Fenced(session.cloned().map(Box::new)))
 }
 
-/// A write of a session that was neither opened nor confirmed in this epoch, or that lapsed: after the grace, and on condition of the
-/// version that it knows, it confirms its session (S7).
-fn unconfirmed(state: &PartState, record: &PartitionRecord, session: &Session, mutation: &Mutation) -> Option<Refusal> {
+/// A write of a session that was neither opened nor confirmed in this epoch, or that lapsed: after
+/// the grace, and on condition of the version that it knows, it confirms its session (S7).
+fn unconfirmed(
+    state: &PartState,
+    record: &PartitionRecord,
+    session: &Session,
+    mutation: &Mutation,
+) -> Option<Refusal> {
     if session.epoch == record.epoch {
         return None;
     }
     if state.sessions.graced != record.epoch {
         return Some(Refusal::Grace(record.epoch));
     }
-    let confirms = matches!(mutation.condition, Condition::Version(_)) || broken("S7-unconditional");
+    let confirms =
+        matches!(mutation.condition, Condition::Version(_)) || broken("S7-unconditional");
     (!confirms).then_some(Refusal::Unconfirmed(record.epoch))
 }
 
@@ -119,17 +136,24 @@ pub fn session_of(state: &PartState, owner: &Owner) -> Option<Session> {
     state.sessions.get(owner).cloned()
 }
 
-/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since. Versions
-/// go on above those that it knows, also if the clock was set back.
+/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither
+/// opened nor confirmed since. Versions go on above those that it knows, also if the clock was set
+/// back.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
-pub fn claim(state: &mut PartState, partition: Partition, claim: &ClaimSession) -> Result<Claimed, HotError> {
+pub fn claim(
+    state: &mut PartState,
+    partition: Partition,
+    claim: &ClaimSession,
+) -> Result<Claimed, HotError> {
     let epoch = current(state, partition, "claim_session")?.epoch;
     let graced = state.sessions.graced == epoch;
     match state.sessions.get(&claim.owner) {
         Some(session) if session.fence == claim.fence => {}
-        Some(session) if session.epoch == epoch || session.fence > claim.fence && !broken("S8-greatest") => {
+        Some(session)
+            if session.epoch == epoch || session.fence > claim.fence && !broken("S8-greatest") =>
+        {
             return Ok(Claimed::No(Some(session.clone())));
         }
         // It was ended in this very epoch, so nothing was forgotten.
@@ -152,7 +176,11 @@ pub fn claim(state: &mut PartState, partition: Partition, claim: &ClaimSession) 
         record.source = record.source.max(claim.fence.version).max(claim.acked);
     }
     pin(state, &claim.owner);
-    Ok(Claimed::Yes { epoch, graced, begun: state.sessions.begun })
+    Ok(Claimed::Yes {
+        epoch,
+        graced,
+        begun: state.sessions.begun,
+    })
 }
 
 /// The hash of an owner that is claimed stays until that is decided.
@@ -162,11 +190,16 @@ fn pin(state: &mut PartState, owner: &Owner) {
     }
 }
 
-/// Ends the grace of an epoch: whoever says so has seen that epoch for longer than a lease. Answers whether it is still the epoch.
+/// Ends the grace of an epoch: whoever says so has seen that epoch for longer than a lease. Answers
+/// whether it is still the epoch.
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn end_grace(state: &mut PartState, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+pub fn end_grace(
+    state: &mut PartState,
+    partition: Partition,
+    epoch: Epoch,
+) -> Result<bool, HotError> {
     let is_same = current(state, partition, "end_grace")?.epoch == epoch;
     if is_same {
         state.sessions.graced = epoch;
@@ -195,7 +228,11 @@ pub fn close(
 
 /// Ends a session, if it is the owner's; answers whether it was.
 fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
-    if state.sessions.get(owner).is_none_or(|session| session.fence != fence) {
+    if state
+        .sessions
+        .get(owner)
+        .is_none_or(|session| session.fence != fence)
+    {
         return false;
     }
     state.sessions.held.remove(owner);
@@ -203,23 +240,35 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
     true
 }
 
-/// Asks the holder of a session for the owner; answers whether the session is still that one. Nobody is left to be asked for one that
-/// lapsed: its owner is free.
+/// Asks the holder of a session for the owner; answers whether the session is still that one.
+/// Nobody is left to be asked for one that lapsed: its owner is free.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
-pub fn ask(state: &mut PartState, partition: Partition, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+pub fn ask(
+    state: &mut PartState,
+    partition: Partition,
+    owner: &Owner,
+    fence: Fence,
+    by: &str,
+) -> Result<bool, HotError> {
     current(state, partition, "ask_session")?;
     let session = state.sessions.held.get_mut(owner);
     let session = session.filter(|session| session.fence == fence && !session.is_lapsed());
-    Ok(session.map(|session| session.asked = Some(one_word(by))).is_some())
+    Ok(session
+        .map(|session| session.asked = Some(one_word(by)))
+        .is_some())
 }
 
 /// Raises a holder's beat, if one is given that is greater than its last, and answers those of all.
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn beat(state: &mut PartState, partition: Partition, raise: Option<(OpId, u64)>) -> Result<Beats, HotError> {
+pub fn beat(
+    state: &mut PartState,
+    partition: Partition,
+    raise: Option<(OpId, u64)>,
+) -> Result<Beats, HotError> {
     let epoch = current(state, partition, "beat")?.epoch;
     if let Some((holder, beat)) = raise {
         let last = state.sessions.beats.entry(holder).or_insert(beat);
@@ -227,8 +276,17 @@ pub fn beat(state: &mut PartState, partition: Partition, raise: Option<(OpId, u6
             *last = beat;
         }
     }
-    let beats = state.sessions.beats.iter().map(|(holder, beat)| (*holder, *beat)).collect();
-    Ok(Beats { beats, epoch, graced: state.sessions.graced == epoch })
+    let beats = state
+        .sessions
+        .beats
+        .iter()
+        .map(|(holder, beat)| (*holder, *beat))
+        .collect();
+    Ok(Beats {
+        beats,
+        epoch,
+        graced: state.sessions.graced == epoch,
+    })
 }
 
 /// The sessions of a holder that others ask for.
@@ -237,7 +295,11 @@ pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
     let mut all = Vec::new();
     for (owner, session) in &state.sessions.held {
         if let Some(by) = session.asked.clone().filter(|_| session.holder == holder) {
-            all.push(Asked { owner: owner.clone(), fence: session.fence, by });
+            all.push(Asked {
+                owner: owner.clone(),
+                fence: session.fence,
+                by,
+            });
         }
     }
     all
@@ -246,7 +308,9 @@ pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
 /// The sessions of a holder that have not lapsed.
 #[must_use]
 pub fn held_by(state: &PartState, holder: OpId) -> Vec<(Owner, Fence)> {
-    state.sessions.select(|session| session.holder == holder && !session.is_lapsed())
+    state
+        .sessions
+        .select(|session| session.holder == holder && !session.is_lapsed())
 }
 
 /// The sessions that have lapsed and that nobody took since.
@@ -259,7 +323,11 @@ pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn forget_lapsed(state: &mut PartState, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+pub fn forget_lapsed(
+    state: &mut PartState,
+    partition: Partition,
+    sessions: &[(Owner, Fence)],
+) -> Result<u32, HotError> {
     current(state, partition, "forget_lapsed")?;
     let mut forgotten = 0;
     for (owner, fence) in sessions {
@@ -276,15 +344,34 @@ pub fn forget_lapsed(state: &mut PartState, partition: Partition, sessions: &[(O
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
-pub fn lapse(state: &mut PartState, present: &Present, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
+pub fn lapse(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    holder: OpId,
+    beat: u64,
+) -> Result<u32, HotError> {
     current(state, partition, "lapse")?;
-    if state.sessions.beats.get(&holder).copied().unwrap_or_default() != beat && !broken("S5-hasty") {
+    if state
+        .sessions
+        .beats
+        .get(&holder)
+        .copied()
+        .unwrap_or_default()
+        != beat
+        && !broken("S5-hasty")
+    {
         return Ok(0);
     }
     state.sessions.beats.remove(&holder);
     let sessions = held_by(state, holder);
     for (owner, _) in &sessions {
-        if let Some(session) = state.sessions.held.get_mut(owner).filter(|_| !broken("S6-unmarked")) {
+        if let Some(session) = state
+            .sessions
+            .held
+            .get_mut(owner)
+            .filter(|_| !broken("S6-unmarked"))
+        {
             (session.epoch, session.asked) = (Epoch(0), None);
         }
         state.release(present, owner);

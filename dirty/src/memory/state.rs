@@ -69,11 +69,14 @@ impl PartState {
         self.incarnation = incarnation;
     }
 
-    /// Roughly the bytes held. Markers, marks, operations and sessions count by number, hashes by content.
+    /// Roughly the bytes held. Markers, marks, operations and sessions count by number, hashes by
+    /// content.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let small = self.markers.len() + self.marks.len() + self.ops.len() + self.sessions.len();
-        self.hashes.bytes().saturating_add(small.saturating_mul(SMALL_BYTES))
+        self.hashes
+            .bytes()
+            .saturating_add(small.saturating_mul(SMALL_BYTES))
     }
 
     /// Forgets what has run out.
@@ -86,25 +89,35 @@ impl PartState {
     /// The header of an owner's hash.
     pub(super) fn header(&self, owner: &Owner) -> Option<Header> {
         let hash = self.hashes.get(owner)?;
-        let generation = self.record.as_ref().map(|record| record.generation).filter(|_| !broken("R14-trusting"));
+        let generation = self
+            .record
+            .as_ref()
+            .map(|record| record.generation)
+            .filter(|_| !broken("R14-trusting"));
         // Without a record nothing is known to be newer.
         Some(hash.header(generation.unwrap_or_default()))
     }
 
     /// What a reader remembers of an owner, in this epoch.
     pub(super) fn observed(&self, owner: &Owner, epoch: Epoch) -> Observed {
-        Observed { marker: self.markers.get(owner), present: self.hashes.get(owner).is_some(), epoch }
+        Observed {
+            marker: self.markers.get(owner),
+            present: self.hashes.get(owner).is_some(),
+            epoch,
+        }
     }
 
-    /// The number of a hash that is made without a write: one that no other hash had. None if the numbers ran out.
+    /// The number of a hash that is made without a write: one that no other hash had. None if the
+    /// numbers ran out.
     pub(super) fn draw_number(&mut self) -> Option<Version> {
         let record = self.record.as_mut()?;
         record.source = Version::new(record.source.get().saturating_add(1))?;
         Some(record.source)
     }
 
-    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was lost: then the new one remembers
-    /// when it was born, and marks of the old one are put aside (R6).
+    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was
+    /// lost: then the new one remembers when it was born, and marks of the old one are put aside
+    /// (R6).
     pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
         if self.marks.names(owner) && !broken("R6-birth") {
             self.marks.put_aside(owner);
@@ -118,8 +131,8 @@ impl PartState {
         self.marks.names(owner) || self.sessions.pins(owner)
     }
 
-    /// Gives the hash of an owner that no map names any more, and no session holds, the time to live of landed data, or drops it if
-    /// that was asked for.
+    /// Gives the hash of an owner that no map names any more, and no session holds, the time to
+    /// live of landed data, or drops it if that was asked for.
     pub(super) fn release(&mut self, present: &Present, owner: &Owner) {
         if self.keeps(owner) {
             return;

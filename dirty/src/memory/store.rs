@@ -23,8 +23,9 @@ pub struct MemorySettings {
     pub hash_ttl: Duration,
     /// How long it is remembered that the cold tier has no row of an owner. Default: 10 seconds.
     pub absent_ttl: Duration,
-    /// About the most bytes of all partitions. Default: no limit. At the limit landed data is evicted, the least recently used
-    /// first; when none is left, mutations are refused as `OutOfMemory`, and what a worker calls goes on.
+    /// About the most bytes of all partitions. Default: no limit. At the limit landed data is
+    /// evicted, the least recently used first; when none is left, mutations are refused as
+    /// `OutOfMemory`, and what a worker calls goes on.
     pub bytes_max: usize,
 }
 
@@ -44,7 +45,8 @@ impl Default for MemorySettings {
 pub struct MemoryStore {
     settings: MemorySettings,
     clock: Arc<dyn Clock>,
-    // One lock a partition: a transition touches one partition, takes microseconds and never waits for anything else.
+    // One lock a partition: a transition touches one partition, takes microseconds and never waits
+    // for anything else.
     parts: Vec<Mutex<PartState>>,
     bytes_max: AtomicUsize,
     // All partitions' bytes, kept by whoever holds a partition's lock.
@@ -72,13 +74,18 @@ impl MemoryState {
     /// When an owner's hash ends: no answer without a hash, no moment if it has no time to live.
     #[must_use]
     pub fn end_of(&self, owner: &Owner) -> Option<Option<Timestamp>> {
-        self.0.iter().find_map(|part| part.hashes.get(owner)).map(|hash| hash.expires)
+        self.0
+            .iter()
+            .find_map(|part| part.hashes.get(owner))
+            .map(|hash| hash.expires)
     }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("MemoryStore")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,9 +99,14 @@ impl MemoryStore {
     /// An empty store. All of its time comes from `clock`.
     #[must_use]
     pub fn new(settings: MemorySettings, clock: Arc<dyn Clock>) -> Self {
-        let settings = MemorySettings { partitions: settings.partitions.max(1), ..settings };
+        let settings = MemorySettings {
+            partitions: settings.partitions.max(1),
+            ..settings
+        };
         let name = incarnation(0);
-        let parts = (0..settings.partitions).map(|_| Mutex::new(PartState::new(name.clone()))).collect();
+        let parts = (0..settings.partitions)
+            .map(|_| Mutex::new(PartState::new(name.clone())))
+            .collect();
         let bytes_max = AtomicUsize::new(settings.bytes_max);
         Self {
             settings,
@@ -124,20 +136,31 @@ impl MemoryStore {
     /// How full it is; none without a limit, or while landed data is left to evict.
     pub(super) fn taken(&self) -> Option<MemoryUse> {
         let limit = self.bytes_max.load(Ordering::Relaxed);
-        let evicts = || self.parts.iter().any(|part| lock(part).hashes.coldest(None).is_some());
+        let evicts = || {
+            self.parts
+                .iter()
+                .any(|part| lock(part).hashes.coldest(None).is_some())
+        };
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        (limit < usize::MAX && !evicts()).then(|| MemoryUse { used: bytes(self.bytes()), limit: bytes(limit) })
+        (limit < usize::MAX && !evicts()).then(|| MemoryUse {
+            used: bytes(self.bytes()),
+            limit: bytes(limit),
+        })
     }
 
-    /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next mutation or fill.
+    /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next
+    /// mutation or fill.
     pub fn limit(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All partitions are to be adopted.
+    /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All
+    /// partitions are to be adopted.
     pub fn replace_incarnation(&self) {
         let name = self.next_incarnation();
-        self.all().iter_mut().for_each(|part| part.move_to(name.clone()));
+        self.all()
+            .iter_mut()
+            .for_each(|part| part.move_to(name.clone()));
     }
 
     /// Deletes an owner's hash, as somebody might by hand, whatever has landed of it.
@@ -148,7 +171,9 @@ impl MemoryStore {
     /// Forgets everything but the incarnation, as FLUSHALL does.
     pub fn wipe(&self) {
         let mut parts = self.all();
-        parts.iter_mut().for_each(|part| **part = PartState::new(part.incarnation.clone()));
+        parts
+            .iter_mut()
+            .for_each(|part| **part = PartState::new(part.incarnation.clone()));
         lock(&self.workers).clear();
         *lock(&self.paired) = None;
         self.bytes.store(0, Ordering::Relaxed);
@@ -160,8 +185,8 @@ impl MemoryStore {
         MemoryState(self.all().iter().map(|part| (**part).clone()).collect())
     }
 
-    /// Goes back to an older copy under a new incarnation, as a failover to a replica that lagged does. Partitions that the copy
-    /// does not have become empty.
+    /// Goes back to an older copy under a new incarnation, as a failover to a replica that lagged
+    /// does. Partitions that the copy does not have become empty.
     pub fn restore(&self, copy: MemoryState) {
         let name = self.next_incarnation();
         let mut parts = self.all();
@@ -170,7 +195,10 @@ impl MemoryStore {
             **part = old.next().unwrap_or_else(|| PartState::new(name.clone()));
             part.move_to(name.clone());
         }
-        self.bytes.store(parts.iter().map(|part| part.bytes()).sum(), Ordering::Relaxed);
+        self.bytes.store(
+            parts.iter().map(|part| part.bytes()).sum(),
+            Ordering::Relaxed,
+        );
     }
 
     /// Runs a transition on a partition.
@@ -187,11 +215,15 @@ impl MemoryStore {
             now: self.clock.now(),
             hash_ttl: self.settings.hash_ttl,
             absent_ttl: self.settings.absent_ttl,
-            bytes_max: self.bytes_max.load(Ordering::Relaxed).saturating_sub(elsewhere),
+            bytes_max: self
+                .bytes_max
+                .load(Ordering::Relaxed)
+                .saturating_sub(elsewhere),
         };
         state.sweep(present.now);
         let out = transition(&mut state, &present);
-        self.bytes.fetch_add(state.bytes().wrapping_sub(before), Ordering::Relaxed);
+        self.bytes
+            .fetch_add(state.bytes().wrapping_sub(before), Ordering::Relaxed);
         Ok(out)
     }
 
@@ -203,13 +235,18 @@ impl MemoryStore {
         transition: impl FnOnce(&mut PartState, &Present, Partition) -> T,
     ) -> Result<T, HotError> {
         let partition = owner.partition(self.settings.partitions);
-        self.run(partition, operation, |state, present| transition(state, present, partition))
+        self.run(partition, operation, |state, present| {
+            transition(state, present, partition)
+        })
     }
 
-    /// Evicts landed data of all partitions until `wanted` bytes more fit; for a partition that has none of its own left.
+    /// Evicts landed data of all partitions until `wanted` bytes more fit; for a partition that has
+    /// none of its own left.
     pub(super) fn make_room(&self, wanted: usize) {
         for partition in (0..self.settings.partitions).map(Partition) {
-            let made = self.run(partition, "evict", |state, present| room::make(state, present, wanted, None));
+            let made = self.run(partition, "evict", |state, present| {
+                room::make(state, present, wanted, None)
+            });
             if made == Ok(true) {
                 return;
             }
@@ -239,17 +276,30 @@ impl MemoryStore {
     }
 
     fn server(&self) -> String {
-        format!("{} of {}", incarnation(self.incarnations.load(Ordering::Relaxed)), self.name)
+        format!(
+            "{} of {}",
+            incarnation(self.incarnations.load(Ordering::Relaxed)),
+            self.name
+        )
     }
 
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    fn part(&self, partition: Partition, operation: &'static str) -> Result<MutexGuard<'_, PartState>, HotError> {
-        let part = usize::try_from(partition.0).ok().and_then(|index| self.parts.get(index));
+    fn part(
+        &self,
+        partition: Partition,
+        operation: &'static str,
+    ) -> Result<MutexGuard<'_, PartState>, HotError> {
+        let part = usize::try_from(partition.0)
+            .ok()
+            .and_then(|index| self.parts.get(index));
         part.map(lock).ok_or_else(|| {
-            let message = format!("there is no partition {partition}; there are {}", self.settings.partitions);
+            let message = format!(
+                "there is no partition {partition}; there are {}",
+                self.settings.partitions
+            );
             HotError::not_applied(HotKind::Settings, operation, message)
         })
     }

@@ -26,7 +26,8 @@ pub(crate) struct Common {
     gate: Option<Arc<dyn Gate>>,
     /// What opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
-    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a connection.
+    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a
+    /// connection.
     incarnations: Mutex<HashMap<String, u64>>,
     serials: AtomicU64,
 }
@@ -50,19 +51,26 @@ impl Common {
     /// The number that stands for an incarnation; never 0.
     pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
         let mut numbers = locked(&self.incarnations);
-        let next = u64::try_from(numbers.len()).unwrap_or(u64::MAX).saturating_add(1);
+        let next = u64::try_from(numbers.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
         *numbers.entry(incarnation.to_owned()).or_insert(next)
     }
 
-    /// A number above all that were given before: the order in which connections are opened and used.
+    /// A number above all that were given before: the order in which connections are opened and
+    /// used.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serials.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Before commands of these names are sent.
     pub(crate) async fn pass(&self, names: &[&'static str]) -> Result<(), Failure> {
-        let Some(gate) = &self.gate else { return Ok(()) };
-        gate.before(names).await.map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))
+        let Some(gate) = &self.gate else {
+            return Ok(());
+        };
+        gate.before(names)
+            .await
+            .map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))
     }
 
     /// Whether there is a gate that wants to know the names.
@@ -72,8 +80,12 @@ impl Common {
 
     /// After they were answered.
     pub(crate) async fn passed(&self, names: &[&'static str]) -> Result<(), Failure> {
-        let Some(gate) = &self.gate else { return Ok(()) };
-        gate.after(names).await.map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
+        let Some(gate) = &self.gate else {
+            return Ok(());
+        };
+        gate.after(names)
+            .await
+            .map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
     }
 
     /// Whether they are to be sent once more.
@@ -91,7 +103,9 @@ impl Common {
 
     /// The longest that a call with one answer takes.
     pub(crate) fn patience(&self) -> Duration {
-        self.wait_timeout.saturating_add(self.connect_timeout).saturating_add(self.response_timeout)
+        self.wait_timeout
+            .saturating_add(self.connect_timeout)
+            .saturating_add(self.response_timeout)
     }
 }
 

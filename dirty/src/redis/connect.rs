@@ -1,8 +1,9 @@
 //! One server and the few long-lived connections to it, which every call shares.
 //!
-//! The pool opens connections and bounds how many there are; nothing is checked out per call. A connection that breaks, times out
-//! or answers that the server's role has changed is *retired*: the next call opens another (`opening.rs`), which reads the server's
-//! version, policy and incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
+//! The pool opens connections and bounds how many there are; nothing is checked out per call. A
+//! connection that breaks, times out or answers that the server's role has changed is *retired*:
+//! the next call opens another (`opening.rs`), which reads the server's version, policy and
+//! incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,8 +27,9 @@ use super::{address, reply, script};
 /// Connections of writes that wait, beside those that all calls share.
 const WAITING: usize = 2;
 
-/// How many calls go over one connection at a time before the next is used, too. Over one, both sides read and write more at once, which
-/// costs each call less; over another, a call does not wait for all that a crowd has asked, or for a large answer among it.
+/// How many calls go over one connection at a time before the next is used, too. Over one, both
+/// sides read and write more at once, which costs each call less; over another, a call does not
+/// wait for all that a crowd has asked, or for a large answer among it.
 const CROWD: usize = 128;
 
 /// One server.
@@ -45,9 +47,11 @@ pub(crate) struct Node {
     fsynced: Waiting,
     /// Answers in a row that did not come in time. Written after each exchange.
     pub(super) timeouts: AtomicU32,
-    /// The incarnation that has all scripts, as far as is known; 0 for none. Written when they were loaded, and when one was missing.
+    /// The incarnation that has all scripts, as far as is known; 0 for none. Written when they were
+    /// loaded, and when one was missing.
     pub(super) equipped: AtomicU64,
-    /// Why the server may not be trusted with unlanded data. Written when a connection is opened and by `recheck`.
+    /// Why the server may not be trusted with unlanded data. Written when a connection is opened
+    /// and by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
     pub(super) rights: Rights,
     /// Whether a connection was ever opened, so that the settings are right.
@@ -57,7 +61,8 @@ pub(crate) struct Node {
 impl Node {
     /// A node without connections; the first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
-        let manager = Manager::new_with_config(silent(&info), common.connection_config()).map_err(Failure::from)?;
+        let manager = Manager::new_with_config(silent(&info), common.connection_config())
+            .map_err(Failure::from)?;
         let pool = Pool::builder(manager)
             .max_size(common.connections.saturating_add(WAITING))
             .wait_timeout(Some(common.wait_timeout))
@@ -83,8 +88,9 @@ impl Node {
         }))
     }
 
-    /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes before each, on the same
-    /// connection, and the server's incarnation does not matter since the slot is only on its way there.
+    /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes
+    /// before each, on the same connection, and the server's incarnation does not matter since the
+    /// slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
         match self.ready(commands.len()).await {
             Ok((ready, _passage)) => self.send_on(ready, commands, asking).await,
@@ -99,10 +105,16 @@ impl Node {
             return Err(refusal);
         }
         if self.common.is_gated() {
-            return Box::pin(self.send_on(ready, &[command], false)).await.pop().unwrap_or(Err(Failure::TimedOut));
+            return Box::pin(self.send_on(ready, &[command], false))
+                .await
+                .pop()
+                .unwrap_or(Err(Failure::TimedOut));
         }
         let (mut connection, began) = (ready.connection, self.common.next_serial());
-        let answer = connection.send_packed_command(&command.cmd).await.map_err(Failure::from);
+        let answer = connection
+            .send_packed_command(&command.cmd)
+            .await
+            .map_err(Failure::from);
         self.learn(began, answer.as_ref().map(std::slice::from_ref));
         match answer? {
             Value::ServerError(error) => Err(Failure::from(&error)),
@@ -119,12 +131,28 @@ impl Node {
     }
 
     /// As [`Node::pipeline`], on this connection.
-    pub(super) async fn send_on(&self, ready: Ready, commands: &[&Command], asking: bool) -> Vec<Answer> {
-        let refusals: Vec<_> = commands.iter().map(|command| self.refusal(command, &ready, asking)).collect();
-        let sent: Vec<&Command> =
-            commands.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(command, _)| *command).collect();
+    pub(super) async fn send_on(
+        &self,
+        ready: Ready,
+        commands: &[&Command],
+        asking: bool,
+    ) -> Vec<Answer> {
+        let refusals: Vec<_> = commands
+            .iter()
+            .map(|command| self.refusal(command, &ready, asking))
+            .collect();
+        let sent: Vec<&Command> = commands
+            .iter()
+            .zip(&refusals)
+            .filter(|(_, refusal)| refusal.is_none())
+            .map(|(command, _)| *command)
+            .collect();
         let began = self.common.next_serial();
-        let exchanged = if sent.is_empty() { Ok(Vec::new()) } else { self.exchange(ready.connection, &sent, asking).await };
+        let exchanged = if sent.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.exchange(ready.connection, &sent, asking).await
+        };
         self.learn(began, exchanged.as_deref());
         let mut values = exchanged.map(Vec::into_iter);
         let mut next = || match &mut values {
@@ -135,10 +163,14 @@ impl Node {
             },
             Err(failure) => Err(failure.clone()),
         };
-        refusals.into_iter().map(|refusal| refusal.map_or_else(&mut next, Err)).collect()
+        refusals
+            .into_iter()
+            .map(|refusal| refusal.map_or_else(&mut next, Err))
+            .collect()
     }
 
-    /// Whether what a server says of itself is what it said when the connection was opened. If not, the connection is given up.
+    /// Whether what a server says of itself is what it said when the connection was opened. If not,
+    /// the connection is given up.
     pub(super) fn is_still(&self, info: &ServerInfo, ready: &Ready) -> bool {
         self.judge(info);
         let same = self.common.number_of(&info.incarnation) == ready.incarnation;
@@ -150,7 +182,11 @@ impl Node {
 
     /// The writes that wait for the same kind of thing.
     pub(super) fn waiting(&self, until: Durability) -> &Waiting {
-        if matches!(until, Durability::Replicated { .. }) { &self.replicated } else { &self.fsynced }
+        if matches!(until, Durability::Replicated { .. }) {
+            &self.replicated
+        } else {
+            &self.fsynced
+        }
     }
 
     /// How long one answer may take.
@@ -163,16 +199,19 @@ impl Node {
         self.timeouts.load(Ordering::Relaxed) >= 2
     }
 
-    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded data, or lets the user not run what
-    /// the scripts call.
+    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded
+    /// data, or lets the user not run what the scripts call.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
         if self.common.read_only {
             self.info().await?;
         } else {
             let (_, rights) = self.ask(&[&script::rights(&self.common.some_key)]).await?;
-            self.rights.learn(&self.name, rights.into_iter().next().unwrap_or_default())?;
+            self.rights
+                .learn(&self.name, rights.into_iter().next().unwrap_or_default())?;
         }
-        locked(&self.unsafe_policy).clone().map_or(Ok(()), |why| Err(Failure::Policy(why)))
+        locked(&self.unsafe_policy)
+            .clone()
+            .map_or(Ok(()), |why| Err(Failure::Policy(why)))
     }
 
     /// What the server says of itself now.
@@ -185,12 +224,17 @@ impl Node {
         let (ready, _passage) = self.ready(1).await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
         let command = Command::read("info", 0, redis::cmd("INFO"));
-        let exchanged = self.exchange(ready.connection, &[&[&command], more].concat(), false).await;
+        let exchanged = self
+            .exchange(ready.connection, &[&[&command], more].concat(), false)
+            .await;
         self.learn(began, exchanged.as_deref());
         let mut answers = exchanged?.into_iter();
         let value = answers.next().unwrap_or_default();
         let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
-        if !info.as_ref().is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation) {
+        if !info
+            .as_ref()
+            .is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation)
+        {
             self.retire(began);
         }
         let info = info?;
@@ -199,18 +243,30 @@ impl Node {
     }
 
     /// Why a command must not be sent on this connection.
-    pub(super) fn refusal(&self, command: &Command, ready: &Ready, asking: bool) -> Option<Failure> {
+    pub(super) fn refusal(
+        &self,
+        command: &Command,
+        ready: &Ready,
+        asking: bool,
+    ) -> Option<Failure> {
         match command.under {
-            Under::Incarnation(number) if number != ready.incarnation && !asking => return Some(Failure::Unverified),
+            Under::Incarnation(number) if number != ready.incarnation && !asking => {
+                return Some(Failure::Unverified);
+            }
             _ => {}
         }
         if command.writes && self.common.read_only {
-            return Some(Failure::Settings("the hot tier is open for reading only; nothing was written".to_owned()));
+            return Some(Failure::Settings(
+                "the hot tier is open for reading only; nothing was written".to_owned(),
+            ));
         }
         if !command.needs_policy {
             return None;
         }
-        locked(&self.unsafe_policy).clone().map(Failure::Policy).or_else(|| self.rights.lacks())
+        locked(&self.unsafe_policy)
+            .clone()
+            .map(Failure::Policy)
+            .or_else(|| self.rights.lacks())
     }
 
     async fn exchange(
@@ -232,14 +288,17 @@ impl Node {
         Ok(values)
     }
 
-    /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection is still to be used.
+    /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection
+    /// is still to be used.
     fn learn(&self, began: u64, exchanged: Result<&[Value], &Failure>) {
         let broken = match exchanged {
             Ok(values) => {
                 self.timeouts.store(0, Ordering::Relaxed);
                 let mut broken = false;
                 for value in values {
-                    let Value::ServerError(error) = value else { continue };
+                    let Value::ServerError(error) = value else {
+                        continue;
+                    };
                     self.rights.hear(&self.name, error);
                     broken |= changes_role(error.code());
                     if error.code() == "NOSCRIPT" {
@@ -260,18 +319,28 @@ impl Node {
         }
     }
 
-    /// Gives up all connections that were open when an exchange began. What befell one has mostly befallen all, and a write that is
-    /// sent on a dead connection ends unknown.
+    /// Gives up all connections that were open when an exchange began. What befell one has mostly
+    /// befallen all, and a write that is sent on a dead connection ends unknown.
     pub(super) fn retire(&self, began: u64) {
-        for lane in self.lanes.iter().chain([&self.replicated.lane, &self.fsynced.lane]) {
+        for lane in self
+            .lanes
+            .iter()
+            .chain([&self.replicated.lane, &self.fsynced.lane])
+        {
             lane.retire(began);
         }
     }
 
-    /// A connection for a call of so many commands, opened if need be: the first that is not crowded, or the one with the fewest calls.
-    /// Several commands begin at the second, so that few who ask for one thing wait behind all their answers.
+    /// A connection for a call of so many commands, opened if need be: the first that is not
+    /// crowded, or the one with the fewest calls. Several commands begin at the second, so that few
+    /// who ask for one thing wait behind all their answers.
     async fn ready(&self, commands: usize) -> Result<(Ready, Passage<'_>), Failure> {
-        let mut lanes = self.lanes.iter().cycle().skip(usize::from(commands > 1)).take(self.lanes.len());
+        let mut lanes = self
+            .lanes
+            .iter()
+            .cycle()
+            .skip(usize::from(commands > 1))
+            .take(self.lanes.len());
         let free = lanes.find(|lane| lane.calls() < CROWD);
         let lane = free.or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()));
         let lane = lane.ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
@@ -291,7 +360,11 @@ impl Node {
 }
 
 /// Sends commands over a connection and waits for their answers.
-async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], asking: bool) -> Result<Vec<Value>, Failure> {
+async fn send(
+    connection: &mut MultiplexedConnection,
+    commands: &[&Command],
+    asking: bool,
+) -> Result<Vec<Value>, Failure> {
     if let ([command], false) = (commands, asking) {
         return Ok(vec![connection.send_packed_command(&command.cmd).await?]);
     }
@@ -304,13 +377,18 @@ async fn send(connection: &mut MultiplexedConnection, commands: &[&Command], ask
     }
     let count = pipeline.len();
     let values = connection.send_packed_commands(&pipeline, 0, count).await?;
-    Ok(if asking { values.into_iter().skip(1).step_by(2).collect() } else { values })
+    Ok(if asking {
+        values.into_iter().skip(1).step_by(2).collect()
+    } else {
+        values
+    })
 }
 
-/// An address as the driver is told it: it sends nothing by itself over a new connection, since what it would send has a round trip of
-/// its own. `opening.rs` sends all of that at once.
+/// An address as the driver is told it: it sends nothing by itself over a new connection, since
+/// what it would send has a round trip of its own. `opening.rs` sends all of that at once.
 pub(super) fn silent(info: &ConnectionInfo) -> ConnectionInfo {
-    info.clone().set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
+    info.clone()
+        .set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
 }
 
 impl fmt::Debug for Node {
@@ -321,5 +399,8 @@ impl fmt::Debug for Node {
 
 /// Errors after which the server may be another than it was, or have forgotten the scripts.
 fn changes_role(code: &str) -> bool {
-    matches!(code, "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT")
+    matches!(
+        code,
+        "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT"
+    )
 }

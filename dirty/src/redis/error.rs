@@ -43,13 +43,18 @@ pub(crate) enum Failure {
 impl Failure {
     /// A refusal with this code.
     pub(crate) fn server(code: &str, text: &str) -> Self {
-        Self::Server { code: code.to_owned(), text: text.to_owned() }
+        Self::Server {
+            code: code.to_owned(),
+            text: text.to_owned(),
+        }
     }
 
     /// What the server answered in place of a result, without the place in a script that it names.
     fn answered(code: &str, text: &str) -> Self {
         let forbidden = Forbidden::of(text).map(Self::Forbidden);
-        forbidden.unwrap_or_else(|| Self::server(code, text.split(" script: ").next().unwrap_or_default()))
+        forbidden.unwrap_or_else(|| {
+            Self::server(code, text.split(" script: ").next().unwrap_or_default())
+        })
     }
 
     /// A refusal that a script gives for one of several writes: a code, and what is wrong.
@@ -109,10 +114,14 @@ impl From<RedisError> for Failure {
             return Self::TimedOut;
         }
         match error.kind() {
-            ErrorKind::AuthenticationFailed => Self::server("WRONGPASS", "the server refused user or password"),
+            ErrorKind::AuthenticationFailed => {
+                Self::server("WRONGPASS", "the server refused user or password")
+            }
             ErrorKind::InvalidClientConfig => Self::Settings(error.to_string()),
             ErrorKind::Io => Self::Lost(error.to_string()),
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Self::Lost(format!("unreadable answer: {error}")),
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+                Self::Lost(format!("unreadable answer: {error}"))
+            }
             _ => match error.code() {
                 Some(code) => Self::answered(code, error.detail().unwrap_or_default()),
                 None => Self::Lost(error.to_string()),
@@ -122,13 +131,26 @@ impl From<RedisError> for Failure {
 }
 
 /// The error of an operation on a partition, if it is on one.
-pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool, partition: Option<Partition>) -> HotError {
-    let lost = if writes { Outcome::Unknown } else { Outcome::NotApplied };
+pub(crate) fn hot_error(
+    failure: Failure,
+    operation: &'static str,
+    writes: bool,
+    partition: Option<Partition>,
+) -> HotError {
+    let lost = if writes {
+        Outcome::Unknown
+    } else {
+        Outcome::NotApplied
+    };
     let message = failure.text();
     let (kind, outcome) = match failure {
-        Failure::Server { code, .. } => meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost)),
+        Failure::Server { code, .. } => {
+            meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost))
+        }
         // A command that is denied in the middle of a script leaves what was written before it.
-        Failure::Forbidden(forbidden) if forbidden.changed_nothing() => (HotKind::Denied, Outcome::NotApplied),
+        Failure::Forbidden(forbidden) if forbidden.changed_nothing() => {
+            (HotKind::Denied, Outcome::NotApplied)
+        }
         Failure::Forbidden(_) => (HotKind::Denied, lost),
         Failure::Operator(_) => (HotKind::Denied, Outcome::NotApplied),
         Failure::NoConnection(_) => (HotKind::Unavailable, Outcome::NotApplied),
@@ -137,14 +159,23 @@ pub(crate) fn hot_error(failure: Failure, operation: &'static str, writes: bool,
         Failure::Durability(_) => (HotKind::Durability, Outcome::NotApplied),
         Failure::NotReached(_) => (HotKind::NotReached, Outcome::Applied),
         Failure::Settings(_) => (HotKind::Settings, Outcome::NotApplied),
-        Failure::Unverified => (partition.map_or(HotKind::Unavailable, HotKind::Unprepared), Outcome::NotApplied),
+        Failure::Unverified => (
+            partition.map_or(HotKind::Unavailable, HotKind::Unprepared),
+            Outcome::NotApplied,
+        ),
         Failure::Nonsense(_) => (HotKind::Corrupt, lost),
     };
-    HotError { kind, outcome, operation, message: one_line(&message) }
+    HotError {
+        kind,
+        outcome,
+        operation,
+        message: one_line(&message),
+    }
 }
 
-/// What a code means. All of these are given before anything is written: by the server before it runs a script, or by our scripts,
-/// which validate first. None for any other code: then something unexpected happened, perhaps in the middle of a script.
+/// What a code means. All of these are given before anything is written: by the server before it
+/// runs a script, or by our scripts, which validate first. None for any other code: then something
+/// unexpected happened, perhaps in the middle of a script.
 fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome)> {
     let kind = match code {
         "UNPREPARED" => partition.map_or(HotKind::Corrupt, HotKind::Unprepared),
@@ -154,9 +185,8 @@ fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome
         "DEADLINE" => HotKind::Settings,
         "CORRUPT" | "BADCALL" | "WRONGTYPE" | "CROSSSLOT" => HotKind::Corrupt,
         "NOAUTH" | "WRONGPASS" | "NOPERM" => HotKind::Denied,
-        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "BUSY" => {
-            HotKind::Unavailable
-        }
+        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN"
+        | "READONLY" | "BUSY" => HotKind::Unavailable,
         "NOREPLICAS" | "MISCONF" => HotKind::NoWrites,
         _ => return None,
     };
@@ -172,7 +202,12 @@ mod tests {
     use super::*;
 
     fn of(code: &str, writes: bool) -> (HotKind, Outcome) {
-        let error = hot_error(Failure::server(code, "text\nmore"), "mutate", writes, Some(Partition(3)));
+        let error = hot_error(
+            Failure::server(code, "text\nmore"),
+            "mutate",
+            writes,
+            Some(Partition(3)),
+        );
         assert_eq!(error.message, format!("{code} text more"));
         (error.kind, error.outcome)
     }
@@ -181,7 +216,10 @@ mod tests {
     fn each_code_has_a_kind_and_says_whether_the_call_took_place() {
         use HotKind::*;
         let table = [
-            (Unavailable, "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY"),
+            (
+                Unavailable,
+                "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY",
+            ),
             (NoWrites, "NOREPLICAS MISCONF"),
             (OutOfMemory, "OOM"),
             (Denied, "NOAUTH WRONGPASS NOPERM"),
@@ -193,7 +231,11 @@ mod tests {
         ];
         for (kind, codes) in table {
             for code in codes.split(' ') {
-                assert_eq!(of(code, true), (kind.clone(), Outcome::NotApplied), "{code}");
+                assert_eq!(
+                    of(code, true),
+                    (kind.clone(), Outcome::NotApplied),
+                    "{code}"
+                );
             }
         }
     }
@@ -205,13 +247,19 @@ mod tests {
                 "ACL failure in script: User g has no permissions to run the '{command}' command script: f00, on @user_script:1."
             );
             let error = hot_error(Failure::answered("ERR", &text), "mutate", writes, None);
-            assert!(!error.message.contains("f00") && error.message.contains(&command.to_uppercase()), "{error}");
+            assert!(
+                !error.message.contains("f00") && error.message.contains(&command.to_uppercase()),
+                "{error}"
+            );
             (error.kind, error.outcome)
         };
         assert_eq!(of("hset", true), (HotKind::Denied, Outcome::NotApplied));
         assert_eq!(of("persist", true), (HotKind::Denied, Outcome::Unknown));
         assert_eq!(of("persist", false), (HotKind::Denied, Outcome::NotApplied));
-        let wrong = Failure::answered("WRONGTYPE", "Operation against a key script: f00, on @user_script:1.");
+        let wrong = Failure::answered(
+            "WRONGTYPE",
+            "Operation against a key script: f00, on @user_script:1.",
+        );
         assert_eq!(wrong.text(), "WRONGTYPE Operation against a key");
     }
 
@@ -224,9 +272,20 @@ mod tests {
                 assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, outcome));
             }
         }
-        let error = hot_error(Failure::NoConnection("refused".into()), "mutate", true, None);
-        assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied));
+        let error = hot_error(
+            Failure::NoConnection("refused".into()),
+            "mutate",
+            true,
+            None,
+        );
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unavailable, Outcome::NotApplied)
+        );
         let error = hot_error(Failure::Unverified, "mutate", true, Some(Partition(9)));
-        assert_eq!((error.kind, error.outcome), (HotKind::Unprepared(Partition(9)), Outcome::NotApplied));
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unprepared(Partition(9)), Outcome::NotApplied)
+        );
     }
 }

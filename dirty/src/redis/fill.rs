@@ -11,17 +11,31 @@ use crate::{Filled, HotError, HotRead, Load};
 
 impl RedisStore {
     pub(super) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
-        let partitions: Vec<_> = loads.iter().map(|load| self.space.partition(&load.owner)).collect();
-        let commands: Vec<_> =
-            loads.iter().map(|load| script::fill(&self.space, load, self.clean_ttl, self.absent_ttl)).collect();
+        let partitions: Vec<_> = loads
+            .iter()
+            .map(|load| self.space.partition(&load.owner))
+            .collect();
+        let commands: Vec<_> = loads
+            .iter()
+            .map(|load| script::fill(&self.space, load, self.clean_ttl, self.absent_ttl))
+            .collect();
         let mut answers = self.router.send(&commands, false).await;
-        // At the memory limit the script is refused before it starts; the proof needs no memory (R13).
+        // At the memory limit the script is refused before it starts; the proof needs no memory
+        // (R13).
         let full = |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM" && !broken("R13-unread"));
-        let unwritten: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(full)).collect();
+        let unwritten: Vec<usize> = (0..answers.len())
+            .filter(|index| answers.get(*index).is_some_and(full))
+            .collect();
         if !unwritten.is_empty() {
-            let proofs: Vec<_> =
-                unwritten.iter().filter_map(|index| loads.get(*index)).map(|load| script::prove(&self.space, load)).collect();
-            for (index, answer) in unwritten.into_iter().zip(self.router.send(&proofs, false).await) {
+            let proofs: Vec<_> = unwritten
+                .iter()
+                .filter_map(|index| loads.get(*index))
+                .map(|load| script::prove(&self.space, load))
+                .collect();
+            for (index, answer) in unwritten
+                .into_iter()
+                .zip(self.router.send(&proofs, false).await)
+            {
                 if let Some(slot) = answers.get_mut(index) {
                     *slot = answer;
                 }
@@ -44,7 +58,12 @@ pub(super) fn decode(value: Value) -> Result<Filled, Failure> {
     let read = match &*verdict {
         b"filled" => read::whole(reply::pairs(next())?)?,
         b"proved" => proved(next(), next(), next(), next())?,
-        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        other => {
+            return Err(Failure::Nonsense(format!(
+                "unknown answer {:?}",
+                String::from_utf8_lossy(other)
+            )));
+        }
     };
     Ok(Filled::Accepted(read::judged(read, generation)))
 }

@@ -1,8 +1,9 @@
 //! Work that is done once for all who ask for it while it is under way.
 //!
-//! It runs in a task of its own. Done by one of the callers, or in their turn under a lock, it would stand still as soon as that one's
-//! future is not polled, as happens to what waits beside the branch of a `select!` that runs: and if that branch needs the same, both
-//! stand still for ever.
+//! It runs in a task of its own. Done by one of the callers, or in their turn under a lock, it
+//! would stand still as soon as that one's future is not polled, as happens to what waits beside
+//! the branch of a `select!` that runs: and if that branch needs the same, both stand still for
+//! ever.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -51,8 +52,9 @@ impl<T> Drop for Answer<T> {
 }
 
 impl<T: Clone + Send + 'static> Flight<T> {
-    /// What the work under way finds, or that which `begin` begins now. None if it panics, its runtime ends, or it takes longer than the
-    /// limit: then its runtime stands still, as one does that is left without being dropped, and whoever comes next begins anew.
+    /// What the work under way finds, or that which `begin` begins now. None if it panics, its
+    /// runtime ends, or it takes longer than the limit: then its runtime stands still, as one does
+    /// that is left without being dropped, and whoever comes next begins anew.
     pub(super) async fn join<W>(&self, limit: Duration, begin: impl FnOnce() -> W) -> Option<T>
     where
         W: Future<Output = T> + Send + 'static,
@@ -78,7 +80,13 @@ impl<T: Clone + Send + 'static> Flight<T> {
         *under_way = Some(tell);
         // ORDER: before the task, which a runtime that ends drops at once.
         drop(under_way);
-        let (work, answer) = (begin(), Answer { under_way: Arc::clone(&self.0), given: false });
+        let (work, answer) = (
+            begin(),
+            Answer {
+                under_way: Arc::clone(&self.0),
+                given: false,
+            },
+        );
         tokio::spawn(async move { answer.give(work.await) });
         found
     }
@@ -99,7 +107,11 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_done_once_for_all_who_ask_meanwhile_and_anew_for_who_asks_later() {
-        let (flight, done, may_end) = (Flight::default(), Arc::new(AtomicU32::new(0)), Arc::new(Semaphore::new(0)));
+        let (flight, done, may_end) = (
+            Flight::default(),
+            Arc::new(AtomicU32::new(0)),
+            Arc::new(Semaphore::new(0)),
+        );
         let work = || {
             let (done, may_end) = (Arc::clone(&done), Arc::clone(&may_end));
             async move {
@@ -122,19 +134,37 @@ mod tests {
     async fn work_that_panics_is_begun_anew() {
         let flight = Flight::default();
         let panics = || async { "on purpose".parse::<u32>().unwrap() };
-        assert_eq!(join(flight.join(LONG, panics), flight.join(LONG, panics)).await, (None, None));
+        assert_eq!(
+            join(flight.join(LONG, panics), flight.join(LONG, panics)).await,
+            (None, None)
+        );
         assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
     }
 
     #[test]
     fn work_in_a_runtime_that_stands_still_is_begun_anew_in_another() {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap()
+        };
         let (stands_still, goes_on) = (runtime(), runtime());
         let flight = Flight::default();
         // It is begun, and then its runtime is not driven any more.
-        stands_still.block_on(async { assert!(flight.join(LONG, std::future::pending::<u32>).now_or_never().is_none()) });
+        stands_still.block_on(async {
+            assert!(
+                flight
+                    .join(LONG, std::future::pending::<u32>)
+                    .now_or_never()
+                    .is_none()
+            )
+        });
         goes_on.block_on(async {
-            assert_eq!(flight.join(Duration::from_millis(1), || async { 1 }).await, None);
+            assert_eq!(
+                flight.join(Duration::from_millis(1), || async { 1 }).await,
+                None
+            );
             assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
         });
     }

@@ -13,12 +13,14 @@ use super::error::Failure;
 use super::{RedisStore, reply, script};
 use crate::HotError;
 
-/// A store is gone that made no call for so long: twice as long as a copy of a call may be under way until its deadline.
+/// A store is gone that made no call for so long: twice as long as a copy of a call may be under
+/// way until its deadline.
 const GONE_AFTER: Duration = script::ID_WINDOW.saturating_mul(2);
 /// How often a partition is looked at, at most.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// The stores whose calls partitions remember. Judged by this process' own clock, since the server's may leap.
+/// The stores whose calls partitions remember. Judged by this process' own clock, since the
+/// server's may leap.
 #[derive(Debug, Default)]
 pub(super) struct Stores(Mutex<BTreeMap<Partition, Seen>>);
 
@@ -35,12 +37,21 @@ impl Stores {
     fn gone(&self, partition: Partition, now: Instant) -> Option<Vec<(String, String)>> {
         let mut all = locked(&self.0);
         let seen = all.entry(partition).or_default();
-        if seen.at.is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY) {
+        if seen
+            .at
+            .is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY)
+        {
             return None;
         }
         seen.at = Some(now);
-        let old = seen.calls.iter().filter(|(_, (_, since))| now.saturating_duration_since(*since) >= GONE_AFTER);
-        Some(old.map(|(store, (number, _))| (store.clone(), number.clone())).collect())
+        let old = seen
+            .calls
+            .iter()
+            .filter(|(_, (_, since))| now.saturating_duration_since(*since) >= GONE_AFTER);
+        Some(
+            old.map(|(store, (number, _))| (store.clone(), number.clone()))
+                .collect(),
+        )
     }
 
     /// The last calls that the partition remembers now.
@@ -49,7 +60,10 @@ impl Stores {
         let seen = all.entry(partition).or_default();
         let mut before = std::mem::take(&mut seen.calls);
         for (store, number) in left {
-            let since = before.remove(&store).filter(|(last, _)| *last == number).map_or(now, |(_, since)| since);
+            let since = before
+                .remove(&store)
+                .filter(|(last, _)| *last == number)
+                .map_or(now, |(_, since)| since);
             seen.calls.insert(store, (number, since));
         }
     }
@@ -58,13 +72,23 @@ impl Stores {
 impl RedisStore {
     pub(super) async fn forget_stores(&self, partitions: &[Partition]) -> Result<(), HotError> {
         let now = Instant::now();
-        let due = partitions.iter().filter_map(|partition| Some((*partition, self.stores.gone(*partition, now)?)));
-        let (partitions, commands): (Vec<_>, Vec<_>) =
-            due.map(|(partition, gone)| (partition, script::forget_calls(&self.space, partition, &gone))).unzip();
+        let due = partitions
+            .iter()
+            .filter_map(|partition| Some((*partition, self.stores.gone(*partition, now)?)));
+        let (partitions, commands): (Vec<_>, Vec<_>) = due
+            .map(|(partition, gone)| {
+                (
+                    partition,
+                    script::forget_calls(&self.space, partition, &gone),
+                )
+            })
+            .unzip();
         if commands.is_empty() {
             return Ok(());
         }
-        let left = self.each("forget_calls", &partitions, commands, last_calls).await;
+        let left = self
+            .each("forget_calls", &partitions, commands, last_calls)
+            .await;
         let mut failed = Ok(());
         for (partition, left) in partitions.into_iter().zip(left) {
             match left {
@@ -77,9 +101,14 @@ impl RedisStore {
 }
 
 fn last_calls(value: Value) -> Result<Vec<(String, String)>, Failure> {
-    let texts = reply::list(value)?.into_iter().map(reply::text).collect::<Result<Vec<_>, _>>()?;
+    let texts = reply::list(value)?
+        .into_iter()
+        .map(reply::text)
+        .collect::<Result<Vec<_>, _>>()?;
     let pairs = texts.as_chunks::<2>().0.iter();
-    Ok(pairs.map(|[store, number]| (store.clone(), number.clone())).collect())
+    Ok(pairs
+        .map(|[store, number]| (store.clone(), number.clone()))
+        .collect())
 }
 
 #[cfg(test)]
@@ -89,7 +118,9 @@ mod tests {
     const PARTITION: Partition = Partition(3);
 
     fn calls(list: &[(&str, &str)]) -> Vec<(String, String)> {
-        list.iter().map(|(store, number)| ((*store).to_owned(), (*number).to_owned())).collect()
+        list.iter()
+            .map(|(store, number)| ((*store).to_owned(), (*number).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -100,11 +131,21 @@ mod tests {
         assert_eq!(stores.gone(PARTITION, start), Some(vec![]));
         stores.saw(PARTITION, calls(&[("a", "7"), ("b", "1")]), start);
         assert_eq!(stores.gone(PARTITION, start), None, "too early");
-        assert_eq!(stores.gone(Partition(4), start), Some(vec![]), "each partition has a look of its own");
+        assert_eq!(
+            stores.gone(Partition(4), start),
+            Some(vec![]),
+            "each partition has a look of its own"
+        );
         assert_eq!(stores.gone(PARTITION, minute(1)), Some(vec![]));
         stores.saw(PARTITION, calls(&[("a", "7"), ("b", "2")]), minute(1));
-        assert_eq!(stores.gone(PARTITION, minute(2)), Some(calls(&[("a", "7")])));
+        assert_eq!(
+            stores.gone(PARTITION, minute(2)),
+            Some(calls(&[("a", "7")]))
+        );
         stores.saw(PARTITION, calls(&[("b", "2")]), minute(2));
-        assert_eq!(stores.gone(PARTITION, minute(3)), Some(calls(&[("b", "2")])));
+        assert_eq!(
+            stores.gone(PARTITION, minute(3)),
+            Some(calls(&[("b", "2")]))
+        );
     }
 }

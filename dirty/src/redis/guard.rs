@@ -14,9 +14,9 @@ use super::script;
 use super::transport::{Answer, Command, Under};
 use crate::{PartitionRecord, PartitionState};
 
-/// For each partition the number of the incarnation that it was last verified under; 0 at first, and when it was adopted since.
-/// Written by `verify`, read by every call that builds on what the server remembers. A number never comes back, so nothing is ever
-/// verified by mistake.
+/// For each partition the number of the incarnation that it was last verified under; 0 at first,
+/// and when it was adopted since. Written by `verify`, read by every call that builds on what the
+/// server remembers. A number never comes back, so nothing is ever verified by mistake.
 #[derive(Debug)]
 pub(super) struct Guard(Vec<Verified>);
 
@@ -42,7 +42,10 @@ impl Guard {
     }
 
     fn verified(&self, partition: Partition) -> Under {
-        Under::Incarnation(self.entry(partition).map_or(0, |entry| entry.incarnation.load(Ordering::Acquire)))
+        Under::Incarnation(
+            self.entry(partition)
+                .map_or(0, |entry| entry.incarnation.load(Ordering::Acquire)),
+        )
     }
 
     /// Whether the partition was last verified under this incarnation.
@@ -50,32 +53,54 @@ impl Guard {
         self.verified(partition) == Under::Incarnation(incarnation)
     }
 
-    /// The generation that the partition had when it was verified; a hash of a lower one is suspect.
+    /// The generation that the partition had when it was verified; a hash of a lower one is
+    /// suspect.
     pub(super) fn generation(&self, partition: Partition) -> Epoch {
-        Epoch(self.entry(partition).map_or(0, |entry| entry.generation.load(Ordering::Acquire)))
+        Epoch(
+            self.entry(partition)
+                .map_or(0, |entry| entry.generation.load(Ordering::Acquire)),
+        )
     }
 
     /// What was found by looking at the record; `asked` is the serial number of the question.
-    fn set(&self, partition: Partition, asked: u64, incarnation: u64, record: Option<&PartitionRecord>) {
-        let Some(entry) = self.entry(partition) else { return };
+    fn set(
+        &self,
+        partition: Partition,
+        asked: u64,
+        incarnation: u64,
+        record: Option<&PartitionRecord>,
+    ) {
+        let Some(entry) = self.entry(partition) else {
+            return;
+        };
         let mut last = locked(&entry.asked);
         if asked < *last {
             return; // something newer was learned meanwhile
         }
         *last = asked;
-        entry.epoch.store(record.map_or(0, |record| record.epoch.0), Ordering::Release);
-        entry.generation.store(record.map_or(0, |record| record.generation.0), Ordering::Release);
+        entry
+            .epoch
+            .store(record.map_or(0, |record| record.epoch.0), Ordering::Release);
+        entry.generation.store(
+            record.map_or(0, |record| record.generation.0),
+            Ordering::Release,
+        );
         entry.incarnation.store(incarnation, Ordering::Release);
     }
 
-    /// Whether something was answered under a later epoch than the one verified: somebody has adopted the partition since.
+    /// Whether something was answered under a later epoch than the one verified: somebody has
+    /// adopted the partition since.
     fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
-        self.entry(partition).is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0) && !broken("R14-untold")
+        self.entry(partition)
+            .is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0)
+            && !broken("R14-untold")
     }
 
     /// Has the record looked at before anything more is read: hashes may have become suspect.
     fn forget(&self, partition: Partition, now: u64, epoch: Epoch) {
-        let Some(entry) = self.entry(partition) else { return };
+        let Some(entry) = self.entry(partition) else {
+            return;
+        };
         let mut last = locked(&entry.asked);
         *last = now.max(*last);
         entry.epoch.store(epoch.0, Ordering::Release);
@@ -84,9 +109,10 @@ impl Guard {
 }
 
 impl RedisStore {
-    /// Sends commands, each only to the incarnation that its partition's record was made under. A new connection that leads to
-    /// another incarnation costs one more round trip, in which the record is compared; nothing is sent to a server that forgot.
-    /// With `together`, those of one partition that stand in a row are answered in their order.
+    /// Sends commands, each only to the incarnation that its partition's record was made under. A
+    /// new connection that leads to another incarnation costs one more round trip, in which the
+    /// record is compared; nothing is sent to a server that forgot. With `together`, those of one
+    /// partition that stand in a row are answered in their order.
     pub(super) async fn send_verified(
         &self,
         mut commands: Vec<Command>,
@@ -98,20 +124,27 @@ impl RedisStore {
         let mut pending: Vec<usize> = (0..commands.len()).collect();
         for round in 0..TRIES {
             if round + 1 == TRIES {
-                // Verified, and refused again: connections are older than what their server says of itself by now.
-                futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all())).await;
+                // Verified, and refused again: connections are older than what their server says of
+                // itself by now.
+                futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all()))
+                    .await;
             }
             let mut last: Option<(Partition, Under)> = None;
             for (command, partition) in commands.iter_mut().zip(partitions) {
-                // Once for commands of one partition in a row, so that all of them are sent or none, and keep their order.
+                // Once for commands of one partition in a row, so that all of them are sent or
+                // none, and keep their order.
                 let known = last.filter(|(at, _)| at == partition);
-                let (_, under) = *last.insert(known.unwrap_or_else(|| (*partition, self.guard.verified(*partition))));
+                let (_, under) = *last
+                    .insert(known.unwrap_or_else(|| (*partition, self.guard.verified(*partition))));
                 command.under = under;
             }
             let sent = if pending.len() == commands.len() {
                 self.router.send(&commands, together).await
             } else {
-                let rest: Vec<Command> = pending.iter().filter_map(|index| commands.get(*index).cloned()).collect();
+                let rest: Vec<Command> = pending
+                    .iter()
+                    .filter_map(|index| commands.get(*index).cloned())
+                    .collect();
                 self.router.send(&rest, together).await
             };
             for (index, answer) in pending.iter().zip(sent) {
@@ -120,7 +153,10 @@ impl RedisStore {
                 }
             }
             pending.retain(|index| matches!(answers.get(*index), Some(Err(Failure::Unverified))));
-            let mut unverified: Vec<Partition> = pending.iter().filter_map(|index| partitions.get(*index).copied()).collect();
+            let mut unverified: Vec<Partition> = pending
+                .iter()
+                .filter_map(|index| partitions.get(*index).copied())
+                .collect();
             unverified.sort_unstable();
             unverified.dedup();
             if unverified.is_empty() {
@@ -128,7 +164,9 @@ impl RedisStore {
             }
             let foreign = self.verify(&unverified).await;
             for (partition, failure) in foreign {
-                for index in pending.extract_if(.., |index| partitions.get(*index) == Some(&partition)) {
+                for index in
+                    pending.extract_if(.., |index| partitions.get(*index) == Some(&partition))
+                {
                     if let Some(slot) = answers.get_mut(index) {
                         *slot = Err(failure.clone());
                     }
@@ -138,9 +176,13 @@ impl RedisStore {
         answers
     }
 
-    /// As [`RedisStore::send_verified`], for one command: the hot path. What it seldom needs is boxed, so that the future that is boxed
-    /// and moved for each call is small.
-    pub(super) async fn send_one_verified(&self, mut command: Command, partition: Partition) -> Answer {
+    /// As [`RedisStore::send_verified`], for one command: the hot path. What it seldom needs is
+    /// boxed, so that the future that is boxed and moved for each call is small.
+    pub(super) async fn send_one_verified(
+        &self,
+        mut command: Command,
+        partition: Partition,
+    ) -> Answer {
         command.under = self.guard.verified(partition);
         if command.barrier.is_none() {
             match self.router.send_once(&command).await {
@@ -148,12 +190,21 @@ impl RedisStore {
                 Some(answer) => return answer,
             }
         }
-        Box::pin(self.send_verified(vec![command], &[partition], false)).await.pop().unwrap_or(Err(Failure::Unverified))
+        Box::pin(self.send_verified(vec![command], &[partition], false))
+            .await
+            .pop()
+            .unwrap_or(Err(Failure::Unverified))
     }
 
-    /// Remembers that a partition's record belongs to this incarnation. `asked` is the [`RedisStore::asking`] of the look at it.
+    /// Remembers that a partition's record belongs to this incarnation. `asked` is the
+    /// [`RedisStore::asking`] of the look at it.
     pub(super) fn verified(&self, partition: Partition, asked: u64, state: &PartitionState) {
-        self.guard.set(partition, asked, self.router.common.number_of(&state.incarnation), state.record.as_ref());
+        self.guard.set(
+            partition,
+            asked,
+            self.router.common.number_of(&state.incarnation),
+            state.record.as_ref(),
+        );
     }
 
     /// A number that tells the order of questions, to be taken before one is sent.
@@ -168,16 +219,26 @@ impl RedisStore {
         }
     }
 
-    /// Compares records with the servers that hold them; answers the partitions that can't be used, and why.
+    /// Compares records with the servers that hold them; answers the partitions that can't be used,
+    /// and why.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
-        let commands: Vec<_> = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+        let commands: Vec<_> = partitions
+            .iter()
+            .map(|partition| script::part_state(&self.space, *partition))
+            .collect();
         let asked = self.asking();
         let answers = self.router.send(&commands, false).await;
-        let judged = partitions.iter().zip(answers).map(|(partition, answer)| (*partition, answer.and_then(state_of)));
+        let judged = partitions
+            .iter()
+            .zip(answers)
+            .map(|(partition, answer)| (*partition, answer.and_then(state_of)));
         judged
             .filter_map(|(partition, state)| match state {
-                // Without a record there is nothing to be believed: the scripts refuse writes, and reads find nothing.
-                Ok(state) if state.record.is_none() || state.is_current() || broken("R14-unverified") => {
+                // Without a record there is nothing to be believed: the scripts refuse writes, and
+                // reads find nothing.
+                Ok(state)
+                    if state.record.is_none() || state.is_current() || broken("R14-unverified") =>
+                {
                     self.verified(partition, asked, &state);
                     None
                 }

@@ -16,9 +16,11 @@ use super::flight::Flight;
 /// A place for one connection.
 #[derive(Default)]
 pub(super) struct Lane {
-    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by whoever comes next.
+    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by
+    /// whoever comes next.
     line: Mutex<Option<Line>>,
-    /// The opening under way, or the question whether the connection still leads to the same server.
+    /// The opening under way, or the question whether the connection still leads to the same
+    /// server.
     pub(super) opening: Flight<Result<Ready, Failure>>,
     /// How many calls are under way over it.
     calls: AtomicUsize,
@@ -27,7 +29,8 @@ pub(super) struct Lane {
 /// A call that is under way over a lane, until it is dropped.
 pub(super) struct Passage<'a>(&'a Lane);
 
-/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands it out again.
+/// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands
+/// it out again.
 pub(super) struct Line {
     /// None for a connection that was dialled.
     pub(super) pooled: Option<Connection>,
@@ -35,8 +38,9 @@ pub(super) struct Line {
     pub(super) driven: Driven,
 }
 
-/// Whether the runtime is there that a connection was opened in: it drives the connection. What is sent over one that nobody drives any
-/// more has an unknown outcome, though it never left this process.
+/// Whether the runtime is there that a connection was opened in: it drives the connection. What is
+/// sent over one that nobody drives any more has an unknown outcome, though it never left this
+/// process.
 pub(super) struct Driven {
     ended: Arc<AtomicBool>,
     /// Ends the task that watches, with the connection.
@@ -58,7 +62,10 @@ impl Driven {
             let _ = over.await;
             drop(end);
         });
-        Self { ended, _watched: watched }
+        Self {
+            ended,
+            _watched: watched,
+        }
     }
 }
 
@@ -108,7 +115,9 @@ impl Lane {
     /// The connection that is there.
     pub(super) fn ready(&self) -> Option<Ready> {
         let line = locked(&self.line);
-        line.as_ref().filter(|line| !line.driven.ended.load(Ordering::Acquire)).map(|line| line.ready.clone())
+        line.as_ref()
+            .filter(|line| !line.driven.ended.load(Ordering::Acquire))
+            .map(|line| line.ready.clone())
     }
 
     /// Puts a connection there, and answers it.

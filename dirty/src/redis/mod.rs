@@ -1,4 +1,5 @@
-//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server, a master with Sentinels, or a cluster.
+//! The hot tier on Redis 7.0 or later, or Valkey 7.2 or later: one server, a master with Sentinels,
+//! or a cluster.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -17,8 +18,9 @@
 //! | `flight` | work that is done once for all who wait for it |
 //! | `read`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing`, `session` | the contract, by concern |
 //!
-//! Nearly every item of a call is one command, an observation three; the commands of a call go in one pipeline to each node, over a few connections that all
-//! calls share. A call whose items are all warm costs one round trip.
+//! Nearly every item of a call is one command, an observation three; the commands of a call go in
+//! one pipeline to each node, over a few connections that all calls share. A call whose items are
+//! all warm costs one round trip.
 
 mod address;
 mod barrier;
@@ -79,12 +81,14 @@ use self::space::Space;
 use self::transport::Command;
 use self::write::queue::Queues;
 use crate::{
-    Acquit, Adopt, Asked, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted, Filled, HotError, HotPaired,
-    HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse, Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek,
-    PartitionState, Probation, Read, Session, SessionStore, Settle, Settled, Snapshot,
+    Acquit, Adopt, Asked, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted,
+    Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse,
+    Mutated, Observed, OpenSession, Opened, Page, Park, PartitionPeek, PartitionState, Probation,
+    Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
-/// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone is dropped.
+/// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone
+/// is dropped.
 #[derive(Clone)]
 pub struct RedisStore {
     router: Arc<Router>,
@@ -92,19 +96,20 @@ pub struct RedisStore {
     guard: Arc<Guard>,
     queues: Arc<Queues>,
     stores: Arc<Stores>,
-    /// Under which records keep the calls of this store. No other store has it, nor has one that was opened before.
+    /// Under which records keep the calls of this store. No other store has it, nor has one that
+    /// was opened before.
     name: Arc<str>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
 
 impl RedisStore {
-    /// Connects, loads the scripts and looks at the server; of a cluster, at the masters that can be reached. The others are looked
-    /// at when they can.
+    /// Connects, loads the scripts and looks at the server; of a cluster, at the masters that can
+    /// be reached. The others are looked at when they can.
     ///
     /// # Errors
-    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the server is too old. `Unavailable`,
-    /// `Interrupted`, `Denied`: it can't be reached or used.
+    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the
+    /// server is too old. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
     ///
     /// # Cancel safety
     /// A cancelled opening leaves nothing behind.
@@ -113,8 +118,11 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their depth is theirs to use up.
-        let router = Box::pin(Router::open(addresses, Common::new(&options))).await.map_err(failed)?;
+        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their
+        // depth is theirs to use up.
+        let router = Box::pin(Router::open(addresses, Common::new(&options)))
+            .await
+            .map_err(failed)?;
         let store = Self {
             router: Arc::new(router),
             space: Arc::new(Space::new(&options.prefix, options.partitions)),
@@ -126,11 +134,16 @@ impl RedisStore {
             absent_ttl: options.absent_ttl,
         };
         let checked = store.recheck().await;
-        // A policy that may evict unlanded data keeps nobody from landing what is there; `check` is for those who write.
-        let is_there = |checked: &Result<(), Failure>| matches!(checked, Ok(()) | Err(Failure::Policy(_)));
-        let is_away = |checked: &Result<(), Failure>| matches!(checked, Err(Failure::NoConnection(_)));
+        // A policy that may evict unlanded data keeps nobody from landing what is there; `check` is
+        // for those who write.
+        let is_there =
+            |checked: &Result<(), Failure>| matches!(checked, Ok(()) | Err(Failure::Policy(_)));
+        let is_away =
+            |checked: &Result<(), Failure>| matches!(checked, Err(Failure::NoConnection(_)));
         let some = checked.iter().any(is_there);
-        let bad = checked.into_iter().filter(|checked| !(is_there(checked) || some && is_away(checked)));
+        let bad = checked
+            .into_iter()
+            .filter(|checked| !(is_there(checked) || some && is_away(checked)));
         bad.collect::<Result<(), _>>().map_err(failed)?;
         Ok(store)
     }
@@ -154,8 +167,15 @@ impl RedisStore {
         decode: impl FnOnce(Value) -> Result<T, Failure>,
     ) -> Result<T, HotError> {
         let writes = command.writes;
-        let answer = self.router.send(&[command], false).await.pop().unwrap_or(Err(Failure::TimedOut));
-        answer.and_then(decode).map_err(|failure| hot_error(failure, operation, writes, partition))
+        let answer = self
+            .router
+            .send(&[command], false)
+            .await
+            .pop()
+            .unwrap_or(Err(Failure::TimedOut));
+        answer
+            .and_then(decode)
+            .map_err(|failure| hot_error(failure, operation, writes, partition))
     }
 
     /// Sends one command for each partition named and reads their answers.
@@ -168,7 +188,12 @@ impl RedisStore {
     ) -> Vec<Result<T, HotError>> {
         let writes = commands.iter().any(|command| command.writes);
         let answers = self.router.send(&commands, false).await;
-        hot_errors(operation, writes, partitions, answers.into_iter().map(|answer| answer.and_then(&decode)))
+        hot_errors(
+            operation,
+            writes,
+            partitions,
+            answers.into_iter().map(|answer| answer.and_then(&decode)),
+        )
     }
 }
 
@@ -180,23 +205,38 @@ fn hot_errors<T>(
     results: impl IntoIterator<Item = Result<T, Failure>>,
 ) -> Vec<Result<T, HotError>> {
     let named = results.into_iter().zip(partitions);
-    named.map(|(result, partition)| result.map_err(|failure| hot_error(failure, operation, writes, Some(*partition)))).collect()
+    named
+        .map(|(result, partition)| {
+            result.map_err(|failure| hot_error(failure, operation, writes, Some(*partition)))
+        })
+        .collect()
 }
 
 fn check(options: &RedisOptions) -> Result<(), Failure> {
-    let RedisOptions { prefix, partitions, .. } = options;
-    if prefix.is_empty() || prefix.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control()) {
-        return Err(Failure::Settings(format!("the prefix {prefix:?} must have letters, and no braces or control characters")));
+    let RedisOptions {
+        prefix, partitions, ..
+    } = options;
+    if prefix.is_empty()
+        || prefix.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control())
+    {
+        return Err(Failure::Settings(format!(
+            "the prefix {prefix:?} must have letters, and no braces or control characters"
+        )));
     }
     match partitions {
         1..=65_536 => Ok(()),
-        other => Err(Failure::Settings(format!("{other} partitions are not possible; use 1 to 65536"))),
+        other => Err(Failure::Settings(format!(
+            "{other} partitions are not possible; use 1 to 65536"
+        ))),
     }
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisStore").field("nodes", &self.router).field("partitions", &self.space.partitions()).finish()
+        f.debug_struct("RedisStore")
+            .field("nodes", &self.router)
+            .field("partitions", &self.space.partitions())
+            .finish()
     }
 }
 
@@ -210,7 +250,10 @@ impl HotStore for RedisStore {
         self.read_all(reads).await
     }
 
-    async fn mutate(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+    async fn mutate(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>> {
         self.mutate_all(mutations).await
     }
 
@@ -264,7 +307,11 @@ impl HotStore for RedisStore {
 
     async fn check(&self) -> Result<(), HotError> {
         const OPERATION: &str = "check";
-        let asked = self.router.ask_again().await.map_err(|failure| hot_error(failure, OPERATION, false, None));
+        let asked = self
+            .router
+            .ask_again()
+            .await
+            .map_err(|failure| hot_error(failure, OPERATION, false, None));
         self.check_nodes(OPERATION).await.and(asked)
     }
 
@@ -272,7 +319,10 @@ impl HotStore for RedisStore {
         self.memory_use().await
     }
 
-    async fn partition_states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
+    async fn partition_states(
+        &self,
+        partitions: &[Partition],
+    ) -> Vec<Result<PartitionState, HotError>> {
         self.states(partitions).await
     }
 
@@ -280,7 +330,12 @@ impl HotStore for RedisStore {
         self.adopt_all(adopts).await
     }
 
-    async fn raise_landed(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+    async fn raise_landed(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        landed: Version,
+    ) -> Result<(), HotError> {
         self.raise(partition, epoch, landed).await
     }
 
@@ -288,11 +343,21 @@ impl HotStore for RedisStore {
         self.peek_all(partitions).await
     }
 
-    async fn lock(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+    async fn lock(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
         self.lock_all(partitions, lock, ttl).await
     }
 
-    async fn renew(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
+    async fn renew(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
         self.renew_all(partitions, lock, ttl).await
     }
 
@@ -304,15 +369,30 @@ impl HotStore for RedisStore {
         self.take_snapshot(partition, lock).await
     }
 
-    async fn scan(&self, partition: Partition, map: Map, cursor: u64, count: usize) -> Result<Page<Entry>, HotError> {
+    async fn scan(
+        &self,
+        partition: Partition,
+        map: Map,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<Entry>, HotError> {
         self.scan_page(partition, map, cursor, count).await
     }
 
-    async fn errors(&self, partition: Partition, cursor: u64, count: usize) -> Result<Page<ErrorEntry>, HotError> {
+    async fn errors(
+        &self,
+        partition: Partition,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<ErrorEntry>, HotError> {
         self.error_page(partition, cursor, count).await
     }
 
-    async fn collect(&self, partition: Partition, wanted: &[(Owner, Vec<Field>)]) -> Result<Collected, HotError> {
+    async fn collect(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Collected, HotError> {
         self.collect_values(partition, wanted).await
     }
 
@@ -332,7 +412,12 @@ impl HotStore for RedisStore {
         self.acquit_marks(acquit).await
     }
 
-    async fn relive(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
+    async fn relive(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError> {
         self.relive_marks(partition, lock, entries).await
     }
 
@@ -367,16 +452,29 @@ impl SessionStore for RedisStore {
         self.look_at_sessions(owners).await
     }
 
-    async fn beat(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>> {
+    async fn beat(
+        &self,
+        partitions: &[Partition],
+        raise: Option<(OpId, u64)>,
+    ) -> Vec<Result<Beats, HotError>> {
         self.beat_all(partitions, raise).await
     }
 
-    async fn asked(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
+    async fn asked(
+        &self,
+        partitions: &[Partition],
+        holder: OpId,
+    ) -> Vec<Result<Vec<Asked>, HotError>> {
         self.asked_of(partitions, holder).await
     }
 
-    async fn held_by(&self, partition: Partition, holder: OpId) -> Result<Vec<(Owner, Fence)>, HotError> {
-        self.sessions_in(partition, false, |session| session.holder == holder).await
+    async fn held_by(
+        &self,
+        partition: Partition,
+        holder: OpId,
+    ) -> Result<Vec<(Owner, Fence)>, HotError> {
+        self.sessions_in(partition, false, |session| session.holder == holder)
+            .await
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
@@ -387,7 +485,11 @@ impl SessionStore for RedisStore {
         self.sessions_in(partition, true, |_| true).await
     }
 
-    async fn forget_lapsed(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+    async fn forget_lapsed(
+        &self,
+        partition: Partition,
+        sessions: &[(Owner, Fence)],
+    ) -> Result<u32, HotError> {
         self.forget_sessions(partition, sessions).await
     }
 

@@ -12,9 +12,10 @@ use super::{Dial, Gate};
 /// Where the Redis is, and how it is used.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// `redis://user:password@host:port/db`, `rediss://…` (TLS), `redis+unix:///path`, `redis-cluster://a:1,b:2` or
-    /// `rediss-cluster://…`, `redis-sentinel://a:1,b:2/master/db` or `rediss-sentinel://…`. A cluster needs one address that
-    /// answers; more make it safer. Of Sentinels all should be named: what most of them say is believed.
+    /// `redis://user:password@host:port/db`, `rediss://…` (TLS), `redis+unix:///path`,
+    /// `redis-cluster://a:1,b:2` or `rediss-cluster://…`, `redis-sentinel://a:1,b:2/master/db` or
+    /// `rediss-sentinel://…`. A cluster needs one address that answers; more make it safer. Of
+    /// Sentinels all should be named: what most of them say is believed.
     pub url: String,
     /// The user, if the URL names none. Default: none, the server's default user.
     pub user: Option<String>,
@@ -24,16 +25,20 @@ pub struct RedisOptions {
     pub sentinel_user: Option<String>,
     /// The password at the Sentinels. Default: none, they ask for none.
     pub sentinel_password: Option<String>,
-    /// The number of the database, if the URL names none. Default: none, database 0. A cluster has only that.
+    /// The number of the database, if the URL names none. Default: none, database 0. A cluster has
+    /// only that.
     pub database: Option<i64>,
-    /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the operating system's.
+    /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the
+    /// operating system's.
     pub ca_file: Option<PathBuf>,
-    /// How many connections to each node are shared by all calls. Default: 4, at least 1. Calls go over the first, those of
-    /// several commands over the second; while 128 are under way there, what comes goes over the next.
+    /// How many connections to each node are shared by all calls. Default: 4, at least 1. Calls go
+    /// over the first, those of several commands over the second; while 128 are under way there,
+    /// what comes goes over the next.
     pub connections: usize,
     /// The longest time to open a connection. Default: 1 s.
     pub connect_timeout: Duration,
-    /// The longest time to wait for an answer. Default: 1 s. After it the outcome of a write is unknown.
+    /// The longest time to wait for an answer. Default: 1 s. After it the outcome of a write is
+    /// unknown.
     pub response_timeout: Duration,
     /// The longest time to wait for a free place among the connections. Default: 2 s.
     pub wait_timeout: Duration,
@@ -47,8 +52,9 @@ pub struct RedisOptions {
     pub clean_ttl: Duration,
     /// How long it is remembered that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
-    /// Whether nothing is ever written: commands that would are refused before they are sent, and hashes of a partition that was not taken
-    /// over from another server are read as suspect. Default: false.
+    /// Whether nothing is ever written: commands that would are refused before they are sent, and
+    /// hashes of a partition that was not taken over from another server are read as suspect.
+    /// Default: false.
     pub read_only: bool,
     /// What draws the store's name, by which the server knows its calls. Default: at random.
     pub ids: Arc<dyn Ids>,

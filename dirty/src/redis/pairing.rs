@@ -13,7 +13,8 @@ impl RedisStore {
         let (prefix, address) = (self.space.keys.prefix().to_owned(), self.router.address());
         let number = self.router.database_number();
         let decode = |value| {
-            let [incarnation, now, token, database, partitions, layout, since] = reply::array(value)?;
+            let [incarnation, now, token, database, partitions, layout, since] =
+                reply::array(value)?;
             let paired = match token {
                 Value::Nil => None,
                 token => Some(HotPaired {
@@ -33,16 +34,32 @@ impl RedisStore {
                 paired,
             })
         };
-        self.one("pairing", None, script::pairing(&self.space), decode).await
+        self.one("pairing", None, script::pairing(&self.space), decode)
+            .await
     }
 
-    pub(super) async fn write_pairing(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
-        self.one("pair", None, script::pair(&self.space, seen, paired), reply::yes).await
+    pub(super) async fn write_pairing(
+        &self,
+        seen: &HotPairing,
+        paired: &HotPaired,
+    ) -> Result<bool, HotError> {
+        self.one(
+            "pair",
+            None,
+            script::pair(&self.space, seen, paired),
+            reply::yes,
+        )
+        .await
     }
 
     /// Leaves layout 1, the only older one.
-    pub(super) async fn leave_layout_1(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
-        let Some(paired) = seen.paired.filter(|paired| paired.layout == 1) else { return Ok(Vec::new()) };
+    pub(super) async fn leave_layout_1(
+        &self,
+        seen: &HotPairing,
+    ) -> Result<Vec<Partition>, HotError> {
+        let Some(paired) = seen.paired.filter(|paired| paired.layout == 1) else {
+            return Ok(Vec::new());
+        };
         let partitions: Vec<_> = (0..paired.partitions).map(Partition).collect();
         let marks = |partition: &Partition| {
             let mut cmd = redis::cmd("EXISTS");
@@ -51,13 +68,21 @@ impl RedisStore {
         };
         let commands = partitions.iter().map(marks).collect();
         let mut marked = Vec::new();
-        for (partition, maps) in
-            partitions.iter().zip(self.each("leave_layout", &partitions, commands, reply::number::<u32>).await)
-        {
+        for (partition, maps) in partitions.iter().zip(
+            self.each("leave_layout", &partitions, commands, reply::number::<u32>)
+                .await,
+        ) {
             marked.extend((maps? > 0).then_some(*partition));
         }
         if marked.is_empty() {
-            self.write_pairing(seen, &HotPaired { layout: LAYOUT, ..paired }).await?;
+            self.write_pairing(
+                seen,
+                &HotPaired {
+                    layout: LAYOUT,
+                    ..paired
+                },
+            )
+            .await?;
         }
         Ok(marked)
     }
@@ -65,5 +90,7 @@ impl RedisStore {
 
 fn token_of(value: Value) -> Result<Token, Failure> {
     let text = reply::text(value)?;
-    Token::parse(&text).ok_or_else(|| Failure::Nonsense("expected a token of 32 hexadecimal digits in the meta key".to_owned()))
+    Token::parse(&text).ok_or_else(|| {
+        Failure::Nonsense("expected a token of 32 hexadecimal digits in the meta key".to_owned())
+    })
 }

@@ -11,10 +11,18 @@ use super::{RedisStore, reply, script};
 use crate::{Adopt, HotError, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
 
 impl RedisStore {
-    pub(super) async fn states(&self, partitions: &[Partition]) -> Vec<Result<PartitionState, HotError>> {
-        let commands = partitions.iter().map(|partition| script::part_state(&self.space, *partition)).collect();
+    pub(super) async fn states(
+        &self,
+        partitions: &[Partition],
+    ) -> Vec<Result<PartitionState, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::part_state(&self.space, *partition))
+            .collect();
         let asked = self.asking();
-        let states = self.each("partition_states", partitions, commands, state_of).await;
+        let states = self
+            .each("partition_states", partitions, commands, state_of)
+            .await;
         for (partition, state) in partitions.iter().zip(&states) {
             if let Ok(state) = state.as_ref()
                 && state.is_current()
@@ -27,7 +35,10 @@ impl RedisStore {
 
     pub(super) async fn adopt_all(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = adopts.iter().map(|adopt| adopt.partition).collect();
-        let commands = adopts.iter().map(|adopt| script::adopt(&self.space, adopt)).collect();
+        let commands = adopts
+            .iter()
+            .map(|adopt| script::adopt(&self.space, adopt))
+            .collect();
         let adopted = self.each("adopt", &partitions, commands, reply::yes).await;
         for (adopt, adopted) in adopts.iter().zip(&adopted) {
             if *adopted == Ok(true) {
@@ -37,34 +48,85 @@ impl RedisStore {
         adopted
     }
 
-    pub(super) async fn raise(&self, partition: Partition, epoch: Epoch, landed: Version) -> Result<(), HotError> {
+    pub(super) async fn raise(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        landed: Version,
+    ) -> Result<(), HotError> {
         let command = script::raise_landed(&self.space, partition, epoch, landed);
-        self.one("raise_landed", Some(partition), command, |_| Ok(())).await
+        self.one("raise_landed", Some(partition), command, |_| Ok(()))
+            .await
     }
 
-    pub(super) async fn peek_all(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
-        let commands = partitions.iter().map(|partition| script::peek(&self.space, *partition)).collect();
+    pub(super) async fn peek_all(
+        &self,
+        partitions: &[Partition],
+    ) -> Vec<Result<PartitionPeek, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::peek(&self.space, *partition))
+            .collect();
         self.each("peek", partitions, commands, peek_of).await
     }
 
-    pub(super) async fn lock_all(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
-        let commands = partitions.iter().map(|partition| script::lock(&self.space, *partition, lock, ttl)).collect();
+    pub(super) async fn lock_all(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::lock(&self.space, *partition, lock, ttl))
+            .collect();
         self.each("lock", partitions, commands, reply::yes).await
     }
 
-    pub(super) async fn renew_all(&self, partitions: &[Partition], lock: &Lock, ttl: Duration) -> Vec<Result<bool, HotError>> {
-        let commands = partitions.iter().map(|partition| script::renew(&self.space, *partition, lock, ttl)).collect();
+    pub(super) async fn renew_all(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::renew(&self.space, *partition, lock, ttl))
+            .collect();
         self.each("renew", partitions, commands, reply::yes).await
     }
 
-    pub(super) async fn unlock_all(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
-        let commands = partitions.iter().map(|partition| script::unlock(&self.space, *partition, lock)).collect();
+    pub(super) async fn unlock_all(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+    ) -> Vec<Result<(), HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::unlock(&self.space, *partition, lock))
+            .collect();
         self.each("unlock", partitions, commands, |_| Ok(())).await
     }
 
-    pub(super) async fn announce_worker(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
-        let names = |value| reply::list(value)?.into_iter().map(reply::text).collect::<Result<Vec<_>, Failure>>();
-        let mut names = self.one("announce", None, script::announce(&self.space, worker, ttl), names).await?;
+    pub(super) async fn announce_worker(
+        &self,
+        worker: &str,
+        ttl: Duration,
+    ) -> Result<Vec<String>, HotError> {
+        let names = |value| {
+            reply::list(value)?
+                .into_iter()
+                .map(reply::text)
+                .collect::<Result<Vec<_>, Failure>>()
+        };
+        let mut names = self
+            .one(
+                "announce",
+                None,
+                script::announce(&self.space, worker, ttl),
+                names,
+            )
+            .await?;
         names.sort_unstable();
         Ok(names)
     }
@@ -74,16 +136,27 @@ impl RedisStore {
         let slot = super::slot::slot_of(key.as_bytes());
         let mut cmd = redis::cmd("ZREM");
         cmd.arg(key).arg(worker);
-        self.one("retire", None, Command::write("retire", slot, cmd), |_| Ok(())).await
+        self.one("retire", None, Command::write("retire", slot, cmd), |_| {
+            Ok(())
+        })
+        .await
     }
 
     pub(super) async fn memory_use(&self) -> Result<Option<MemoryUse>, HotError> {
         let nodes = self.router.nodes();
         let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
         let (there, away): (Vec<_>, Vec<_>) = infos.into_iter().partition(Result::is_ok);
-        match away.into_iter().find_map(Result::err).filter(|_| there.is_empty()) {
+        match away
+            .into_iter()
+            .find_map(Result::err)
+            .filter(|_| there.is_empty())
+        {
             Some(failure) => Err(hot_error(failure, "memory", false, None)),
-            None => Ok(there.into_iter().flatten().filter_map(|info| info.memory).max_by_key(MemoryUse::percent)),
+            None => Ok(there
+                .into_iter()
+                .flatten()
+                .filter_map(|info| info.memory)
+                .max_by_key(MemoryUse::percent)),
         }
     }
 
@@ -91,16 +164,33 @@ impl RedisStore {
         let decode = |value| {
             let [seconds, micros] = reply::array(value)?;
             let (seconds, micros): (u64, u64) = (reply::number(seconds)?, reply::number(micros)?);
-            Ok(Timestamp(seconds.saturating_mul(1_000_000).saturating_add(micros)))
+            Ok(Timestamp(
+                seconds.saturating_mul(1_000_000).saturating_add(micros),
+            ))
         };
         let slot = super::slot::slot_of(self.space.keys.meta().as_bytes());
-        self.one("time", None, Command::read("time", slot, redis::cmd("TIME")), decode).await
+        self.one(
+            "time",
+            None,
+            Command::read("time", slot, redis::cmd("TIME")),
+            decode,
+        )
+        .await
     }
 }
 
 /// The answer of `part_state.lua`.
 pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
-    let [incarnation, recorded, epoch, generation, source, landed, database, collected] = reply::array(value)?;
+    let [
+        incarnation,
+        recorded,
+        epoch,
+        generation,
+        source,
+        landed,
+        database,
+        collected,
+    ] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
         Value::Nil => None,
@@ -114,12 +204,29 @@ pub(super) fn state_of(value: Value) -> Result<PartitionState, Failure> {
             database: reply::database(database)?,
         }),
     };
-    Ok(PartitionState { incarnation, record })
+    Ok(PartitionState {
+        incarnation,
+        record,
+    })
 }
 
 fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
-    let [live, snapshot, errors, landed, leaving, live_since, snapshot_since, relive, lock] = reply::array(value)?;
-    let since = |first| reply::maybe(first)?.map(|first| reply::timestamp(&first)).transpose();
+    let [
+        live,
+        snapshot,
+        errors,
+        landed,
+        leaving,
+        live_since,
+        snapshot_since,
+        relive,
+        lock,
+    ] = reply::array(value)?;
+    let since = |first| {
+        reply::maybe(first)?
+            .map(|first| reply::timestamp(&first))
+            .transpose()
+    };
     let lock = reply::maybe(lock)?.map(|value| String::from_utf8_lossy(&value).into_owned());
     Ok(PartitionPeek {
         live: reply::number(live)?,

@@ -11,21 +11,49 @@ use super::{RedisStore, reply, script};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 
 impl RedisStore {
-    pub(super) async fn look_at_probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+    pub(super) async fn look_at_probation(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+    ) -> Result<Probation, HotError> {
         let command = script::probation(&self.space, partition, lock);
-        self.one("probation", Some(partition), command, probation_of).await
+        self.one("probation", Some(partition), command, probation_of)
+            .await
     }
 
     pub(super) async fn acquit_marks(&self, acquit: &Acquit) -> Result<u32, HotError> {
-        let Acquit { partition, lock, window, entries } = acquit;
-        let head = Head { partition: *partition, lock: Some(lock), epoch: window.epoch, clean_ttl: self.clean_ttl };
+        let Acquit {
+            partition,
+            lock,
+            window,
+            entries,
+        } = acquit;
+        let head = Head {
+            partition: *partition,
+            lock: Some(lock),
+            epoch: window.epoch,
+            clean_ttl: self.clean_ttl,
+        };
         let call = |marks: &[MarkRef<'_>]| script::acquit(&self.space, head, *window, marks);
         self.in_chunks("acquit", *partition, entries, call).await
     }
 
-    pub(super) async fn relive_marks(&self, partition: Partition, lock: &Lock, entries: &[Entry]) -> Result<u32, HotError> {
-        let head = Head { partition, lock: Some(lock), epoch: Epoch(0), clean_ttl: self.clean_ttl };
-        self.in_chunks("relive", partition, entries, |marks| script::relive(&self.space, head, marks)).await
+    pub(super) async fn relive_marks(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError> {
+        let head = Head {
+            partition,
+            lock: Some(lock),
+            epoch: Epoch(0),
+            clean_ttl: self.clean_ttl,
+        };
+        self.in_chunks("relive", partition, entries, |marks| {
+            script::relive(&self.space, head, marks)
+        })
+        .await
     }
 
     /// Sends entries in as many calls as are needed, at least one, and adds up their answers.
@@ -42,8 +70,12 @@ impl RedisStore {
             commands.push(call(&[]));
         }
         let partitions = vec![partition; commands.len()];
-        let answers = self.each(operation, &partitions, commands, reply::number::<u32>).await;
-        answers.into_iter().try_fold(0_u32, |sum, answer| Ok(sum.saturating_add(answer?)))
+        let answers = self
+            .each(operation, &partitions, commands, reply::number::<u32>)
+            .await;
+        answers
+            .into_iter()
+            .try_fold(0_u32, |sum, answer| Ok(sum.saturating_add(answer?)))
     }
 }
 
@@ -54,8 +86,14 @@ fn probation_of(value: Value) -> Result<Probation, Failure> {
     match &*next()? {
         b"empty" => Ok(Probation::Empty),
         b"lost" => Ok(Probation::Lost),
-        b"leaves" => Ok(Probation::Leaves(Window { epoch: reply::epoch(&next()?)?, number: reply::epoch(&next()?)?.0 })),
-        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        b"leaves" => Ok(Probation::Leaves(Window {
+            epoch: reply::epoch(&next()?)?,
+            number: reply::epoch(&next()?)?.0,
+        })),
+        other => Err(Failure::Nonsense(format!(
+            "unknown answer {:?}",
+            String::from_utf8_lossy(other)
+        ))),
     }
 }
 
@@ -66,11 +104,25 @@ mod tests {
     #[test]
     fn an_answer_that_makes_no_sense_is_an_error() {
         let answer = |words: &[&str]| {
-            probation_of(Value::Array(words.iter().map(|word| Value::BulkString(word.as_bytes().to_vec())).collect()))
+            probation_of(Value::Array(
+                words
+                    .iter()
+                    .map(|word| Value::BulkString(word.as_bytes().to_vec()))
+                    .collect(),
+            ))
         };
-        let leaves = Probation::Leaves(Window { epoch: Epoch(3), number: 9 });
+        let leaves = Probation::Leaves(Window {
+            epoch: Epoch(3),
+            number: 9,
+        });
         assert_eq!(answer(&["leaves", "3", "9"]).unwrap(), leaves);
-        for words in [&["leaves", "3"][..], &["leaves", "x", "9"], &["leaves", "3", "-1"], &["acquitted"], &[]] {
+        for words in [
+            &["leaves", "3"][..],
+            &["leaves", "x", "9"],
+            &["leaves", "3", "-1"],
+            &["acquitted"],
+            &[],
+        ] {
             assert!(answer(words).is_err(), "{words:?}");
         }
     }

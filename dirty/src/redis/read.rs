@@ -16,35 +16,78 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 /// The reserved name that every read carries: version, generation and flag.
 pub(super) const HEAD: &str = ":v";
 
-/// The reserved name that a worker's reads carry, too: when the hash was born, if a map named its owner then.
+/// The reserved name that a worker's reads carry, too: when the hash was born, if a map named its
+/// owner then.
 const BORN: &str = ":b";
 
 impl RedisStore {
     pub(super) async fn read_all(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
-        let [read] = reads else { return Box::pin(self.read_several(reads)).await };
+        let [read] = reads else {
+            return Box::pin(self.read_several(reads)).await;
+        };
         let partition = self.space.partition(&read.owner);
-        let answer = self.send_one_verified(self.read_command(partition, &read.owner, &read.fields), partition).await;
-        super::hot_errors("read", false, &[partition], [self.found(read, partition, answer)])
+        let answer = self
+            .send_one_verified(
+                self.read_command(partition, &read.owner, &read.fields),
+                partition,
+            )
+            .await;
+        super::hot_errors(
+            "read",
+            false,
+            &[partition],
+            [self.found(read, partition, answer)],
+        )
     }
 
     async fn read_several(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
-        let partitions: Vec<_> = reads.iter().map(|read| self.space.partition(&read.owner)).collect();
-        let command = |(read, at): (&Read, &Partition)| self.read_command(*at, &read.owner, &read.fields);
-        let answers = self.send_verified(reads.iter().zip(&partitions).map(command).collect(), &partitions, false).await;
-        let found = reads.iter().zip(&partitions).zip(answers).map(|((read, at), answer)| self.found(read, *at, answer));
+        let partitions: Vec<_> = reads
+            .iter()
+            .map(|read| self.space.partition(&read.owner))
+            .collect();
+        let command =
+            |(read, at): (&Read, &Partition)| self.read_command(*at, &read.owner, &read.fields);
+        let answers = self
+            .send_verified(
+                reads.iter().zip(&partitions).map(command).collect(),
+                &partitions,
+                false,
+            )
+            .await;
+        let found = reads
+            .iter()
+            .zip(&partitions)
+            .zip(answers)
+            .map(|((read, at), answer)| self.found(read, *at, answer));
         super::hot_errors("read", false, &partitions, found)
     }
 
     fn found(&self, read: &Read, partition: Partition, answer: Answer) -> Result<HotRead, Failure> {
-        let read = judged(decode(&read.fields, answer?)?, self.guard.generation(partition));
+        let read = judged(
+            decode(&read.fields, answer?)?,
+            self.guard.generation(partition),
+        );
         // A generation is the epoch that began it.
-        self.answered(partition, read.header.map(|header| header.generation).unwrap_or_default());
+        self.answered(
+            partition,
+            read.header
+                .map(|header| header.generation)
+                .unwrap_or_default(),
+        );
         Ok(read)
     }
 
     /// One command that reads an owner.
-    pub(super) fn read_command(&self, partition: Partition, owner: &Owner, fields: &Fields) -> Command {
-        let (slot, key) = (self.space.slot(partition), self.space.keys.data(partition, owner));
+    pub(super) fn read_command(
+        &self,
+        partition: Partition,
+        owner: &Owner,
+        fields: &Fields,
+    ) -> Command {
+        let (slot, key) = (
+            self.space.slot(partition),
+            self.space.keys.data(partition, owner),
+        );
         let asked = match fields {
             Fields::Names => return script::names(&self.space, owner),
             Fields::All => {
@@ -56,8 +99,18 @@ impl RedisStore {
         };
         let cells = matches!(fields, Fields::Cells(_));
         // Made whole at once, since this is what game servers ask most.
-        let (count, bytes) = (asked.len(), asked.iter().map(|field| field.as_str().len() + 3).sum::<usize>());
-        let (count, bytes) = if cells { (2 * count + 1, 2 * bytes) } else { (count, bytes) };
+        let (count, bytes) = (
+            asked.len(),
+            asked
+                .iter()
+                .map(|field| field.as_str().len() + 3)
+                .sum::<usize>(),
+        );
+        let (count, bytes) = if cells {
+            (2 * count + 1, 2 * bytes)
+        } else {
+            (count, bytes)
+        };
         let mut cmd = redis::Cmd::with_capacity(3 + count, key.len() + 16 + bytes);
         cmd.arg("HMGET").arg(key).arg(HEAD);
         if cells {
@@ -72,24 +125,48 @@ impl RedisStore {
         Command::read("read", slot, cmd)
     }
 
-    /// Plain commands: who is refused only waits, so nothing has to be taken and judged in one step.
-    pub(super) async fn lease_all(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+    /// Plain commands: who is refused only waits, so nothing has to be taken and judged in one
+    /// step.
+    pub(super) async fn lease_all(
+        &self,
+        owners: &[Owner],
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
         let take = |owner: &Owner| {
             let mut command = self.on_lease("lease", owner, "SET");
-            command.cmd.arg("").arg("NX").arg("PX").arg(script::millis(ttl));
+            command
+                .cmd
+                .arg("")
+                .arg("NX")
+                .arg("PX")
+                .arg(script::millis(ttl));
             command
         };
         let took = |value| Ok(!matches!(value, Value::Nil));
-        let taken = self.each("lease", &partitions, owners.iter().map(take).collect(), took).await;
+        let taken = self
+            .each(
+                "lease",
+                &partitions,
+                owners.iter().map(take).collect(),
+                took,
+            )
+            .await;
         // A clock that was set back would let the lease of somebody who died last for as long (H8).
         let shorten = |owner: &Owner| {
             let mut command = self.on_lease("lease", owner, "PEXPIRE");
             command.cmd.arg(script::millis(ttl)).arg("LT");
             command
         };
-        let refused: Vec<_> =
-            owners.iter().zip(&taken).filter(|(_, taken)| **taken == Ok(false)).map(|(owner, _)| shorten(owner)).collect();
+        let refused: Vec<_> = owners
+            .iter()
+            .zip(&taken)
+            .filter(|(_, taken)| **taken == Ok(false))
+            .map(|(owner, _)| shorten(owner))
+            .collect();
         if !refused.is_empty() {
             self.router.send(&refused, false).await;
         }
@@ -97,9 +174,19 @@ impl RedisStore {
     }
 
     pub(super) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
         let release = |owner: &Owner| self.on_lease("release", owner, "DEL");
-        let answers = self.each("release", &partitions, owners.iter().map(release).collect(), |_| Ok(())).await;
+        let answers = self
+            .each(
+                "release",
+                &partitions,
+                owners.iter().map(release).collect(),
+                |_| Ok(()),
+            )
+            .await;
         answers.into_iter().collect()
     }
 
@@ -112,20 +199,45 @@ impl RedisStore {
     }
 
     pub(super) async fn evict_all(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let commands = owners.iter().map(|owner| script::evict(&self.space, owner)).collect();
-        let gone = |value| Ok(if reply::yes(value)? { Evicted::Gone } else { Evicted::WhenLanded });
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
+        let commands = owners
+            .iter()
+            .map(|owner| script::evict(&self.space, owner))
+            .collect();
+        let gone = |value| {
+            Ok(if reply::yes(value)? {
+                Evicted::Gone
+            } else {
+                Evicted::WhenLanded
+            })
+        };
         self.each("evict", &partitions, commands, gone).await
     }
 
-    pub(super) async fn marked_all(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
-        let commands = owners.iter().map(|owner| script::marked(&self.space, owner, epoch)).collect();
+    pub(super) async fn marked_all(
+        &self,
+        owners: &[Owner],
+        epoch: Option<Epoch>,
+    ) -> Vec<Result<bool, HotError>> {
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
+        let commands = owners
+            .iter()
+            .map(|owner| script::marked(&self.space, owner, epoch))
+            .collect();
         self.each("marked", &partitions, commands, reply::yes).await
     }
 
     pub(super) async fn touch_all(&self, owners: &[Owner]) -> Result<(), HotError> {
-        let partitions: Vec<_> = owners.iter().map(|owner| self.space.partition(owner)).collect();
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
         let touch = |owner: &Owner| {
             let partition = self.space.partition(owner);
             let mut cmd = redis::cmd("PEXPIRE");
@@ -134,7 +246,14 @@ impl RedisStore {
                 .arg((!broken("R2-touch")).then_some("XX"));
             Command::write("touch", self.space.slot(partition), cmd)
         };
-        let answers = self.each("touch", &partitions, owners.iter().map(touch).collect(), |_| Ok(())).await;
+        let answers = self
+            .each(
+                "touch",
+                &partitions,
+                owners.iter().map(touch).collect(),
+                |_| Ok(()),
+            )
+            .await;
         answers.into_iter().collect()
     }
 }
@@ -158,11 +277,17 @@ pub(super) fn decode(fields: &Fields, value: Value) -> Result<HotRead, Failure> 
 
 fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Failure> {
     let mut values = reply::list(value)?.into_iter().map(reply::maybe);
-    let mut next = || values.next().ok_or_else(|| Failure::Nonsense("fewer values than fields".to_owned()))?;
+    let mut next = || {
+        values
+            .next()
+            .ok_or_else(|| Failure::Nonsense("fewer values than fields".to_owned()))?
+    };
     let mut header = next()?.map(|head| header_of(&head)).transpose()?;
     if tombstones {
         let born = next()?;
-        header = header.map(|header| born_at(header, born.as_deref())).transpose()?;
+        header = header
+            .map(|header| born_at(header, born.as_deref()))
+            .transpose()?;
     }
     let mut cells = Vec::with_capacity(asked.len());
     for field in asked {
@@ -193,42 +318,68 @@ pub(super) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
             },
         }
     }
-    let header = header.map(|header| born_at(header, born.as_deref())).transpose()?;
+    let header = header
+        .map(|header| born_at(header, born.as_deref()))
+        .transpose()?;
     if header.is_none() && !cells.is_empty() {
-        return Err(Failure::Nonsense("an owner hash lacks its version".to_owned()));
+        return Err(Failure::Nonsense(
+            "an owner hash lacks its version".to_owned(),
+        ));
     }
-    Ok(HotRead { header, cells: cells.into_iter().collect() })
+    Ok(HotRead {
+        header,
+        cells: cells.into_iter().collect(),
+    })
 }
 
-/// What `:v` says, as `head` in `owner.lua` writes it: version, generation, and whether the hash is complete.
+/// What `:v` says, as `head` in `owner.lua` writes it: version, generation, and whether the hash is
+/// complete.
 pub(super) fn header_of(head: &[u8]) -> Result<Header, Failure> {
-    let nonsense = || Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned());
+    let nonsense = || {
+        Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned())
+    };
     let (flag, rest) = head.split_last().ok_or_else(nonsense)?;
     let complete = match flag {
         b'a' => true,
         b'p' => false,
         _ => return Err(nonsense()),
     };
-    let space = rest.iter().position(|byte| *byte == b' ').ok_or_else(nonsense)?;
+    let space = rest
+        .iter()
+        .position(|byte| *byte == b' ')
+        .ok_or_else(nonsense)?;
     let (version, generation) = rest.split_at(space);
     let generation = reply::epoch(generation.get(1..).unwrap_or_default())?;
-    Ok(Header { version: reply::version(version)?, complete, generation, suspect: false, born: Version::ZERO })
+    Ok(Header {
+        version: reply::version(version)?,
+        complete,
+        generation,
+        suspect: false,
+        born: Version::ZERO,
+    })
 }
 
 /// The header with what `:b` says; few hashes have one.
 fn born_at(header: Header, born: Option<&[u8]>) -> Result<Header, Failure> {
-    Ok(Header { born: born.map_or(Ok(Version::ZERO), reply::version)?, ..header })
+    Ok(Header {
+        born: born.map_or(Ok(Version::ZERO), reply::version)?,
+        ..header
+    })
 }
 
 fn buried(value: &Bytes) -> Result<Cell, Failure> {
     match value.first() {
         Some(b'r') => Ok(Cell::Removed(value.slice(1..))),
         Some(b'p') => Ok(Cell::Purged),
-        _ => Err(Failure::Nonsense("a tombstone is neither removed nor purged".to_owned())),
+        _ => Err(Failure::Nonsense(
+            "a tombstone is neither removed nor purged".to_owned(),
+        )),
     }
 }
 
 fn field_of(name: &[u8]) -> Result<Field, Failure> {
     let field = std::str::from_utf8(name).ok().and_then(key::field_of);
-    field.ok_or_else(|| Failure::Nonsense(format!("{:?} is no field", String::from_utf8_lossy(name))))
+    field.ok_or_else(|| {
+        Failure::Nonsense(format!("{:?} is no field", String::from_utf8_lossy(name)))
+    })
 }

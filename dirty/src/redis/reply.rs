@@ -33,21 +33,28 @@ pub(crate) fn bytes(value: Value) -> Decoded<Bytes> {
 /// Text.
 pub(crate) fn text(value: Value) -> Decoded<String> {
     let bytes = bytes(value)?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Failure::Nonsense("expected text, got bytes that are not UTF-8".to_owned()))
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| Failure::Nonsense("expected text, got bytes that are not UTF-8".to_owned()))
 }
 
 /// A database's identity, or none for nil.
 pub(crate) fn database(value: Value) -> Decoded<Option<DatabaseId>> {
-    let Some(bytes) = maybe(value)? else { return Ok(None) };
+    let Some(bytes) = maybe(value)? else {
+        return Ok(None);
+    };
     let id = std::str::from_utf8(&bytes).ok().and_then(DatabaseId::parse);
-    id.map(Some).ok_or_else(|| Failure::Nonsense("expected a database's identity".to_owned()))
+    id.map(Some)
+        .ok_or_else(|| Failure::Nonsense("expected a database's identity".to_owned()))
 }
 
 /// Several values.
 pub(crate) fn list(value: Value) -> Decoded<Vec<Value>> {
     match value {
         Value::Array(values) | Value::Set(values) => Ok(values),
-        Value::Map(pairs) => Ok(pairs.into_iter().flat_map(|(name, value)| [name, value]).collect()),
+        Value::Map(pairs) => Ok(pairs
+            .into_iter()
+            .flat_map(|(name, value)| [name, value])
+            .collect()),
         other => nonsense("an array", &other),
     }
 }
@@ -55,7 +62,9 @@ pub(crate) fn list(value: Value) -> Decoded<Vec<Value>> {
 /// Exactly so many values.
 pub(crate) fn array<const N: usize>(value: Value) -> Decoded<[Value; N]> {
     let values = list(value)?;
-    values.try_into().map_err(|values: Vec<Value>| Failure::Nonsense(format!("expected {N} values, got {}", values.len())))
+    values.try_into().map_err(|values: Vec<Value>| {
+        Failure::Nonsense(format!("expected {N} values, got {}", values.len()))
+    })
 }
 
 /// Names and values in turn.
@@ -63,7 +72,9 @@ pub(crate) fn pairs(value: Value) -> Decoded<Vec<(Bytes, Bytes)>> {
     let mut values = list(value)?.into_iter();
     let mut pairs = Vec::with_capacity(values.len() / 2);
     while let Some(name) = values.next() {
-        let value = values.next().ok_or_else(|| Failure::Nonsense("a name without a value".to_owned()))?;
+        let value = values
+            .next()
+            .ok_or_else(|| Failure::Nonsense("a name without a value".to_owned()))?;
         pairs.push((bytes(name)?, bytes(value)?));
     }
     Ok(pairs)
@@ -71,7 +82,10 @@ pub(crate) fn pairs(value: Value) -> Decoded<Vec<(Bytes, Bytes)>> {
 
 /// A number in decimal digits, without the '+' that Rust would take and the scripts would not.
 pub(crate) fn digits<T: std::str::FromStr>(text: &[u8]) -> Decoded<T> {
-    let number = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+')).and_then(|text| text.parse().ok());
+    let number = std::str::from_utf8(text)
+        .ok()
+        .filter(|text| !text.starts_with('+'))
+        .and_then(|text| text.parse().ok());
     number.ok_or_else(|| {
         let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
         Failure::Nonsense(format!("expected a number, got {shown:?}"))
@@ -86,15 +100,27 @@ pub(crate) fn number<T: std::str::FromStr>(value: Value) -> Decoded<T> {
 /// A version.
 pub(crate) fn version(text: &[u8]) -> Decoded<Version> {
     let number = digits(text)?;
-    Version::new(number).ok_or_else(|| Failure::Nonsense(format!("version {number} is above 2^53 - 1")))
+    Version::new(number)
+        .ok_or_else(|| Failure::Nonsense(format!("version {number} is above 2^53 - 1")))
 }
 
 /// A version as a map of marks keeps it: 14 hexadecimal digits.
 pub(crate) fn mark_version(text: &[u8]) -> Decoded<Version> {
-    let is_one = text.len() == 14 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let number = std::str::from_utf8(text).ok().filter(|_| is_one).and_then(|text| u64::from_str_radix(text, 16).ok());
+    let is_one = text.len() == 14
+        && text
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let number = std::str::from_utf8(text)
+        .ok()
+        .filter(|_| is_one)
+        .and_then(|text| u64::from_str_radix(text, 16).ok());
     let version = number.and_then(Version::new);
-    version.ok_or_else(|| Failure::Nonsense(format!("expected a mark's version, got {:?}", String::from_utf8_lossy(text))))
+    version.ok_or_else(|| {
+        Failure::Nonsense(format!(
+            "expected a mark's version, got {:?}",
+            String::from_utf8_lossy(text)
+        ))
+    })
 }
 
 /// An epoch.
@@ -120,7 +146,10 @@ mod tests {
     fn a_marks_version_is_fourteen_hexadecimal_digits() {
         for number in [0, 1, 15, 16, 0x1234_5678_9abc, Version::MAX.get()] {
             let version = Version::new(number).unwrap();
-            assert_eq!(mark_version(format!("{number:014x}").as_bytes()).unwrap(), version);
+            assert_eq!(
+                mark_version(format!("{number:014x}").as_bytes()).unwrap(),
+                version
+            );
         }
     }
 
@@ -138,8 +167,18 @@ mod tests {
         ];
         for value in odd {
             assert!(array::<2>(value.clone()).is_err(), "{value:?}");
-            assert!(bytes(value.clone()).and_then(|text| version(&text)).is_err(), "{value:?}");
-            assert!(bytes(value.clone()).and_then(|text| mark_version(&text)).is_err(), "{value:?}");
+            assert!(
+                bytes(value.clone())
+                    .and_then(|text| version(&text))
+                    .is_err(),
+                "{value:?}"
+            );
+            assert!(
+                bytes(value.clone())
+                    .and_then(|text| mark_version(&text))
+                    .is_err(),
+                "{value:?}"
+            );
         }
         assert!(pairs(Value::Array(vec![Value::BulkString(b"name".to_vec())])).is_err());
     }

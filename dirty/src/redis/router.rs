@@ -1,8 +1,9 @@
-//! Which node gets which command: one server, the masters of a cluster, or the master that Sentinels name.
+//! Which node gets which command: one server, the masters of a cluster, or the master that
+//! Sentinels name.
 //!
-//! The table slot → node of a cluster or of Sentinels is found anew when a node says that it is not the one (any more), can't be
-//! reached or hangs. Only what certainly was not executed is sent again, a bounded number of times; an answer that was lost is for
-//! the caller.
+//! The table slot → node of a cluster or of Sentinels is found anew when a node says that it is not
+//! the one (any more), can't be reached or hangs. Only what certainly was not executed is sent
+//! again, a bounded number of times; an answer that was lost is for the caller.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,14 +67,27 @@ impl Router {
     /// Finds the nodes.
     pub(crate) async fn open(addresses: Addresses, common: Arc<Common>) -> Result<Self, Failure> {
         let (source, topology) = match addresses {
-            Addresses::Server(info) => (Source::Server, Topology::of_one(0, Node::new(info, &common)?)),
+            Addresses::Server(info) => (
+                Source::Server,
+                Topology::of_one(0, Node::new(info, &common)?),
+            ),
             Addresses::Cluster(seeds) => (Source::Cluster(seeds), Topology::default()),
-            Addresses::Sentinel { sentinels, master, server } => {
-                (Source::Sentinel(Box::new(Sentinels::new(sentinels, master, server))), Topology::default())
-            }
+            Addresses::Sentinel {
+                sentinels,
+                master,
+                server,
+            } => (
+                Source::Sentinel(Box::new(Sentinels::new(sentinels, master, server))),
+                Topology::default(),
+            ),
         };
         let topology = Arc::new(RwLock::new(Arc::new(topology)));
-        let router = Self { common, source: Arc::new(source), topology, refreshing: Flight::default() };
+        let router = Self {
+            common,
+            source: Arc::new(source),
+            topology,
+            refreshing: Flight::default(),
+        };
         router.refresh(0).await?;
         Ok(router)
     }
@@ -85,20 +99,31 @@ impl Router {
 
     /// The address of a node, for messages.
     pub(crate) fn address(&self) -> String {
-        self.topology().nodes.first().map(|node| node.name.clone()).unwrap_or_default()
+        self.topology()
+            .nodes
+            .first()
+            .map(|node| node.name.clone())
+            .unwrap_or_default()
     }
 
     /// The number of the database that calls use on each node.
     pub(crate) fn database_number(&self) -> u32 {
-        let number = self.topology().nodes.first().map(|node| node.info.redis_settings().db());
-        number.and_then(|number| u32::try_from(number).ok()).unwrap_or_default()
+        let number = self
+            .topology()
+            .nodes
+            .first()
+            .map(|node| node.info.redis_settings().db());
+        number
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or_default()
     }
 
-    /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent again all or none, so that the last
-    /// one is always answered after the others.
+    /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent
+    /// again all or none, so that the last one is always answered after the others.
     pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
-        let mut pending: Vec<(usize, Option<Arc<Node>>)> = (0..commands.len()).map(|index| (index, None)).collect();
+        let mut pending: Vec<(usize, Option<Arc<Node>>)> =
+            (0..commands.len()).map(|index| (index, None)).collect();
         let until = Instant::now() + self.common.patience();
         for attempt in 0..TRIES {
             let topology = self.topology();
@@ -124,18 +149,25 @@ impl Router {
                 break;
             }
             let now = self.topology();
-            let mut anew = again.iter().filter(|(_, ask)| ask.is_none()).filter_map(|(index, _)| commands.get(*index));
+            let mut anew = again
+                .iter()
+                .filter(|(_, ask)| ask.is_none())
+                .filter_map(|(index, _)| commands.get(*index));
             let some_stay = anew.any(|command| now.serves_as(&topology, command.slot));
             if let Some(pause) = pause(attempt, some_stay) {
                 sleep(pause).await;
             }
-            pending = if together { (0..commands.len()).map(|index| (index, None)).collect() } else { again };
+            pending = if together {
+                (0..commands.len()).map(|index| (index, None)).collect()
+            } else {
+                again
+            };
         }
         answers
     }
 
-    /// Sends one command that waits for nothing, once; the hot path. None if it was not executed and is to be sent anew, by
-    /// [`Router::send`].
+    /// Sends one command that waits for nothing, once; the hot path. None if it was not executed
+    /// and is to be sent anew, by [`Router::send`].
     pub(crate) async fn send_once(&self, command: &Command) -> Option<Answer> {
         let topology = self.topology();
         let node = topology.nodes.get(topology.node_of(command.slot)?)?;
@@ -157,28 +189,41 @@ impl Router {
         let mut groups: BTreeMap<(usize, bool, Option<Durability>), Group<'_>> = BTreeMap::new();
         let mut answers = Vec::with_capacity(pending.len());
         for (index, ask) in pending {
-            let Some(command) = commands.get(*index) else { continue };
-            let home = topology.node_of(command.slot).and_then(|at| Some((at, topology.nodes.get(at)?)));
+            let Some(command) = commands.get(*index) else {
+                continue;
+            };
+            let home = topology
+                .node_of(command.slot)
+                .and_then(|at| Some((at, topology.nodes.get(at)?)));
             let group = match (ask, home) {
                 (Some(node), _) => ((Arc::as_ptr(node).addr(), true), node),
                 (None, Some((at, node))) => ((at, false), node),
                 (None, None) => {
-                    answers.push((*index, Err(Failure::server("CLUSTERDOWN", "no node serves the slot"))));
+                    answers.push((
+                        *index,
+                        Err(Failure::server("CLUSTERDOWN", "no node serves the slot")),
+                    ));
                     continue;
                 }
             };
             let (node, asking) = group.0;
             let until = command.barrier.as_ref().map(|barrier| barrier.until);
-            groups.entry((node, asking, until)).or_insert_with(|| (group.1, Vec::new())).1.push((*index, command));
+            groups
+                .entry((node, asking, until))
+                .or_insert_with(|| (group.1, Vec::new()))
+                .1
+                .push((*index, command));
         }
-        let sent = groups.into_iter().map(|((_, asking, until), (node, members))| async move {
-            let (indices, batch): (Vec<_>, Vec<_>) = members.into_iter().unzip();
-            let answers = match until {
-                None => node.pipeline(&batch, asking).await,
-                Some(until) => node.commit(until, &batch, asking).await,
-            };
-            indices.into_iter().zip(answers).collect::<Vec<_>>()
-        });
+        let sent = groups
+            .into_iter()
+            .map(|((_, asking, until), (node, members))| async move {
+                let (indices, batch): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+                let answers = match until {
+                    None => node.pipeline(&batch, asking).await,
+                    Some(until) => node.commit(until, &batch, asking).await,
+                };
+                indices.into_iter().zip(answers).collect::<Vec<_>>()
+            });
         answers.extend(join_all(sent).await.into_iter().flatten());
         answers
     }
@@ -190,7 +235,9 @@ impl Router {
             Err(Failure::NoConnection(_)) if self.moves() => Next::Again,
             Err(Failure::Server { code, text }) if self.moves() => match code.as_str() {
                 "ASK" => self.asked(text, topology).map_or(Next::Again, Next::Ask),
-                "MOVED" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => Next::Again,
+                "MOVED" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" | "LOADING" => {
+                    Next::Again
+                }
                 _ => Next::Done,
             },
             _ => Next::Done,
@@ -211,7 +258,11 @@ impl Router {
 
     /// Finds the nodes anew, unless somebody did since `generation`.
     async fn refresh(&self, generation: u64) -> Result<(), Failure> {
-        let (source, common, topology) = (self.source.clone(), self.common.clone(), self.topology.clone());
+        let (source, common, topology) = (
+            self.source.clone(),
+            self.common.clone(),
+            self.topology.clone(),
+        );
         let look = || async move {
             let known = current(&topology);
             if known.generation > generation {
@@ -225,12 +276,19 @@ impl Router {
             *topology.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
             Ok(())
         };
-        let ended = || Err(Failure::NoConnection("the search for the nodes ended".to_owned()));
-        self.refreshing.join(self.common.patience() * 2, look).await.unwrap_or_else(ended)
+        let ended = || {
+            Err(Failure::NoConnection(
+                "the search for the nodes ended".to_owned(),
+            ))
+        };
+        self.refreshing
+            .join(self.common.patience() * 2, look)
+            .await
+            .unwrap_or_else(ended)
     }
 
-    /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by itself when it no longer is; a
-    /// master that was cut off from its Sentinels does not know.
+    /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by
+    /// itself when it no longer is; a master that was cut off from its Sentinels does not know.
     ///
     /// # Errors
     /// They do not answer, or know no master; the one that was found before is used further on.
@@ -246,14 +304,17 @@ impl Router {
     }
 }
 
-/// How long to wait before the next try. Not after the first, since a table that was old may have been the reason; nor if all commands
-/// go to other nodes now, as when one has just taken over.
+/// How long to wait before the next try. Not after the first, since a table that was old may have
+/// been the reason; nor if all commands go to other nodes now, as when one has just taken over.
 fn pause(attempt: u32, some_stay: bool) -> Option<Duration> {
     (attempt > 0 && some_stay).then(|| Duration::from_millis(5 << attempt).min(PAUSE_MAX))
 }
 
 fn current(topology: &RwLock<Arc<Topology>>) -> Arc<Topology> {
-    topology.read().unwrap_or_else(PoisonError::into_inner).clone()
+    topology
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
 impl fmt::Debug for Router {
@@ -270,7 +331,10 @@ mod tests {
     fn pauses_double_up_to_a_limit_where_a_node_is_asked_again() {
         let milliseconds = |attempt| pause(attempt, true).map(|pause| pause.as_millis());
         assert_eq!([0, 1, 2].map(milliseconds), [None, Some(10), Some(20)]);
-        assert_eq!([3, 4, TRIES].map(milliseconds), [Some(40), Some(80), Some(80)]);
+        assert_eq!(
+            [3, 4, TRIES].map(milliseconds),
+            [Some(40), Some(80), Some(80)]
+        );
         assert_eq!(pause(3, false), None);
     }
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
 use storage_model::sabotage::broken;
-use storage_model::{Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version};
+use storage_model::{
+    Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version,
+};
 
 use super::barrier::Barrier;
 use super::space::Space;
@@ -24,8 +26,8 @@ pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{acquit, probation, relive};
 pub(crate) use session::{
-    ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse, open_session, scan_sessions,
-    sessions_of,
+    ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse,
+    open_session, scan_sessions, sessions_of,
 };
 
 /// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
@@ -44,7 +46,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The script of a file, with the shared functions that it uses between its first line and the rest.
+    /// The script of a file, with the shared functions that it uses between its first line and the
+    /// rest.
     fn new(name: &'static str, file: &str, shared: &[&str]) -> Self {
         let (first, rest) = file.split_once('\n').unwrap_or((file, ""));
         let source = format!("{first}\n{}{rest}", shared.concat());
@@ -70,7 +73,10 @@ impl Script {
     /// A call with room for so many arguments after the keys, of so many bytes together.
     fn call_with_room(&self, keys: &[String], arguments: usize, bytes: usize) -> Cmd {
         let key_bytes: usize = keys.iter().map(String::len).sum();
-        let mut cmd = Cmd::with_capacity(3 + keys.len() + arguments, "EVALSHA".len() + self.sha.len() + 8 + key_bytes + bytes);
+        let mut cmd = Cmd::with_capacity(
+            3 + keys.len() + arguments,
+            "EVALSHA".len() + self.sha.len() + 8 + key_bytes + bytes,
+        );
         cmd.arg("EVALSHA").arg(&self.sha).arg(keys.len());
         for key in keys {
             cmd.arg(key);
@@ -155,7 +161,8 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 /// The most fields of a write that `update.lua` takes: values of one unpack.
 const UPDATE_FIELDS_MAX: usize = 2_000;
 
-/// Whether `update.lua` takes the write: one that sets, or only adds. Of a session, one that sets, and does not end it.
+/// Whether `update.lua` takes the write: one that sets, or only adds. Of a session, one that sets,
+/// and does not end it.
 pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     let all = |kind: fn(&Change) -> bool| mutation.changes.iter().all(|(_, change)| kind(change));
     let sets = all(|change| matches!(change, Change::Set(_)));
@@ -169,7 +176,8 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua`: a call of a store, of this number, for writes of one partition that it takes and that wait for nothing.
+/// `update.lua`: a call of a store, of this number, for writes of one partition that it takes and
+/// that wait for nothing.
 pub(crate) fn update<'a>(
     space: &Space,
     partition: Partition,
@@ -178,24 +186,39 @@ pub(crate) fn update<'a>(
     mutations: impl IntoIterator<Item = &'a Mutation>,
 ) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
-    let parts: Vec<String> = mutations.iter().map(|mutation| key::owner_part(&mutation.owner)).collect();
+    let parts: Vec<String> = mutations
+        .iter()
+        .map(|mutation| key::owner_part(&mutation.owner))
+        .collect();
     let apart = parts.len() == 1 || all_differ(&parts);
     let [dirty, others @ ..] = space.keys.maps(partition);
     let mut keys = vec![dirty, space.keys.part(partition)];
     keys.extend(others);
     keys.push(space.keys.sessions(partition));
-    keys.extend(parts.iter().flat_map(|part| space.keys.of_write(partition, part)));
+    keys.extend(
+        parts
+            .iter()
+            .flat_map(|part| space.keys.of_write(partition, part)),
+    );
     let mut cmd = SCRIPTS.update.call(&keys);
     let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
-    cmd.arg(micros(ID_WINDOW)).arg(deadlines().min()).arg(deadlines().max());
-    epoch(&mut cmd, mutations.first().copied()).arg(u8::from(apart)).arg(store).arg(number);
+    cmd.arg(micros(ID_WINDOW))
+        .arg(deadlines().min())
+        .arg(deadlines().max());
+    epoch(&mut cmd, mutations.first().copied())
+        .arg(u8::from(apart))
+        .arg(store)
+        .arg(number);
     for part in &parts {
         cmd.arg(part);
     }
     for mutation in mutations {
         update_args(&mut cmd, mutation);
     }
-    Command { needs_policy: true, ..SCRIPTS.update.write(space.slot(partition), cmd) }
+    Command {
+        needs_policy: true,
+        ..SCRIPTS.update.write(space.slot(partition), cmd)
+    }
 }
 
 /// `end_call.lua`.
@@ -206,7 +229,11 @@ pub(crate) fn end_call(space: &Space, partition: Partition, store: &str, number:
 }
 
 /// `forget_calls.lua`: `gone` are names of stores, and the numbers of their last calls.
-pub(crate) fn forget_calls(space: &Space, partition: Partition, gone: &[(String, String)]) -> Command {
+pub(crate) fn forget_calls(
+    space: &Space,
+    partition: Partition,
+    gone: &[(String, String)],
+) -> Command {
     let mut cmd = SCRIPTS.forget_calls.call(&[space.keys.part(partition)]);
     for (store, number) in gone {
         cmd.arg(store).arg(number);
@@ -258,13 +285,32 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     let [_, record, even, odd] = space.keys.of_writes(partition);
     let [data, exist] = space.keys.of_write(partition, &part);
     let all = &space.keys;
-    let sessions = [all.sessions(partition), all.lapsed(partition), all.asked(partition), all.beats(partition)];
-    let keys = [&[data, exist, record, even, odd][..], &all.maps(partition), &sessions].concat();
+    let sessions = [
+        all.sessions(partition),
+        all.lapsed(partition),
+        all.asked(partition),
+        all.beats(partition),
+    ];
+    let keys = [
+        &[data, exist, record, even, odd][..],
+        &all.maps(partition),
+        &sessions,
+    ]
+    .concat();
     let mut cmd = SCRIPTS.mutate.call(&keys);
-    epoch(cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)), Some(mutation)).arg(micros(ID_WINDOW)).arg(part);
+    epoch(
+        cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)),
+        Some(mutation),
+    )
+    .arg(micros(ID_WINDOW))
+    .arg(part);
     mutate_args(&mut cmd, mutation, load);
     let barrier = Barrier::of(mutation.durability, || sync(space, partition));
-    Command { needs_policy: true, barrier, ..SCRIPTS.mutate.write(space.slot(partition), cmd) }
+    Command {
+        needs_policy: true,
+        barrier,
+        ..SCRIPTS.mutate.write(space.slot(partition), cmd)
+    }
 }
 
 /// Until when a copy of a mutation may be applied.
@@ -279,7 +325,10 @@ fn deadline_of(deadline: Timestamp) -> u64 {
 
 /// The epoch in which a mutation may be applied.
 fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
-    match mutation.and_then(|mutation| mutation.epoch).filter(|_| !broken("R11-outlived")) {
+    match mutation
+        .and_then(|mutation| mutation.epoch)
+        .filter(|_| !broken("R11-outlived"))
+    {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
     }
@@ -287,7 +336,10 @@ fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
 
 /// The fence of the session that writes; empty for a plain write.
 fn fence_of(mutation: &Mutation) -> String {
-    mutation.fence.map(|fence| fence.to_string()).unwrap_or_default()
+    mutation
+        .fence
+        .map(|fence| fence.to_string())
+        .unwrap_or_default()
 }
 
 fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
@@ -296,7 +348,9 @@ fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
         Condition::Absent => cmd.arg("absent"),
         Condition::Version(version) => cmd.arg(version.get()),
     };
-    cmd.arg(fence_of(mutation)).arg(u8::from(mutation.closes)).arg(mutation.changes.len());
+    cmd.arg(fence_of(mutation))
+        .arg(u8::from(mutation.closes))
+        .arg(mutation.changes.len());
     for (field, change) in mutation.changes.iter() {
         cmd.arg(&*key::stored(field));
         match change {
@@ -318,12 +372,17 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
         Marker::Absent => cmd.arg("-"),
         Marker::At(version) => cmd.arg(version.get()),
     };
-    cmd.arg(u8::from(load.observed.present)).arg(load.observed.epoch.0).arg(u8::from(load.complete)).arg(load.rows.len());
+    cmd.arg(u8::from(load.observed.present))
+        .arg(load.observed.epoch.0)
+        .arg(u8::from(load.complete))
+        .arg(load.rows.len());
     for (field, cell, version) in &load.rows {
         cmd.arg(&*key::stored(field));
         match cell {
             Cell::Live(value) => cmd.arg(&*key::stored(field)).arg(&**value),
-            Cell::Removed(value) => cmd.arg(key::tombstone(field)).arg([b"r", &**value].concat()),
+            Cell::Removed(value) => cmd
+                .arg(key::tombstone(field))
+                .arg([b"r", &**value].concat()),
             Cell::Purged => cmd.arg(key::tombstone(field)).arg("p"),
         };
         cmd.arg(version.get());
@@ -332,17 +391,28 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
 
 fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
     let partition = space.partition(owner);
-    let keys = [space.keys.data(partition, owner), space.keys.exist(partition, owner), space.keys.part(partition)];
+    let keys = [
+        space.keys.data(partition, owner),
+        space.keys.exist(partition, owner),
+        space.keys.part(partition),
+    ];
     (space.slot(partition), keys)
 }
 
 /// `fill.lua`.
-pub(crate) fn fill(space: &Space, load: &Load, clean_ttl: Duration, absent_ttl: Duration) -> Command {
+pub(crate) fn fill(
+    space: &Space,
+    load: &Load,
+    clean_ttl: Duration,
+    absent_ttl: Duration,
+) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
     let maps = space.keys.maps(space.partition(&load.owner));
     let sessions = [space.keys.sessions(space.partition(&load.owner))];
     let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps, &sessions].concat());
-    cmd.arg(millis(clean_ttl)).arg(millis(absent_ttl)).arg(key::owner_part(&load.owner));
+    cmd.arg(millis(clean_ttl))
+        .arg(millis(absent_ttl))
+        .arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.fill.write(slot, cmd)
 }
@@ -358,14 +428,25 @@ pub(crate) fn prove(space: &Space, load: &Load) -> Command {
 /// `names.lua`.
 pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
-    SCRIPTS.names.read(space.slot(partition), SCRIPTS.names.call(&[space.keys.data(partition, owner)]))
+    SCRIPTS.names.read(
+        space.slot(partition),
+        SCRIPTS.names.call(&[space.keys.data(partition, owner)]),
+    )
 }
 
 /// `evict.lua`.
 pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
-    let own = [space.keys.data(partition, owner), space.keys.evict(partition)];
-    let keys = [&own[..], &space.keys.maps(partition), &[space.keys.sessions(partition)]].concat();
+    let own = [
+        space.keys.data(partition, owner),
+        space.keys.evict(partition),
+    ];
+    let keys = [
+        &own[..],
+        &space.keys.maps(partition),
+        &[space.keys.sessions(partition)],
+    ]
+    .concat();
     let mut cmd = SCRIPTS.evict.call(&keys);
     cmd.arg(key::owner_part(owner));
     SCRIPTS.evict.write(space.slot(partition), cmd)
@@ -374,9 +455,14 @@ pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
 /// `marked.lua`.
 pub(crate) fn marked(space: &Space, owner: &Owner, epoch: Option<Epoch>) -> Command {
     let partition = space.partition(owner);
-    let keys = [&space.keys.maps(partition)[..], &[space.keys.part(partition)]].concat();
+    let keys = [
+        &space.keys.maps(partition)[..],
+        &[space.keys.part(partition)],
+    ]
+    .concat();
     let mut cmd = SCRIPTS.marked.call(&keys);
-    cmd.arg(key::owner_part(owner)).arg(epoch.map(|epoch| epoch.to_string()).unwrap_or_default());
+    cmd.arg(key::owner_part(owner))
+        .arg(epoch.map(|epoch| epoch.to_string()).unwrap_or_default());
     SCRIPTS.marked.read(space.slot(partition), cmd)
 }
 
@@ -389,23 +475,48 @@ pub(crate) fn rights(some_key: &str) -> Command {
 
 /// `part_state.lua`.
 pub(crate) fn part_state(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.part_state.read(space.slot(partition), SCRIPTS.part_state.call(&[space.keys.part(partition)]))
+    SCRIPTS.part_state.read(
+        space.slot(partition),
+        SCRIPTS.part_state.call(&[space.keys.part(partition)]),
+    )
 }
 
 /// `adopt.lua`.
 pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let (keys, partition) = (&space.keys, adopt.partition);
-    let mut cmd = SCRIPTS.adopt.call(&[keys.part(partition), keys.landed(partition), keys.leaving(partition)]);
-    let recorded = adopt.seen.record.as_ref().map_or("", |record| &record.incarnation);
-    cmd.arg(recorded).arg(&adopt.seen.incarnation).arg(adopt.epoch.0).arg(adopt.last_version.get());
-    cmd.arg(adopt.database.map(|database| database.to_string()).unwrap_or_default()).arg(u8::from(adopt.landed_here));
+    let mut cmd = SCRIPTS.adopt.call(&[
+        keys.part(partition),
+        keys.landed(partition),
+        keys.leaving(partition),
+    ]);
+    let recorded = adopt
+        .seen
+        .record
+        .as_ref()
+        .map_or("", |record| &record.incarnation);
+    cmd.arg(recorded)
+        .arg(&adopt.seen.incarnation)
+        .arg(adopt.epoch.0)
+        .arg(adopt.last_version.get());
+    cmd.arg(
+        adopt
+            .database
+            .map(|database| database.to_string())
+            .unwrap_or_default(),
+    )
+    .arg(u8::from(adopt.landed_here));
     cmd.arg(u8::from(adopt.compare_all));
     cmd.arg(Version::rewind_leap(adopt.epoch));
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 
 /// `raise_landed.lua`.
-pub(crate) fn raise_landed(space: &Space, partition: Partition, epoch: Epoch, landed: Version) -> Command {
+pub(crate) fn raise_landed(
+    space: &Space,
+    partition: Partition,
+    epoch: Epoch,
+    landed: Version,
+) -> Command {
     let mut cmd = SCRIPTS.raise_landed.call(&[space.keys.part(partition)]);
     cmd.arg(epoch.0).arg(landed.get());
     SCRIPTS.raise_landed.write(space.slot(partition), cmd)
@@ -413,13 +524,19 @@ pub(crate) fn raise_landed(space: &Space, partition: Partition, epoch: Epoch, la
 
 /// `check_part.lua`.
 pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.check_part.write(space.slot(partition), SCRIPTS.check_part.call(&[space.keys.part(partition)]))
+    SCRIPTS.check_part.write(
+        space.slot(partition),
+        SCRIPTS.check_part.call(&[space.keys.part(partition)]),
+    )
 }
 
 /// `pairing.lua`.
 pub(crate) fn pairing(space: &Space) -> Command {
     let key = space.keys.meta();
-    SCRIPTS.pairing.read(super::slot::slot_of(key.as_bytes()), SCRIPTS.pairing.call(&[key]))
+    SCRIPTS.pairing.read(
+        super::slot::slot_of(key.as_bytes()),
+        SCRIPTS.pairing.call(&[key]),
+    )
 }
 
 /// `pair.lua`.
@@ -427,32 +544,52 @@ pub(crate) fn pair(space: &Space, seen: &HotPairing, paired: &HotPaired) -> Comm
     let key = space.keys.meta();
     let slot = super::slot::slot_of(key.as_bytes());
     let mut cmd = SCRIPTS.pair.call(&[key]);
-    cmd.arg(&seen.incarnation).arg(seen.paired.map(|paired| paired.token.to_string()).unwrap_or_default());
-    cmd.arg(paired.token.to_string()).arg(paired.database.to_string());
-    cmd.arg(paired.partitions).arg(paired.layout).arg(paired.since.0);
+    cmd.arg(&seen.incarnation).arg(
+        seen.paired
+            .map(|paired| paired.token.to_string())
+            .unwrap_or_default(),
+    );
+    cmd.arg(paired.token.to_string())
+        .arg(paired.database.to_string());
+    cmd.arg(paired.partitions)
+        .arg(paired.layout)
+        .arg(paired.since.0);
     SCRIPTS.pair.write(slot, cmd)
 }
 
 /// `peek.lua`.
 pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
     let keys = &space.keys;
-    let keys = [keys.maps(partition).as_slice(), &[keys.part(partition), keys.lock(partition)]].concat();
-    SCRIPTS.peek.read(space.slot(partition), SCRIPTS.peek.call(&keys))
+    let keys = [
+        keys.maps(partition).as_slice(),
+        &[keys.part(partition), keys.lock(partition)],
+    ]
+    .concat();
+    SCRIPTS
+        .peek
+        .read(space.slot(partition), SCRIPTS.peek.call(&keys))
 }
 
 /// `sync.lua`.
 pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.sync.write(space.slot(partition), SCRIPTS.sync.call(&[space.keys.sync(partition)]))
+    SCRIPTS.sync.write(
+        space.slot(partition),
+        SCRIPTS.sync.call(&[space.keys.sync(partition)]),
+    )
 }
 
 /// Whole milliseconds, at least 1: Redis refuses a time to live of 0.
 pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
     const CENTURY: u64 = 3_155_760_000_000; // keeps sums with the present time far below 2^53 microseconds
-    u64::try_from(duration.as_millis()).unwrap_or(CENTURY).clamp(1, CENTURY)
+    u64::try_from(duration.as_millis())
+        .unwrap_or(CENTURY)
+        .clamp(1, CENTURY)
 }
 
 fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(Version::MAX.get() / 4)
+    u64::try_from(duration.as_micros())
+        .unwrap_or(u64::MAX)
+        .min(Version::MAX.get() / 4)
 }
 
 #[cfg(test)]

@@ -26,7 +26,9 @@ impl ServerInfo {
     /// Reads INFO. Refuses a server that is too old, or a replica.
     pub(crate) fn parse(info: &str) -> Result<Self, Failure> {
         let value = |name: &str| value_of(info, name);
-        let required = |name: &str| value(name).ok_or_else(|| Failure::Nonsense(format!("INFO has no {name}")));
+        let required = |name: &str| {
+            value(name).ok_or_else(|| Failure::Nonsense(format!("INFO has no {name}")))
+        };
         let (program, version, oldest) = match value("valkey_version") {
             Some(version) => ("Valkey", version, (7, 2)),
             None => ("Redis", required("redis_version")?, (7, 0)),
@@ -69,21 +71,30 @@ fn incarnation(run: &str, replication: &str) -> String {
 }
 
 fn value_of<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    info.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .map(str::trim)
 }
 
-/// How full the server is. With a policy that evicts landed data it looks full all the time: then only once almost no key has a
-/// time to live any more.
+/// How full the server is. With a policy that evicts landed data it looks full all the time: then
+/// only once almost no key has a time to live any more.
 fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
     let number = |name: &str| value_of(info, name)?.parse().ok();
-    let (used, limit) = (number("used_memory")?, number("maxmemory").filter(|limit| *limit > 0)?);
+    let (used, limit) = (
+        number("used_memory")?,
+        number("maxmemory").filter(|limit| *limit > 0)?,
+    );
     let (mut keys, mut evictable) = (0_u64, 0_u64);
     for line in info.lines().filter(|line| line.starts_with("db")) {
-        let counts = line.split([':', ',']).filter_map(|pair| pair.trim().split_once('='));
+        let counts = line
+            .split([':', ','])
+            .filter_map(|pair| pair.trim().split_once('='));
         for (name, count) in counts {
             match name {
                 "keys" => keys = keys.saturating_add(count.parse().unwrap_or_default()),
-                "expires" => evictable = evictable.saturating_add(count.parse().unwrap_or_default()),
+                "expires" => {
+                    evictable = evictable.saturating_add(count.parse().unwrap_or_default())
+                }
                 _ => {}
             }
         }
@@ -93,8 +104,13 @@ fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
 }
 
 fn is_at_least(version: &str, oldest: (u32, u32)) -> bool {
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default()) >= oldest
+    let mut numbers = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or_default());
+    (
+        numbers.next().unwrap_or_default(),
+        numbers.next().unwrap_or_default(),
+    ) >= oldest
 }
 
 #[cfg(test)]
@@ -102,19 +118,45 @@ mod tests {
     use super::*;
 
     fn info(lines: &str) -> Result<ServerInfo, Failure> {
-        ServerInfo::parse(&format!("# Server\r\nrun_id:aa\r\nmaster_replid:bb\r\n{}\r\n", lines.replace(' ', "\r\n")))
+        ServerInfo::parse(&format!(
+            "# Server\r\nrun_id:aa\r\nmaster_replid:bb\r\n{}\r\n",
+            lines.replace(' ', "\r\n")
+        ))
     }
 
     #[test]
     fn a_server_counts_as_full_only_by_what_it_can_not_evict() {
         let of = |policy: &str, rest: &str| {
-            let lines = format!("redis_version:7.0.0 role:master maxmemory_policy:{policy} used_memory:900 {rest}");
+            let lines = format!(
+                "redis_version:7.0.0 role:master maxmemory_policy:{policy} used_memory:900 {rest}"
+            );
             info(&lines).unwrap().memory.map(|memory| memory.percent())
         };
-        assert_eq!(of("noeviction", "maxmemory:0 db0:keys=5,expires=0,avg_ttl=0"), None);
-        assert_eq!(of("noeviction", "maxmemory:1000 db0:keys=5,expires=5,avg_ttl=0"), Some(90));
-        assert_eq!(of("volatile-lru", "maxmemory:1000 db0:keys=5,expires=2,avg_ttl=9"), None);
-        assert_eq!(of("volatile-lru", "maxmemory:1000 db0:keys=9000,expires=3,avg_ttl=9 db1:keys=5,expires=0"), Some(90));
+        assert_eq!(
+            of("noeviction", "maxmemory:0 db0:keys=5,expires=0,avg_ttl=0"),
+            None
+        );
+        assert_eq!(
+            of(
+                "noeviction",
+                "maxmemory:1000 db0:keys=5,expires=5,avg_ttl=0"
+            ),
+            Some(90)
+        );
+        assert_eq!(
+            of(
+                "volatile-lru",
+                "maxmemory:1000 db0:keys=5,expires=2,avg_ttl=9"
+            ),
+            None
+        );
+        assert_eq!(
+            of(
+                "volatile-lru",
+                "maxmemory:1000 db0:keys=9000,expires=3,avg_ttl=9 db1:keys=5,expires=0"
+            ),
+            Some(90)
+        );
         assert_eq!(of("volatile-lru", "maxmemory:500"), Some(180));
     }
 
@@ -133,13 +175,33 @@ mod tests {
         let followed = "redis_version:8.0.1 role:master maxmemory_policy:noeviction aof_enabled:1 connected_slaves:2 \
                         slave0:ip=::1,port=1,state=online,offset=9 slave1:ip=::1,port=2,state=wait_bgsave,offset=0";
         let followed = info(followed).unwrap();
-        assert_eq!((followed.appends, followed.replicas, &*followed.program), (true, 1, "Redis 8.0.1"));
-        assert!(info("redis_version:7.2.4 valkey_version:7.2.5 role:master maxmemory_policy:noeviction").is_ok());
+        assert_eq!(
+            (followed.appends, followed.replicas, &*followed.program),
+            (true, 1, "Redis 8.0.1")
+        );
+        assert!(
+            info(
+                "redis_version:7.2.4 valkey_version:7.2.5 role:master maxmemory_policy:noeviction"
+            )
+            .is_ok()
+        );
         let old = info("redis_version:6.2.14 role:master maxmemory_policy:noeviction").unwrap_err();
-        assert_eq!(old, Failure::Settings("the server is Redis 6.2.14; Redis 7.0 or later is needed".into()));
-        assert!(matches!(info("redis_version:7.0.0 role:slave maxmemory_policy:noeviction"), Err(Failure::Server { .. })));
+        assert_eq!(
+            old,
+            Failure::Settings("the server is Redis 6.2.14; Redis 7.0 or later is needed".into())
+        );
+        assert!(matches!(
+            info("redis_version:7.0.0 role:slave maxmemory_policy:noeviction"),
+            Err(Failure::Server { .. })
+        ));
         let lru = info("redis_version:8.0.1 role:master maxmemory_policy:allkeys-lru").unwrap();
-        assert!(lru.unsafe_policy.is_some_and(|why| why.contains("allkeys-lru")));
-        assert!(matches!(ServerInfo::parse("junk"), Err(Failure::Nonsense(_))));
+        assert!(
+            lru.unsafe_policy
+                .is_some_and(|why| why.contains("allkeys-lru"))
+        );
+        assert!(matches!(
+            ServerInfo::parse("junk"),
+            Err(Failure::Nonsense(_))
+        ));
     }
 }

@@ -9,7 +9,9 @@ use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use super::error::{Failure, hot_error};
 use super::write::marker_of;
 use super::{RedisStore, read, reply, script};
-use crate::{Asked, Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark};
+use crate::{
+    Asked, Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark,
+};
 
 /// The most owners of one call of `lapse.lua` or `forget_lapsed.lua`.
 const CALL_MAX: usize = 200;
@@ -19,7 +21,14 @@ impl RedisStore {
         let partition = self.space.partition(&open.owner);
         // Another owner's load proves nothing about this one.
         let load = open.load.clone().filter(|load| load.owner == open.owner);
-        let command = script::open_session(&self.space, &OpenSession { load, ..open.clone() }, self.absent_ttl);
+        let command = script::open_session(
+            &self.space,
+            &OpenSession {
+                load,
+                ..open.clone()
+            },
+            self.absent_ttl,
+        );
         let answer = self.send_one_verified(command, partition).await;
         answer
             .and_then(|value| opened_of(value, open.token))
@@ -28,55 +37,129 @@ impl RedisStore {
 
     pub(super) async fn claim_one(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
         let partition = self.space.partition(&claim.owner);
-        let answer = self.send_one_verified(script::claim_session(&self.space, claim), partition).await;
-        answer.and_then(claimed_of).map_err(|failure| hot_error(failure, "claim_session", true, Some(partition)))
+        let answer = self
+            .send_one_verified(script::claim_session(&self.space, claim), partition)
+            .await;
+        answer
+            .and_then(claimed_of)
+            .map_err(|failure| hot_error(failure, "claim_session", true, Some(partition)))
     }
 
     pub(super) async fn close_one(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
         let partition = self.space.partition(owner);
         let command = script::close_session(&self.space, owner, fence, self.clean_ttl);
         let answer = self.send_one_verified(command, partition).await;
-        answer.and_then(reply::yes).map_err(|failure| hot_error(failure, "close_session", true, Some(partition)))
+        answer
+            .and_then(reply::yes)
+            .map_err(|failure| hot_error(failure, "close_session", true, Some(partition)))
     }
 
-    pub(super) async fn ask_one(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+    pub(super) async fn ask_one(
+        &self,
+        owner: &Owner,
+        fence: Fence,
+        by: &str,
+    ) -> Result<bool, HotError> {
         let partition = self.space.partition(owner);
-        let answer = self.send_one_verified(script::ask_session(&self.space, owner, fence, by), partition).await;
-        answer.and_then(reply::yes).map_err(|failure| hot_error(failure, "ask_session", true, Some(partition)))
+        let answer = self
+            .send_one_verified(
+                script::ask_session(&self.space, owner, fence, by),
+                partition,
+            )
+            .await;
+        answer
+            .and_then(reply::yes)
+            .map_err(|failure| hot_error(failure, "ask_session", true, Some(partition)))
     }
 
-    pub(super) async fn look_at_sessions(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
-        let commands = owners.iter().flat_map(|owner| script::sessions_of(&self.space, owner)).collect();
-        let partitions: Vec<Partition> = owners.iter().flat_map(|owner| [self.space.partition(owner); 2]).collect();
+    pub(super) async fn look_at_sessions(
+        &self,
+        owners: &[Owner],
+    ) -> Vec<Result<Option<Session>, HotError>> {
+        let commands = owners
+            .iter()
+            .flat_map(|owner| script::sessions_of(&self.space, owner))
+            .collect();
+        let partitions: Vec<Partition> = owners
+            .iter()
+            .flat_map(|owner| [self.space.partition(owner); 2])
+            .collect();
         let answers = self.send_verified(commands, &partitions, true).await;
-        let decoded: Vec<_> = answers.into_iter().map(|answer| answer.and_then(maybe_session)).collect();
+        let decoded: Vec<_> = answers
+            .into_iter()
+            .map(|answer| answer.and_then(maybe_session))
+            .collect();
         let pairs = decoded.as_chunks::<2>().0.iter().zip(owners);
         pairs
             .map(|([held, lapsed], owner)| {
                 let either = held.clone().and_then(|held| Ok(held.or(lapsed.clone()?)));
-                either.map_err(|failure| hot_error(failure, "sessions_of", false, Some(self.space.partition(owner))))
+                either.map_err(|failure| {
+                    hot_error(
+                        failure,
+                        "sessions_of",
+                        false,
+                        Some(self.space.partition(owner)),
+                    )
+                })
             })
             .collect()
     }
 
-    pub(super) async fn beat_all(&self, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<Result<Beats, HotError>> {
-        let commands = partitions.iter().map(|partition| script::beat(&self.space, *partition, raise)).collect();
+    pub(super) async fn beat_all(
+        &self,
+        partitions: &[Partition],
+        raise: Option<(OpId, u64)>,
+    ) -> Vec<Result<Beats, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::beat(&self.space, *partition, raise))
+            .collect();
         self.each("beat", partitions, commands, beats_of).await
     }
 
-    pub(super) async fn asked_of(&self, partitions: &[Partition], holder: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
-        let commands = partitions.iter().map(|partition| script::asked(&self.space, *partition)).collect();
-        self.each("asked", partitions, commands, move |value| asked_of(value, holder)).await
+    pub(super) async fn asked_of(
+        &self,
+        partitions: &[Partition],
+        holder: OpId,
+    ) -> Vec<Result<Vec<Asked>, HotError>> {
+        let commands = partitions
+            .iter()
+            .map(|partition| script::asked(&self.space, *partition))
+            .collect();
+        self.each("asked", partitions, commands, move |value| {
+            asked_of(value, holder)
+        })
+        .await
     }
 
-    pub(super) async fn lapse_holder(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
-        let sessions = self.sessions_in(partition, false, |session| session.holder == holder).await?;
+    pub(super) async fn lapse_holder(
+        &self,
+        partition: Partition,
+        holder: OpId,
+        beat: u64,
+    ) -> Result<u32, HotError> {
+        let sessions = self
+            .sessions_in(partition, false, |session| session.holder == holder)
+            .await?;
         let owners: Vec<Owner> = sessions.into_iter().map(|(owner, _)| owner).collect();
         let mut lapsed = 0;
-        let chunks = owners.chunks(CALL_MAX).map(|chunk| (chunk, false)).chain([(&[][..], true)]);
+        let chunks = owners
+            .chunks(CALL_MAX)
+            .map(|chunk| (chunk, false))
+            .chain([(&[][..], true)]);
         for (chunk, last) in chunks {
-            let command = script::lapse(&self.space, partition, holder, beat, chunk, (self.clean_ttl, last));
-            match self.one("lapse", Some(partition), command, reply::number::<i64>).await? {
+            let command = script::lapse(
+                &self.space,
+                partition,
+                holder,
+                beat,
+                chunk,
+                (self.clean_ttl, last),
+            );
+            match self
+                .one("lapse", Some(partition), command, reply::number::<i64>)
+                .await?
+            {
                 count @ 0.. => lapsed += u32::try_from(count).unwrap_or(u32::MAX),
                 _ => break,
             }
@@ -98,7 +181,9 @@ impl RedisStore {
                 let [next, pairs] = reply::array(value)?;
                 Ok((reply::number::<u64>(next)?, reply::pairs(pairs)?))
             };
-            let (next, pairs) = self.one("scan_sessions", Some(partition), command, decode).await?;
+            let (next, pairs) = self
+                .one("scan_sessions", Some(partition), command, decode)
+                .await?;
             for (name, text) in pairs {
                 let session = session_of(&text).ok().filter(&wanted);
                 if let (Some(owner), Some(session)) = (mark::owner_of(&name), session) {
@@ -112,17 +197,38 @@ impl RedisStore {
         }
     }
 
-    pub(super) async fn forget_sessions(&self, partition: Partition, sessions: &[(Owner, Fence)]) -> Result<u32, HotError> {
+    pub(super) async fn forget_sessions(
+        &self,
+        partition: Partition,
+        sessions: &[(Owner, Fence)],
+    ) -> Result<u32, HotError> {
         let mut forgotten = 0;
         for chunk in sessions.chunks(CALL_MAX) {
             let command = script::forget_lapsed(&self.space, partition, chunk);
-            forgotten += self.one("forget_lapsed", Some(partition), command, reply::number::<u32>).await?;
+            forgotten += self
+                .one(
+                    "forget_lapsed",
+                    Some(partition),
+                    command,
+                    reply::number::<u32>,
+                )
+                .await?;
         }
         Ok(forgotten)
     }
 
-    pub(super) async fn grace_ends(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
-        self.one("end_grace", Some(partition), script::end_grace(&self.space, partition, epoch), reply::yes).await
+    pub(super) async fn grace_ends(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+    ) -> Result<bool, HotError> {
+        self.one(
+            "end_grace",
+            Some(partition),
+            script::end_grace(&self.space, partition, epoch),
+            reply::yes,
+        )
+        .await
     }
 }
 
@@ -138,7 +244,13 @@ pub(super) fn session_of(text: &[u8]) -> Result<Session, Failure> {
     let holder = id_of(next()?).ok_or_else(wrong)?;
     let asked = Some(next()?.to_owned()).filter(|by| by != "-");
     let name = next()?.to_owned();
-    Ok(Session { fence: Fence { version, token }, holder, name, epoch, asked })
+    Ok(Session {
+        fence: Fence { version, token },
+        holder,
+        name,
+        epoch,
+        asked,
+    })
 }
 
 fn id_of(text: &str) -> Option<OpId> {
@@ -149,7 +261,9 @@ fn id_of(text: &str) -> Option<OpId> {
 }
 
 fn maybe_session(value: Value) -> Result<Option<Session>, Failure> {
-    reply::maybe(value)?.map(|text| session_of(&text)).transpose()
+    reply::maybe(value)?
+        .map(|text| session_of(&text))
+        .transpose()
 }
 
 fn opened_of(value: Value, token: OpId) -> Result<Opened, Failure> {
@@ -157,20 +271,43 @@ fn opened_of(value: Value, token: OpId) -> Result<Opened, Failure> {
     let mut next = || values.next().unwrap_or(Value::Nil);
     Ok(match &*reply::bytes(next())? {
         b"open" => {
-            let (version, epoch, generation) = (reply::bytes(next())?, reply::bytes(next())?, reply::bytes(next())?);
-            let fence = Fence { version: reply::version(&version)?, token };
-            let read = read::judged(read::whole(reply::pairs(next())?)?, reply::epoch(&generation)?);
-            Opened::Open { fence, epoch: reply::epoch(&epoch)?, read }
+            let (version, epoch, generation) = (
+                reply::bytes(next())?,
+                reply::bytes(next())?,
+                reply::bytes(next())?,
+            );
+            let fence = Fence {
+                version: reply::version(&version)?,
+                token,
+            };
+            let read = read::judged(
+                read::whole(reply::pairs(next())?)?,
+                reply::epoch(&generation)?,
+            );
+            Opened::Open {
+                fence,
+                epoch: reply::epoch(&epoch)?,
+                read,
+            }
         }
         b"load" => {
             let marker = marker_of(&reply::bytes(next())?)?;
             let present = &*reply::bytes(next())? == b"1";
-            Opened::Load(Observed { marker, present, epoch: reply::epoch(&reply::bytes(next())?)? })
+            Opened::Load(Observed {
+                marker,
+                present,
+                epoch: reply::epoch(&reply::bytes(next())?)?,
+            })
         }
         b"held" => Opened::Held(session_of(&reply::bytes(next())?)?),
         b"grace" => Opened::Grace(reply::epoch(&reply::bytes(next())?)?),
         b"expired" => Opened::Expired,
-        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        other => {
+            return Err(Failure::Nonsense(format!(
+                "unknown answer {:?}",
+                String::from_utf8_lossy(other)
+            )));
+        }
     })
 }
 
@@ -183,13 +320,22 @@ fn claimed_of(value: Value) -> Result<Claimed, Failure> {
             let epoch = reply::epoch(&reply::bytes(next().unwrap_or(Value::Nil))?)?;
             let graced = &*reply::bytes(next().unwrap_or(Value::Nil))? == b"1";
             let begun = reply::version(&reply::bytes(next().unwrap_or(Value::Nil))?)?;
-            Ok(Claimed::Yes { epoch, graced, begun })
+            Ok(Claimed::Yes {
+                epoch,
+                graced,
+                begun,
+            })
         }
         b"no" => {
-            let session = next().map(|text| session_of(&reply::bytes(text)?)).transpose()?;
+            let session = next()
+                .map(|text| session_of(&reply::bytes(text)?))
+                .transpose()?;
             Ok(Claimed::No(session))
         }
-        other => Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        other => Err(Failure::Nonsense(format!(
+            "unknown answer {:?}",
+            String::from_utf8_lossy(other)
+        ))),
     }
 }
 
@@ -203,7 +349,10 @@ fn beats_of(value: Value) -> Result<Beats, Failure> {
     Ok(Beats {
         epoch: reply::epoch(&reply::bytes(epoch)?)?,
         graced: &*reply::bytes(graced)? == b"1",
-        beats: reply::pairs(beats)?.into_iter().map(beat).collect::<Result<_, Failure>>()?,
+        beats: reply::pairs(beats)?
+            .into_iter()
+            .map(beat)
+            .collect::<Result<_, Failure>>()?,
     })
 }
 
@@ -213,10 +362,19 @@ fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
     for (name, text) in reply::pairs(value)? {
         let nonsense = || Failure::Nonsense("who asks for a session can't be read".to_owned());
         let text = std::str::from_utf8(&text).map_err(|_| nonsense())?;
-        let [of, version, token, by] = <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>()).map_err(|_| nonsense())?;
-        let fence = Fence { version: reply::version(version.as_bytes())?, token: id_of(token).ok_or_else(nonsense)? };
+        let [of, version, token, by] =
+            <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>())
+                .map_err(|_| nonsense())?;
+        let fence = Fence {
+            version: reply::version(version.as_bytes())?,
+            token: id_of(token).ok_or_else(nonsense)?,
+        };
         if id_of(of) == Some(holder) {
-            all.push(Asked { owner: mark::owner_of(&name).ok_or_else(nonsense)?, fence, by: by.to_owned() });
+            all.push(Asked {
+                owner: mark::owner_of(&name).ok_or_else(nonsense)?,
+                fence,
+                by: by.to_owned(),
+            });
         }
     }
     Ok(all)

@@ -15,7 +15,9 @@ pub(crate) struct Space {
 impl Space {
     pub(crate) fn new(prefix: &str, partitions: u32) -> Self {
         let keys = Keys::new(prefix);
-        let slots = (0..partitions.max(1)).map(|number| slot_of(keys.part(Partition(number)).as_bytes())).collect();
+        let slots = (0..partitions.max(1))
+            .map(|number| slot_of(keys.part(Partition(number)).as_bytes()))
+            .collect();
         Self { keys, slots }
     }
 
@@ -25,8 +27,12 @@ impl Space {
 
     /// The slot of all keys of a partition.
     pub(crate) fn slot(&self, partition: Partition) -> u16 {
-        let known = usize::try_from(partition.0).ok().and_then(|number| self.slots.get(number));
-        known.copied().unwrap_or_else(|| slot_of(self.keys.part(partition).as_bytes()))
+        let known = usize::try_from(partition.0)
+            .ok()
+            .and_then(|number| self.slots.get(number));
+        known
+            .copied()
+            .unwrap_or_else(|| slot_of(self.keys.part(partition).as_bytes()))
     }
 
     pub(crate) fn partition(&self, owner: &Owner) -> Partition {

@@ -24,7 +24,11 @@ pub(crate) struct Topology {
 impl Topology {
     /// One node for everything.
     pub(crate) fn of_one(generation: u64, node: Arc<Node>) -> Self {
-        Self { generation, nodes: vec![node], ranges: BTreeMap::from([(0, (SLOTS, 0))]) }
+        Self {
+            generation,
+            nodes: vec![node],
+            ranges: BTreeMap::from([(0, (SLOTS, 0))]),
+        }
     }
 
     /// The index of the node that serves a slot.
@@ -40,7 +44,11 @@ impl Topology {
     }
 
     /// The node at an address: the one of this table, with its connections, or a new one.
-    pub(crate) fn node_at(&self, info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Node>, Failure> {
+    pub(crate) fn node_at(
+        &self,
+        info: ConnectionInfo,
+        common: &Arc<Common>,
+    ) -> Result<Arc<Node>, Failure> {
         let name = address::label(&info);
         let known = self.nodes.iter().find(|node| node.name == name).cloned();
         known.map_or_else(|| Node::new(info, common), Ok)
@@ -55,7 +63,13 @@ mod tests {
     #[tokio::test]
     async fn a_slot_that_another_node_serves_now_is_told_from_one_that_stayed() {
         let common = Common::new(&RedisOptions::new("redis://localhost"));
-        let node = |port| Node::new(format!("redis://localhost:{port}").parse().unwrap(), &common).unwrap();
+        let node = |port| {
+            Node::new(
+                format!("redis://localhost:{port}").parse().unwrap(),
+                &common,
+            )
+            .unwrap()
+        };
         let (one, two) = (node(1), node(2));
         let whole = |nodes: &[&Arc<Node>]| Topology {
             nodes: nodes.iter().map(|node| Arc::clone(node)).collect(),
@@ -64,8 +78,17 @@ mod tests {
         };
         let (before, after) = (whole(&[&one]), whole(&[&one, &two]));
         assert!(after.serves_as(&before, 9) && !after.serves_as(&before, 10));
-        assert!(after.serves_as(&after, 10), "it stayed, at another index or not");
-        assert!(after.serves_as(&before, 20), "nobody served it, nobody does");
-        assert!(!after.serves_as(&Topology::default(), 9), "nobody served it before");
+        assert!(
+            after.serves_as(&after, 10),
+            "it stayed, at another index or not"
+        );
+        assert!(
+            after.serves_as(&before, 20),
+            "nobody served it, nobody does"
+        );
+        assert!(
+            !after.serves_as(&Topology::default(), 9),
+            "nobody served it before"
+        );
     }
 }

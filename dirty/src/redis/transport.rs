@@ -1,4 +1,5 @@
-//! The seam between the engine and its connections: what is sent, what comes back, and who may stand between.
+//! The seam between the engine and its connections: what is sent, what comes back, and who may
+//! stand between.
 
 use std::{fmt, io};
 
@@ -9,22 +10,26 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::barrier::Barrier;
 use super::error::Failure;
 
-/// Stands between the engine and its connections, so that tests can count, hold back and break what is sent.
+/// Stands between the engine and its connections, so that tests can count, hold back and break what
+/// is sent.
 #[async_trait]
 pub trait Gate: Send + Sync + fmt::Debug {
-    /// Before a pipeline is sent. An error keeps it from being sent, as a connection that can't be opened does.
+    /// Before a pipeline is sent. An error keeps it from being sent, as a connection that can't be
+    /// opened does.
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken>;
 
     /// After a pipeline was answered. An error loses the answers, as a connection that breaks does.
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken>;
 
-    /// Whether a pipeline that was answered is sent once more, as by something on the way that repeats; the second answers count.
+    /// Whether a pipeline that was answered is sent once more, as by something on the way that
+    /// repeats; the second answers count.
     async fn again(&self, _commands: &[&'static str]) -> bool {
         false
     }
 }
 
-/// Opens the streams that connections speak over, in place of the network, so that tests can stand in for the server.
+/// Opens the streams that connections speak over, in place of the network, so that tests can stand
+/// in for the server.
 #[async_trait]
 pub trait Dial: Send + Sync + fmt::Debug {
     /// A stream to the server of this address.
@@ -74,12 +79,23 @@ pub(crate) struct Command {
 impl Command {
     /// A command that changes nothing.
     pub(crate) fn read(name: &'static str, slot: u16, cmd: Cmd) -> Self {
-        Self { name, cmd, slot, writes: false, needs_policy: false, under: Under::Any, barrier: None }
+        Self {
+            name,
+            cmd,
+            slot,
+            writes: false,
+            needs_policy: false,
+            under: Under::Any,
+            barrier: None,
+        }
     }
 
     /// A command that may change something.
     pub(crate) fn write(name: &'static str, slot: u16, cmd: Cmd) -> Self {
-        Self { writes: true, ..Self::read(name, slot, cmd) }
+        Self {
+            writes: true,
+            ..Self::read(name, slot, cmd)
+        }
     }
 }
 

@@ -21,7 +21,10 @@ use super::{RedisStore, reply, script};
 use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 
 impl RedisStore {
-    pub(super) async fn mutate_all(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
+    pub(super) async fn mutate_all(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>> {
         match mutations {
             [one] if goes_with_others(one) => vec![self.mutate_one(&one.0).await],
             _ => Box::pin(self.mutate_several(mutations)).await,
@@ -53,42 +56,70 @@ impl RedisStore {
     /// Sends a write by mutate.lua, under its id.
     async fn send_apart(&self, partition: Partition, mutation: &Mutation) -> Answer {
         let answers = self.send_each(&[(mutation, None)], &[partition]).await;
-        answers.into_iter().next().unwrap_or(Err(Failure::Unverified))
+        answers
+            .into_iter()
+            .next()
+            .unwrap_or(Err(Failure::Unverified))
     }
 
-    async fn mutate_several(&self, mutations: &[(Mutation, Option<Load>)]) -> Vec<Result<Mutated, HotError>> {
-        let partitions: Vec<_> = mutations.iter().map(|(mutation, _)| self.space.partition(&mutation.owner)).collect();
+    async fn mutate_several(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>> {
+        let partitions: Vec<_> = mutations
+            .iter()
+            .map(|(mutation, _)| self.space.partition(&mutation.owner))
+            .collect();
         let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
-        let (shared, alone): (Vec<usize>, Vec<usize>) =
-            (0..mutations.len()).partition(|index| mutations.get(*index).is_some_and(goes_with_others));
-        let (again, shared): (Vec<usize>, Vec<usize>) = shared
-            .into_iter()
-            .partition(|index| mutations.get(*index).is_some_and(|(mutation, _)| mutation.attempt == Attempt::Retry));
+        let (shared, alone): (Vec<usize>, Vec<usize>) = (0..mutations.len())
+            .partition(|index| mutations.get(*index).is_some_and(goes_with_others));
+        let (again, shared): (Vec<usize>, Vec<usize>) = shared.into_iter().partition(|index| {
+            mutations
+                .get(*index)
+                .is_some_and(|(mutation, _)| mutation.attempt == Attempt::Retry)
+        });
         let (together, each, repeated) = futures::join!(
             self.mutate_together(mutations, &partitions, &shared),
             self.mutate_apart(mutations, &partitions, &alone),
             self.mutate_again(mutations, &partitions, &again)
         );
-        for (index, answer) in together.into_iter().chain(alone.into_iter().zip(each)).chain(again.into_iter().zip(repeated)) {
+        for (index, answer) in together
+            .into_iter()
+            .chain(alone.into_iter().zip(each))
+            .chain(again.into_iter().zip(repeated))
+        {
             if let Some(slot) = answers.get_mut(index) {
                 *slot = answer;
             }
         }
-        let left: Vec<usize> = (0..answers.len()).filter(|index| answers.get(*index).is_some_and(is_left)).collect();
+        let left: Vec<usize> = (0..answers.len())
+            .filter(|index| answers.get(*index).is_some_and(is_left))
+            .collect();
         if !left.is_empty() {
-            for (index, answer) in left.iter().zip(self.mutate_left(mutations, &partitions, &left).await) {
+            for (index, answer) in left
+                .iter()
+                .zip(self.mutate_left(mutations, &partitions, &left).await)
+            {
                 if let Some(slot) = answers.get_mut(*index) {
                     *slot = answer;
                 }
             }
         }
         let named = answers.into_iter().zip(&partitions).zip(mutations);
-        named.map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer)).collect()
+        named
+            .map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer))
+            .collect()
     }
 
-    fn mutated(&self, partition: Partition, mutation: &Mutation, answer: Answer) -> Result<Mutated, HotError> {
+    fn mutated(
+        &self,
+        partition: Partition,
+        mutation: &Mutation,
+        answer: Answer,
+    ) -> Result<Mutated, HotError> {
         let mutated = answer.and_then(|value| decode(value, mutation.changes.len()));
-        let mutated = mutated.map_err(|failure| hot_error(failure, "mutate", true, Some(partition)))?;
+        let mutated =
+            mutated.map_err(|failure| hot_error(failure, "mutate", true, Some(partition)))?;
         match &mutated {
             Mutated::Load(observed) => self.answered(partition, observed.epoch),
             Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(partition, *epoch),
@@ -97,7 +128,8 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in the queues of their partitions, each partition's together; answers in the order of the indices.
+    /// Sends writes in the queues of their partitions, each partition's together; answers in the
+    /// order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
@@ -110,13 +142,21 @@ impl RedisStore {
         let (replies, told) = replies(indices.len());
         let mut by_partition: BTreeMap<Partition, Vec<Waiting>> = BTreeMap::new();
         for (index, reply) in indices.iter().zip(replies) {
-            if let (Some(partition), Some((mutation, _))) = (partitions.get(*index), mutations.get(*index)) {
-                let waiting = Waiting { mutation: mutation.clone(), reply };
+            if let (Some(partition), Some((mutation, _))) =
+                (partitions.get(*index), mutations.get(*index))
+            {
+                let waiting = Waiting {
+                    mutation: mutation.clone(),
+                    reply,
+                };
                 by_partition.entry(*partition).or_default().push(waiting);
             }
         }
         let waiting_in: Vec<Partition> = by_partition.keys().copied().collect();
-        let batches: Vec<_> = by_partition.into_iter().filter_map(|(at, writes)| self.enqueue(at, writes)).collect();
+        let batches: Vec<_> = by_partition
+            .into_iter()
+            .filter_map(|(at, writes)| self.enqueue(at, writes))
+            .collect();
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
@@ -133,7 +173,10 @@ impl RedisStore {
         indices: &[usize],
     ) -> Vec<Answer> {
         let some = picked(mutations, partitions, indices);
-        futures::future::join_all(some.map(|((mutation, _), partition)| self.send_again(partition, mutation))).await
+        futures::future::join_all(
+            some.map(|((mutation, _), partition)| self.send_again(partition, mutation)),
+        )
+        .await
     }
 
     /// Sends writes, each in a call of its own.
@@ -147,7 +190,12 @@ impl RedisStore {
         let fits = |mutation: &Mutation, load: &Load| load.owner == mutation.owner;
         let some = picked(mutations, partitions, indices);
         let (writes, partitions): (Vec<_>, Vec<_>) = some
-            .map(|((mutation, load), partition)| ((mutation, load.as_ref().filter(|load| fits(mutation, load))), partition))
+            .map(|((mutation, load), partition)| {
+                (
+                    (mutation, load.as_ref().filter(|load| fits(mutation, load))),
+                    partition,
+                )
+            })
             .unzip();
         self.send_each(&writes, &partitions).await
     }
@@ -160,16 +208,26 @@ impl RedisStore {
         indices: &[usize],
     ) -> Vec<Answer> {
         let some = picked(mutations, partitions, indices);
-        let (writes, partitions): (Vec<_>, Vec<_>) = some.map(|((mutation, _), partition)| ((mutation, None), partition)).unzip();
+        let (writes, partitions): (Vec<_>, Vec<_>) = some
+            .map(|((mutation, _), partition)| ((mutation, None), partition))
+            .unzip();
         self.send_each(&writes, &partitions).await
     }
 
-    /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says what became of it.
-    pub(super) async fn send_each(&self, writes: &[(&Mutation, Option<&Load>)], partitions: &[Partition]) -> Vec<Answer> {
+    /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says
+    /// what became of it.
+    pub(super) async fn send_each(
+        &self,
+        writes: &[(&Mutation, Option<&Load>)],
+        partitions: &[Partition],
+    ) -> Vec<Answer> {
         if writes.is_empty() {
             return Vec::new();
         }
-        let commands = writes.iter().map(|(mutation, load)| script::mutate(&self.space, mutation, *load)).collect();
+        let commands = writes
+            .iter()
+            .map(|(mutation, load)| script::mutate(&self.space, mutation, *load))
+            .collect();
         let answers = self.send_verified(commands, partitions, false).await;
         for ((answer, (mutation, _)), partition) in answers.iter().zip(writes).zip(partitions) {
             if is_unknown(answer) && !mutation.attempt.is_named() {
@@ -186,18 +244,26 @@ fn picked<'a>(
     partitions: &'a [Partition],
     indices: &'a [usize],
 ) -> impl Iterator<Item = (&'a (Mutation, Option<Load>), Partition)> {
-    indices.iter().filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
+    indices
+        .iter()
+        .filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
 }
 
 /// Whether a write that was answered so may have been applied.
 pub(super) fn is_unknown(answer: &Answer) -> bool {
-    answer.as_ref().is_err_and(|failure| hot_error(failure.clone(), "mutate", true, None).outcome == Outcome::Unknown)
+    answer.as_ref().is_err_and(|failure| {
+        hot_error(failure.clone(), "mutate", true, None).outcome == Outcome::Unknown
+    })
 }
 
-/// Whether a write is sent together with others of its partition. What waits for replicas or the disk has groups of its own. What has an id
-/// that its caller keeps goes alone, since only mutate.lua looks ids up.
+/// Whether a write is sent together with others of its partition. What waits for replicas or the
+/// disk has groups of its own. What has an id that its caller keeps goes alone, since only
+/// mutate.lua looks ids up.
 fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
-    script::takes_update(mutation) && !mutation.attempt.is_named() && load.is_none() && !Barrier::is_of(mutation.durability)
+    script::takes_update(mutation)
+        && !mutation.attempt.is_named()
+        && load.is_none()
+        && !Barrier::is_of(mutation.durability)
 }
 
 /// Whether `update.lua` left a write to `mutate.lua`.
@@ -216,10 +282,17 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
         b"load" => {
             let marker = marker_of(&next()?)?;
             let present = &*next()? == b"1";
-            return Ok(Mutated::Load(Observed { marker, present, epoch: reply::epoch(&next()?)? }));
+            return Ok(Mutated::Load(Observed {
+                marker,
+                present,
+                epoch: reply::epoch(&next()?)?,
+            }));
         }
         b"expired" => Refusal::Expired,
-        b"moved" => Refusal::Moved { epoch: reply::epoch(&next()?)?, generation: reply::epoch(&next()?)? },
+        b"moved" => Refusal::Moved {
+            epoch: reply::epoch(&next()?)?,
+            generation: reply::epoch(&next()?)?,
+        },
         b"version" => Refusal::Version(reply::version(&next()?)?),
         b"exists" => Refusal::Exists(field_of(&next()?)?),
         b"integer" => Refusal::NotInteger(field_of(&next()?)?),
@@ -234,18 +307,31 @@ pub(super) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
         b"grace" => Refusal::Grace(reply::epoch(&next()?)?),
         b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
         b"failed" => return Err(Failure::of_script(&next()?)),
-        other => return Err(Failure::Nonsense(format!("unknown answer {:?}", String::from_utf8_lossy(other)))),
+        other => {
+            return Err(Failure::Nonsense(format!(
+                "unknown answer {:?}",
+                String::from_utf8_lossy(other)
+            )));
+        }
     };
     Ok(Mutated::Refused(refusal))
 }
 
-/// "version changed counters…", as it is remembered under the operation's id; of what only sets fields, "version" alone.
+/// "version changed counters…", as it is remembered under the operation's id; of what only sets
+/// fields, "version" alone.
 pub(super) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;
-    let changed = parts.next().map_or_else(|| Ok(u32::try_from(changes).unwrap_or(u32::MAX)), reply::digits)?;
+    let changed = parts.next().map_or_else(
+        || Ok(u32::try_from(changes).unwrap_or(u32::MAX)),
+        reply::digits,
+    )?;
     let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
-    Ok(Applied { version, changed, counters })
+    Ok(Applied {
+        version,
+        changed,
+        counters,
+    })
 }
 
 /// A marker as scripts name it.

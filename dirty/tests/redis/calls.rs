@@ -1,4 +1,5 @@
-//! Numbered calls (R11): a write is applied at most once, though its call is lost, doubled or held up, and its caller is told the truth.
+//! Numbered calls (R11): a write is applied at most once, though its call is lost, doubled or held
+//! up, and its caller is told the truth.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,8 @@ use storage_servers::RedisServer;
 
 use crate::support::*;
 
-/// Loses the answer to a script, has the next call sent twice, or lets only so many more pipelines through.
+/// Loses the answer to a script, has the next call sent twice, or lets only so many more pipelines
+/// through.
 #[derive(Debug)]
 struct Weather {
     loses: Mutex<Option<&'static str>>,
@@ -23,12 +25,24 @@ struct Weather {
 #[async_trait]
 impl Gate for Weather {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
-        let less = |left: u32| if left == u32::MAX { Some(left) } else { left.checked_sub(1) };
-        self.closed_after.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).map_or(Err(Broken), |_| Ok(()))
+        let less = |left: u32| {
+            if left == u32::MAX {
+                Some(left)
+            } else {
+                left.checked_sub(1)
+            }
+        };
+        self.closed_after
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
+            .map_or(Err(Broken), |_| Ok(()))
     }
 
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        let lost = self.loses.lock().unwrap().take_if(|script| commands.contains(script));
+        let lost = self
+            .loses
+            .lock()
+            .unwrap()
+            .take_if(|script| commands.contains(script));
         lost.map_or(Ok(()), |_| Err(Broken))
     }
 
@@ -48,10 +62,24 @@ impl Place {
     async fn new() -> Self {
         let server = server().await;
         let closed_after = AtomicU32::new(u32::MAX);
-        let weather = Arc::new(Weather { loses: Mutex::default(), doubles: AtomicBool::default(), closed_after });
+        let weather = Arc::new(Weather {
+            loses: Mutex::default(),
+            doubles: AtomicBool::default(),
+            closed_after,
+        });
         let gate: Arc<dyn Gate> = weather.clone();
-        let store = prepared(RedisOptions { partitions: 1, gate: Some(gate), connections: 1, ..options(&server.url()) }).await;
-        Self { server, store, weather }
+        let store = prepared(RedisOptions {
+            partitions: 1,
+            gate: Some(gate),
+            connections: 1,
+            ..options(&server.url())
+        })
+        .await;
+        Self {
+            server,
+            store,
+            weather,
+        }
     }
 
     async fn mutation(&self, changes: &[(&str, Change)]) -> Mutation {
@@ -66,28 +94,46 @@ impl Place {
         write.as_attempt(Attempt::Retry)
     }
 
-    /// Sends a write of the owner whose call the network holds up, as far as the server knows: gold and the last call are as they were
-    /// before. Answers the write as it is repeated, and the call's number.
+    /// Sends a write of the owner whose call the network holds up, as far as the server knows: gold
+    /// and the last call are as they were before. Answers the write as it is repeated, and the
+    /// call's number.
     async fn held_up(&self, write: Mutation) -> (Mutation, u64) {
         let gold = self.gold().await;
         let retry = self.lost("update", write).await;
         let [(_, text)] = self.last_calls().await.try_into().unwrap();
         let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
         self.set_last_call(&format!("{} ", number - 1)).await;
-        self.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", &gold]).await.unwrap();
+        self.server
+            .call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", &gold])
+            .await
+            .unwrap();
         (retry, number)
     }
 
     /// The record's last calls: field and text.
     async fn last_calls(&self) -> Vec<(String, String)> {
-        let record = texts(self.server.call(&["HGETALL", "slug-part:{0}"]).await.unwrap());
-        let pairs = record.as_chunks::<2>().0.iter().filter(|[field, _]| field.starts_with("w:"));
-        pairs.map(|[field, text]| (field.clone(), text.clone())).collect()
+        let record = texts(
+            self.server
+                .call(&["HGETALL", "slug-part:{0}"])
+                .await
+                .unwrap(),
+        );
+        let pairs = record
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .filter(|[field, _]| field.starts_with("w:"));
+        pairs
+            .map(|[field, text]| (field.clone(), text.clone()))
+            .collect()
     }
 
     async fn set_last_call(&self, text: &str) {
         let [(field, _)] = self.last_calls().await.try_into().unwrap();
-        self.server.call(&["HSET", "slug-part:{0}", &field, text]).await.unwrap();
+        self.server
+            .call(&["HSET", "slug-part:{0}", &field, text])
+            .await
+            .unwrap();
     }
 
     async fn gold(&self) -> String {
@@ -106,8 +152,13 @@ async fn a_lost_call_that_was_carried_out_is_not_carried_out_again() {
     let retry = place.lost("update", place.mutation(&incr()).await).await;
     // Others write meanwhile, so the call is not the last one any more.
     apply(&place.store, &owner("bo"), &[("gold", set("1"))]).await;
-    let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else { panic!() };
-    assert_eq!((applied.counters, place.gold().await), (vec![1], "1".to_owned()));
+    let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (applied.counters, place.gold().await),
+        (vec![1], "1".to_owned())
+    );
 }
 
 /// As if the network had held it up.
@@ -116,20 +167,37 @@ async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_anoth
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let last = apply(&place.store, &owner("ann"), &incr()).await;
-    let retry = place.lost("update", place.mutation(&[("gold", set("7"))]).await).await;
+    let retry = place
+        .lost("update", place.mutation(&[("gold", set("7"))]).await)
+        .await;
     // The server as it was before the call.
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
     let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
-    place.server.call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", "1"]).await.unwrap();
-    place.set_last_call(&format!("{} {}", number - 1, last.version)).await;
-    let Mutated::Applied(applied) = send(&place.store, retry.clone()).await.unwrap() else { panic!() };
+    place
+        .server
+        .call(&["HSET", "slug-data:{0}:game:eu:player:ann", "gold", "1"])
+        .await
+        .unwrap();
+    place
+        .set_last_call(&format!("{} {}", number - 1, last.version))
+        .await;
+    let Mutated::Applied(applied) = send(&place.store, retry.clone()).await.unwrap() else {
+        panic!()
+    };
     assert!(applied.version > last.version);
     assert_eq!(place.gold().await, "7");
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
-    assert_eq!(text, format!("{} {}", number + 1, applied.version), "the lost call's number is used up");
+    assert_eq!(
+        text,
+        format!("{} {}", number + 1, applied.version),
+        "the lost call's number is used up"
+    );
     // Nobody knows of the call any more; whoever repeats is told so, and nothing is applied.
     let error = send(&place.store, retry).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, Outcome::Unknown));
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Interrupted, Outcome::Unknown)
+    );
     assert_eq!(place.last_calls().await.remove(0).1, text);
 }
 
@@ -146,7 +214,10 @@ async fn a_write_of_a_void_call_is_sent_again_however_often_that_fails() {
         assert_eq!(error.outcome, Outcome::NotApplied, "{error}");
     }
     place.weather.closed_after.store(u32::MAX, Ordering::SeqCst);
-    assert!(matches!(send(&place.store, retry).await, Ok(Mutated::Applied(_))));
+    assert!(matches!(
+        send(&place.store, retry).await,
+        Ok(Mutated::Applied(_))
+    ));
     assert_eq!(place.gold().await, "1");
 }
 
@@ -160,9 +231,15 @@ async fn a_call_that_comes_after_its_end_changes_nothing_and_its_writes_go_in_an
     place.set_last_call(&format!("{} void", number + 1)).await;
     let write = place.mutation(&incr()).await;
     let error = send(&place.store, write.clone()).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, Outcome::Unknown));
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Interrupted, Outcome::Unknown)
+    );
     assert_eq!(place.gold().await, "0");
-    assert!(matches!(send(&place.store, write.as_attempt(Attempt::Retry)).await, Ok(Mutated::Applied(_))));
+    assert!(matches!(
+        send(&place.store, write.as_attempt(Attempt::Retry)).await,
+        Ok(Mutated::Applied(_))
+    ));
     assert_eq!(place.gold().await, "1");
 }
 
@@ -173,7 +250,10 @@ async fn a_call_that_is_doubled_on_its_way_is_carried_out_once() {
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     for round in 1..=3 {
         place.weather.doubles.store(true, Ordering::SeqCst);
-        let Mutated::Applied(applied) = mutate(&place.store, &owner("ann"), &incr()).await.unwrap() else { panic!() };
+        let Mutated::Applied(applied) = mutate(&place.store, &owner("ann"), &incr()).await.unwrap()
+        else {
+            panic!()
+        };
         assert_eq!(applied.counters, [round]);
         assert!(!place.weather.doubles.load(Ordering::SeqCst));
     }
@@ -196,9 +276,16 @@ async fn the_end_of_a_call_leaves_its_trace_before_the_next_call_is_made() {
 #[tokio::test]
 async fn a_refusal_is_remembered_with_its_call() {
     let place = Place::new().await;
-    let first = apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await.version;
-    let second = apply(&place.store, &owner("ann"), &[("gold", set("1"))]).await.version;
-    let stale = place.mutation(&[("gold", set("2"))]).await.when(Condition::Version(first));
+    let first = apply_new(&place.store, &owner("ann"), &[("gold", set("0"))])
+        .await
+        .version;
+    let second = apply(&place.store, &owner("ann"), &[("gold", set("1"))])
+        .await
+        .version;
+    let stale = place
+        .mutation(&[("gold", set("2"))])
+        .await
+        .when(Condition::Version(first));
     let retry = place.lost("update", stale).await;
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
     assert!(text.ends_with(&format!(" version {second}")), "{text}");
@@ -213,27 +300,50 @@ async fn no_two_stores_have_one_name() {
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     apply(&place.store, &owner("ann"), &incr()).await;
     for _ in 0..2 {
-        let other = RedisStore::open(RedisOptions { partitions: 1, ..options(&place.server.url()) }).await.unwrap();
+        let other = RedisStore::open(RedisOptions {
+            partitions: 1,
+            ..options(&place.server.url())
+        })
+        .await
+        .unwrap();
         apply(&other, &owner("ann"), &incr()).await;
     }
-    assert_eq!((place.last_calls().await.len(), place.gold().await.as_str()), (3, "3"));
+    assert_eq!(
+        (place.last_calls().await.len(), place.gold().await.as_str()),
+        (3, "3")
+    );
 }
 
 #[tokio::test]
 async fn a_write_that_was_sent_apart_is_repeated_under_its_id() {
     let place = Place::new().await;
     // A sum of more digits than update.lua adds.
-    apply_new(&place.store, &owner("ann"), &[("gold", set("9007199254740993"))]).await;
+    apply_new(
+        &place.store,
+        &owner("ann"),
+        &[("gold", set("9007199254740993"))],
+    )
+    .await;
     let retry = place.lost("mutate", place.mutation(&incr()).await).await;
-    let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else { panic!() };
-    assert_eq!((applied.counters, place.gold().await.as_str()), (vec![9_007_199_254_740_994], "9007199254740994"));
+    let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (applied.counters, place.gold().await.as_str()),
+        (vec![9_007_199_254_740_994], "9007199254740994")
+    );
 }
 
 #[tokio::test]
 async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
-    let open = || RedisStore::open(RedisOptions { partitions: 1, ..options(&place.server.url()) });
+    let open = || {
+        RedisStore::open(RedisOptions {
+            partitions: 1,
+            ..options(&place.server.url())
+        })
+    };
     let (gone, quiet) = (open().await.unwrap(), open().await.unwrap());
     for store in [&gone, &quiet] {
         apply(store, &owner("ann"), &incr()).await;
@@ -246,11 +356,19 @@ async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
             apply(&quiet, &owner("ann"), &incr()).await;
         }
         place.store.forget_calls(&[Partition(0)]).await.unwrap();
-        assert_eq!(place.last_calls().await.len(), if minute < 2 { 3 } else { 2 }, "after {minute} minutes");
+        assert_eq!(
+            place.last_calls().await.len(),
+            if minute < 2 { 3 } else { 2 },
+            "after {minute} minutes"
+        );
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(60)).await;
         tokio::time::resume();
     }
     apply(&gone, &owner("ann"), &incr()).await;
-    assert_eq!(place.gold().await, "7", "a store that was taken for gone goes on");
+    assert_eq!(
+        place.gold().await,
+        "7",
+        "a store that was taken for gone goes on"
+    );
 }

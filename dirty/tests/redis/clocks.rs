@@ -15,15 +15,26 @@ use crate::support::*;
 const HOUR: i64 = 3_600;
 
 async fn server_with_clock() -> RedisServer {
-    RedisServer::start(storage_servers::RedisOptions { clock: true, ..Default::default() }).await.unwrap()
+    RedisServer::start(storage_servers::RedisOptions {
+        clock: true,
+        ..Default::default()
+    })
+    .await
+    .unwrap()
 }
 
-/// H4, H6, H11: ids are kept by windows of the clock, and a clock that leaps takes none of just now away.
+/// H4, H6, H11: ids are kept by windows of the clock, and a clock that leaps takes none of just now
+/// away.
 #[tokio::test]
 async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     let server = server_with_clock().await;
     let counter = Arc::new(Counter::default());
-    let one = RedisOptions { gate: Some(counter.clone()), connections: 1, partitions: 1, ..options(&server.url()) };
+    let one = RedisOptions {
+        gate: Some(counter.clone()),
+        connections: 1,
+        partitions: 1,
+        ..options(&server.url())
+    };
     let store = prepared(one).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
@@ -31,7 +42,10 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     for round in 1..=6 {
         let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
         counter.lose_next.store(1, Ordering::SeqCst);
-        assert_eq!(send(&store, incr.clone()).await.unwrap_err().outcome, Outcome::Unknown);
+        assert_eq!(
+            send(&store, incr.clone()).await.unwrap_err().outcome,
+            Outcome::Unknown
+        );
         // Others write in the windows that the clock passes.
         // The last by two windows, as if nobody had written for one.
         for leap in [2 * HOUR, 0, -HOUR, 0, 120] {
@@ -39,7 +53,9 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
             apply_named(&store, &bo, &[("gold", set("1"))]).await;
             apply_named(&store, &bo, &[("gold", Change::Incr(1))]).await;
         }
-        let Mutated::Applied(applied) = send(&store, incr).await.unwrap() else { panic!("round {round}") };
+        let Mutated::Applied(applied) = send(&store, incr).await.unwrap() else {
+            panic!("round {round}")
+        };
         assert_eq!(applied.counters, [round]);
         assert_eq!(value(&store, &ann, "gold").await, Some(round.to_string()));
     }
@@ -49,14 +65,22 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
 #[tokio::test]
 async fn ids_are_forgotten_though_pauses_are_long() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("1"))]).await;
     let mut passed = 0;
     let mut pause = async |seconds: i64| {
         passed += seconds;
         server.skew(passed).unwrap();
-        let change = if passed % 480 == 0 { set("1") } else { Change::Incr(1) };
+        let change = if passed % 480 == 0 {
+            set("1")
+        } else {
+            Change::Incr(1)
+        };
         apply_named(&store, &ann, &[("gold", change)]).await;
     };
     for seconds in [[240; 250], [120; 250]].concat() {
@@ -64,7 +88,9 @@ async fn ids_are_forgotten_though_pauses_are_long() {
     }
     let sets = ["slug-ops:{0}:0", "slug-ops:{0}:1"];
     for ids in sets {
-        let Reply::Integer(kept) = server.call(&["HLEN", ids]).await.unwrap() else { panic!("{ids}") };
+        let Reply::Integer(kept) = server.call(&["HLEN", ids]).await.unwrap() else {
+            panic!("{ids}")
+        };
         assert!(kept <= 103, "{ids} holds {kept}");
         // As of somebody who saves everything every few minutes.
         let many = "for id = 1, 20000 do redis.call('HSET', KEYS[1], id, '') end";
@@ -74,28 +100,48 @@ async fn ids_are_forgotten_though_pauses_are_long() {
         pause(300).await;
     }
     for ids in sets {
-        let Reply::Integer(kept) = server.call(&["HLEN", ids]).await.unwrap() else { panic!("{ids}") };
+        let Reply::Integer(kept) = server.call(&["HLEN", ids]).await.unwrap() else {
+            panic!("{ids}")
+        };
         assert!(kept <= 103, "{ids} holds {kept} of many");
     }
 }
 
-/// H8: versions go on above those given before the clock was set back, and leases, locks and announcements end all the same.
+/// H8: versions go on above those given before the clock was set back, and leases, locks and
+/// announcements end all the same.
 #[tokio::test]
 async fn a_clock_that_is_set_back_lowers_no_version_and_keeps_no_dead_workers_lock() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        ..options(&server.url())
+    })
+    .await;
     let (ann, part, short) = (owner("ann"), [Partition(0)], Duration::from_millis(100));
     let before = apply_new(&store, &ann, &[("gold", set("1"))]).await.version;
-    store.lock(&part, &lock("dead"), short).await.pop().unwrap().unwrap();
+    store
+        .lock(&part, &lock("dead"), short)
+        .await
+        .pop()
+        .unwrap()
+        .unwrap();
     assert_eq!(store.announce("dead", short).await.unwrap(), ["dead"]);
-    assert_eq!(store.lease(std::slice::from_ref(&ann), short).await, [Ok(true)]);
+    assert_eq!(
+        store.lease(std::slice::from_ref(&ann), short).await,
+        [Ok(true)]
+    );
 
     server.skew(-HOUR).unwrap();
     let hot = apply(&store, &ann, &[("gold", set("2"))]).await.version;
-    let fresh = apply_new(&store, &owner("bo"), &[("gold", set("1"))]).await.version;
+    let fresh = apply_new(&store, &owner("bo"), &[("gold", set("1"))])
+        .await
+        .version;
     assert!(before < hot && hot < fresh, "{before} {hot} {fresh}");
     assert_eq!(drain_free(&store).await, 2);
-    assert_eq!(store.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::Gone)]);
+    assert_eq!(
+        store.evict(std::slice::from_ref(&ann)).await,
+        [Ok(Evicted::Gone)]
+    );
     let cold = apply(&store, &ann, &[("gold", set("3"))]).await.version;
     assert!(cold > fresh, "{cold} {fresh}");
 
@@ -103,17 +149,30 @@ async fn a_clock_that_is_set_back_lowers_no_version_and_keeps_no_dead_workers_lo
         while store.announce("heir", short).await.unwrap() != ["heir"] {}
         while store.lease(std::slice::from_ref(&ann), short).await != [Ok(true)] {}
     };
-    tokio::time::timeout(Duration::from_secs(30), takes).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), takes)
+        .await
+        .unwrap();
 }
 
 /// Lands everything once the lock of a dead worker has run out.
 async fn drain_free(store: &RedisStore) -> u32 {
     let heir = lock("heir");
     let taken = async {
-        while store.lock(&[Partition(0)], &heir, Duration::from_millis(100)).await != [Ok(true)] {}
-        store.unlock(&[Partition(0)], &heir).await.pop().unwrap().unwrap();
+        while store
+            .lock(&[Partition(0)], &heir, Duration::from_millis(100))
+            .await
+            != [Ok(true)]
+        {}
+        store
+            .unlock(&[Partition(0)], &heir)
+            .await
+            .pop()
+            .unwrap()
+            .unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(30), taken).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), taken)
+        .await
+        .unwrap();
     drain(store).await
 }
 
@@ -121,7 +180,11 @@ async fn drain_free(store: &RedisStore) -> u32 {
 #[tokio::test]
 async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        ..options(&server.url())
+    })
+    .await;
     let (clean, dirty) = (owner("clean"), owner("dirty"));
     for id in [&clean, &dirty] {
         apply_new(&store, id, &[("gold", set("1"))]).await;
@@ -142,26 +205,61 @@ async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
 async fn versions_come_back_to_the_last_digit() {
     const SEED: u64 = 7;
     let server = server().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     let mut random = StdRng::seed_from_u64(SEED);
     let now = store.time().await.unwrap().0;
-    let mut versions: Vec<u64> = (0..1_000).map(|_| random.random_range(2 * now..(1 << 53) - 1_000)).collect();
+    let mut versions: Vec<u64> = (0..1_000)
+        .map(|_| random.random_range(2 * now..(1 << 53) - 1_000))
+        .collect();
     versions.sort_unstable();
     versions.push((1 << 53) - 3);
     for landed in versions {
         let landed = Version::new(landed).unwrap();
-        store.raise_landed(Partition(0), Epoch(1), landed).await.unwrap();
-        let seen = store.partition_states(&[Partition(0)]).await.pop().unwrap().unwrap().record.unwrap();
+        store
+            .raise_landed(Partition(0), Epoch(1), landed)
+            .await
+            .unwrap();
+        let seen = store
+            .partition_states(&[Partition(0)])
+            .await
+            .pop()
+            .unwrap()
+            .unwrap()
+            .record
+            .unwrap();
         assert_eq!((seen.landed, seen.source), (landed, landed), "seed {SEED}");
         let applied = apply(&store, &ann, &[("gold", set("1"))]).await.version;
         assert_eq!(applied.get(), landed.get() + 2, "seed {SEED}");
-        assert_eq!(read(&store, &ann).await.header.unwrap().version, applied, "seed {SEED}");
+        assert_eq!(
+            read(&store, &ann).await.header.unwrap().version,
+            applied,
+            "seed {SEED}"
+        );
     }
-    let error = mutate(&store, &ann, &[("gold", set("2"))]).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Corrupt, Outcome::NotApplied), "no version reaches 2^53");
+    let error = mutate(&store, &ann, &[("gold", set("2"))])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Corrupt, Outcome::NotApplied),
+        "no version reaches 2^53"
+    );
     for _ in 0..2 {
-        let collected = store.collect(Partition(0), &[(ann.clone(), vec![field("gold")])]).await.unwrap();
-        assert_eq!((collected.reaches, collected.reads[0].header.unwrap().version), (Version::MAX, Version::MAX));
+        let collected = store
+            .collect(Partition(0), &[(ann.clone(), vec![field("gold")])])
+            .await
+            .unwrap();
+        assert_eq!(
+            (
+                collected.reaches,
+                collected.reads[0].header.unwrap().version
+            ),
+            (Version::MAX, Version::MAX)
+        );
     }
 }

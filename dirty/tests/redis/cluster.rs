@@ -10,13 +10,22 @@ use storage_servers::{RedisCluster, SlotMove};
 use crate::support::*;
 
 fn partitions_of(url: &str) -> RedisOptions {
-    RedisOptions { partitions: 16, ..options(url) }
+    RedisOptions {
+        partitions: 16,
+        ..options(url)
+    }
 }
 
 /// The slot of a partition, as a node says.
 async fn slot_of(cluster: &RedisCluster, partition: Partition) -> u16 {
     let key = format!("slug-part:{{{partition}}}");
-    match cluster.node(0).unwrap().call(&["CLUSTER", "KEYSLOT", &key]).await.unwrap() {
+    match cluster
+        .node(0)
+        .unwrap()
+        .call(&["CLUSTER", "KEYSLOT", &key])
+        .await
+        .unwrap()
+    {
         storage_servers::Reply::Integer(slot) => u16::try_from(slot).unwrap(),
         other => panic!("{other:?}"),
     }
@@ -27,16 +36,41 @@ async fn owners_of_all_nodes_are_written_read_and_landed_in_one_call() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
     let store = prepared(partitions_of(&cluster.url())).await;
     store.pairing().await.unwrap();
-    assert_eq!(store.announce("w1", Duration::from_secs(9)).await.unwrap(), ["w1"]);
+    assert_eq!(
+        store.announce("w1", Duration::from_secs(9)).await.unwrap(),
+        ["w1"]
+    );
     store.check().await.unwrap();
     let mut batch = Vec::new();
     for number in 0..200 {
-        batch.push((mutation(&store, &owner(&number.to_string()), &[("gold", set(&number.to_string()))]).await, None));
+        batch.push((
+            mutation(
+                &store,
+                &owner(&number.to_string()),
+                &[("gold", set(&number.to_string()))],
+            )
+            .await,
+            None,
+        ));
     }
-    assert!(store.mutate(&batch).await.iter().all(|mutated| matches!(mutated, Ok(Mutated::Applied(_)))));
-    let reads: Vec<_> = (0..200).map(|number| Read { owner: owner(&number.to_string()), fields: Fields::All }).collect();
+    assert!(
+        store
+            .mutate(&batch)
+            .await
+            .iter()
+            .all(|mutated| matches!(mutated, Ok(Mutated::Applied(_))))
+    );
+    let reads: Vec<_> = (0..200)
+        .map(|number| Read {
+            owner: owner(&number.to_string()),
+            fields: Fields::All,
+        })
+        .collect();
     for (number, read) in store.read(&reads).await.into_iter().enumerate() {
-        assert_eq!(read.unwrap().cells, [(field("gold"), Cell::Live(number.to_string().into()))]);
+        assert_eq!(
+            read.unwrap().cells,
+            [(field("gold"), Cell::Live(number.to_string().into()))]
+        );
     }
     assert_eq!(drain(&store).await, 200);
 }
@@ -51,11 +85,16 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     let slot = slot_of(&cluster, partition).await;
     let to = (cluster.owner_of(slot).await.unwrap() + 1) % 3;
     let moving = SlotMove::begin(&cluster, slot, to).await.unwrap();
-    // From here on the server can't run a script whose keys don't all exist, and says that it did not.
+    // From here on the server can't run a script whose keys don't all exist, and says that it did
+    // not.
     let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
     for moved in 0..3 {
         let error = send(&store, incr.clone()).await.unwrap_err();
-        assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied), "after {moved} keys");
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unavailable, Outcome::NotApplied),
+            "after {moved} keys"
+        );
         moving.migrate(1).await.unwrap();
     }
     while moving.migrate(100).await.unwrap() > 0 {}
@@ -65,7 +104,12 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     // The partition is on another server now, which has to be adopted.
     let error = send(&store, incr.clone()).await.unwrap_err();
     assert_eq!(error.kind, HotKind::Unprepared(partition));
-    let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
+    let seen = store
+        .partition_states(&[partition])
+        .await
+        .pop()
+        .unwrap()
+        .unwrap();
     let adopt = Adopt {
         partition,
         seen,
@@ -77,7 +121,10 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
     for _ in 0..2 {
-        assert!(matches!(send(&store, incr.clone()).await, Ok(Mutated::Applied(_))));
+        assert!(matches!(
+            send(&store, incr.clone()).await,
+            Ok(Mutated::Applied(_))
+        ));
     }
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
 }
@@ -86,7 +133,11 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
 async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     let cluster = RedisCluster::start(3, 1).await.unwrap();
     let limit = Duration::from_millis(300);
-    let options = RedisOptions { response_timeout: limit, connect_timeout: limit, ..partitions_of(&cluster.url()) };
+    let options = RedisOptions {
+        response_timeout: limit,
+        connect_timeout: limit,
+        ..partitions_of(&cluster.url())
+    };
     let store = prepared(options).await;
     let ann = owner("ann");
     let partition = ann.partition(16);
@@ -98,14 +149,27 @@ async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     let unprepared = async {
         loop {
             match send(&store, next.clone()).await {
-                Err(HotError { kind: HotKind::Unprepared(_), .. }) => break,
-                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                Err(HotError {
+                    kind: HotKind::Unprepared(_),
+                    ..
+                }) => break,
+                Err(HotError {
+                    kind: HotKind::Interrupted | HotKind::Unavailable,
+                    ..
+                }) => {}
                 other => panic!("{other:?}"),
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), unprepared).await.unwrap();
-    let seen = store.partition_states(&[partition]).await.pop().unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), unprepared)
+        .await
+        .unwrap();
+    let seen = store
+        .partition_states(&[partition])
+        .await
+        .pop()
+        .unwrap()
+        .unwrap();
     let adopt = Adopt {
         partition,
         seen,

@@ -1,4 +1,5 @@
-//! The engine on Redis passes the suite of the hot tier, on one server and on a cluster of three masters.
+//! The engine on Redis passes the suite of the hot tier, on one server and on a cluster of three
+//! masters.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -27,9 +28,15 @@ struct Single {
 type Saved = (Vec<u8>, Vec<u8>, i64);
 
 async fn alone() -> Box<dyn Rig> {
-    let server = RedisServer::start(storage_servers::RedisOptions::default()).await.unwrap();
+    let server = RedisServer::start(storage_servers::RedisOptions::default())
+        .await
+        .unwrap();
     let store = RedisStore::open(options(&server.url())).await.unwrap();
-    Box::new(Single { store, server, saved: Mutex::default() })
+    Box::new(Single {
+        store,
+        server,
+        saved: Mutex::default(),
+    })
 }
 
 impl Single {
@@ -54,7 +61,13 @@ fn bytes(reply: Reply) -> Vec<u8> {
 
 /// The key of an owner whose names need no escaping.
 fn data_key(prefix: &str, owner: &Owner) -> String {
-    let names = format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id());
+    let names = format!(
+        "{}:{}:{}:{}",
+        owner.app(),
+        owner.region(),
+        owner.logic_type(),
+        owner.id()
+    );
     format!("{prefix}-data:{{{}}}:{names}", owner.partition(4))
 }
 
@@ -74,7 +87,10 @@ impl Rig for Single {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { advance: false, ..Capabilities::ALL }
+        Capabilities {
+            advance: false,
+            ..Capabilities::ALL
+        }
     }
 
     async fn advance(&self, _: Duration) {}
@@ -88,7 +104,9 @@ impl Rig for Single {
         let mut saved = Vec::new();
         for key in self.keys().await {
             let held = bytes(self.call(&[b"DUMP", &key]).await);
-            let Reply::Integer(left) = self.call(&[b"PTTL", &key]).await else { panic!("no time") };
+            let Reply::Integer(left) = self.call(&[b"PTTL", &key]).await else {
+                panic!("no time")
+            };
             saved.push((key, held, left));
         }
         *self.saved.lock().unwrap() = saved;
@@ -98,7 +116,8 @@ impl Rig for Single {
         self.wipe().await;
         let saved = std::mem::take(&mut *self.saved.lock().unwrap());
         for (key, held, left) in saved {
-            self.call(&[b"RESTORE", &key, left.max(0).to_string().as_bytes(), &held]).await;
+            self.call(&[b"RESTORE", &key, left.max(0).to_string().as_bytes(), &held])
+                .await;
         }
         self.reincarnate().await;
     }
@@ -108,7 +127,11 @@ impl Rig for Single {
     }
 
     async fn life(&self, owner: &Owner) -> Life {
-        life_of(&self.call(&[b"PTTL", data_key("slug", owner).as_bytes()]).await)
+        life_of(
+            &self
+                .call(&[b"PTTL", data_key("slug", owner).as_bytes()])
+                .await,
+        )
     }
 
     async fn exhaust(&self) {
@@ -116,11 +139,18 @@ impl Rig for Single {
     }
 
     async fn lose(&self, owner: &Owner) {
-        self.call(&[b"DEL", data_key("slug", owner).as_bytes()]).await;
+        self.call(&[b"DEL", data_key("slug", owner).as_bytes()])
+            .await;
     }
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("slug-marks:{{{partition}}}").as_bytes(), raw, b"00000000000001gold"]).await;
+        self.call(&[
+            b"HSET",
+            format!("slug-marks:{{{partition}}}").as_bytes(),
+            raw,
+            b"00000000000001gold",
+        ])
+        .await;
     }
 }
 
@@ -136,8 +166,17 @@ async fn in_cluster() -> Box<dyn Rig> {
     static CASES: AtomicU32 = AtomicU32::new(0);
     let cluster = shared_cluster();
     let prefix = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-    let store = RedisStore::open(RedisOptions { prefix: prefix.clone(), ..options(&cluster.url()) }).await.unwrap();
-    Box::new(Clustered { store, cluster, prefix })
+    let store = RedisStore::open(RedisOptions {
+        prefix: prefix.clone(),
+        ..options(&cluster.url())
+    })
+    .await
+    .unwrap();
+    Box::new(Clustered {
+        store,
+        cluster,
+        prefix,
+    })
 }
 
 /// Started on a thread of its own, whose runtime outlives that of any test.
@@ -146,8 +185,14 @@ fn shared_cluster() -> Arc<RedisCluster> {
     let start = || {
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            send.send(Arc::new(runtime.block_on(RedisCluster::start(3, 0)).unwrap())).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            send.send(Arc::new(
+                runtime.block_on(RedisCluster::start(3, 0)).unwrap(),
+            ))
+            .unwrap();
             loop {
                 std::thread::park();
             }
@@ -176,7 +221,12 @@ impl Rig for Clustered {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { life: true, lose: true, foreign_mark: true, ..Capabilities::default() }
+        Capabilities {
+            life: true,
+            lose: true,
+            foreign_mark: true,
+            ..Capabilities::default()
+        }
     }
 
     async fn advance(&self, _: Duration) {}
@@ -187,14 +237,25 @@ impl Rig for Clustered {
     async fn exhaust(&self) {}
 
     async fn life(&self, owner: &Owner) -> Life {
-        life_of(&self.call(&[b"PTTL", data_key(&self.prefix, owner).as_bytes()]).await)
+        life_of(
+            &self
+                .call(&[b"PTTL", data_key(&self.prefix, owner).as_bytes()])
+                .await,
+        )
     }
 
     async fn lose(&self, owner: &Owner) {
-        self.call(&[b"DEL", data_key(&self.prefix, owner).as_bytes()]).await;
+        self.call(&[b"DEL", data_key(&self.prefix, owner).as_bytes()])
+            .await;
     }
 
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
-        self.call(&[b"HSET", format!("{}-marks:{{{partition}}}", self.prefix).as_bytes(), raw, b"00000000000001gold"]).await;
+        self.call(&[
+            b"HSET",
+            format!("{}-marks:{{{partition}}}", self.prefix).as_bytes(),
+            raw,
+            b"00000000000001gold",
+        ])
+        .await;
     }
 }

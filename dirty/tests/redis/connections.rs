@@ -42,21 +42,33 @@ impl Gate for Door {
 
 /// How many connections a server has, besides that of this question.
 async fn connections(server: &RedisServer) -> usize {
-    let list = server.call(&["CLIENT", "LIST", "TYPE", "normal"]).await.unwrap();
+    let list = server
+        .call(&["CLIENT", "LIST", "TYPE", "normal"])
+        .await
+        .unwrap();
     list.text().unwrap().lines().count() - 1
 }
 
 /// A store that asked one thing at a time so far, with its server.
 async fn store(gate: Option<Arc<dyn Gate>>) -> (RedisServer, RedisStore) {
     let server = server().await;
-    let store = prepared(RedisOptions { partitions: 1, gate, response_timeout: PATIENT, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        gate,
+        response_timeout: PATIENT,
+        ..options(&server.url())
+    })
+    .await;
     assert_eq!(connections(&server).await, 1);
     (server, store)
 }
 
 #[tokio::test]
 async fn another_connection_is_used_only_while_the_first_is_crowded() {
-    let door = Arc::new(Door { came: Semaphore::new(0), let_go: Semaphore::new(0) });
+    let door = Arc::new(Door {
+        came: Semaphore::new(0),
+        let_go: Semaphore::new(0),
+    });
     let (server, store) = store(Some(door.clone())).await;
     let mut reads = JoinSet::new();
     let begin = async |reads: &mut JoinSet<HotRead>, count: u32| {
@@ -64,11 +76,19 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
             let store = store.clone();
             reads.spawn(async move { read(&store, &owner("ann")).await });
         }
-        timeout(PATIENT, door.came.acquire_many(count)).await.expect("not all reads came").unwrap().forget();
+        timeout(PATIENT, door.came.acquire_many(count))
+            .await
+            .expect("not all reads came")
+            .unwrap()
+            .forget();
     };
     for calls_before in [1, 2] {
         begin(&mut reads, CROWD).await;
-        assert_eq!(connections(&server).await, calls_before, "the first has room for so many again");
+        assert_eq!(
+            connections(&server).await,
+            calls_before,
+            "the first has room for so many again"
+        );
         begin(&mut reads, 1).await;
         assert_eq!(connections(&server).await, 2);
         door.let_go.add_permits(usize::try_from(CROWD).unwrap() + 1);
@@ -81,7 +101,10 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
 #[tokio::test]
 async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_one() {
     let (server, store) = store(None).await;
-    let one = |id| Read { owner: owner(id), fields: Fields::All };
+    let one = |id| Read {
+        owner: owner(id),
+        fields: Fields::All,
+    };
     for answer in store.read(&[one("ann")]).await {
         answer.unwrap();
     }
@@ -95,7 +118,10 @@ async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_
 /// How often the server was given a script.
 async fn scripts_loaded(server: &RedisServer) -> u64 {
     let stats = server.call(&["INFO", "commandstats"]).await.unwrap();
-    let line = stats.text().unwrap().lines().find_map(|line| line.strip_prefix("cmdstat_script|load:calls=").map(str::to_owned));
+    let line = stats.text().unwrap().lines().find_map(|line| {
+        line.strip_prefix("cmdstat_script|load:calls=")
+            .map(str::to_owned)
+    });
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
@@ -105,7 +131,10 @@ async fn a_connection_that_is_opened_again_gives_the_server_no_script_that_it_ha
     let loaded = scripts_loaded(&server).await;
     assert!(loaded > 0);
     for round in 0..3 {
-        server.call(&["CLIENT", "KILL", "TYPE", "normal"]).await.unwrap();
+        server
+            .call(&["CLIENT", "KILL", "TYPE", "normal"])
+            .await
+            .unwrap();
         while store.time().await.is_err() {}
         assert_eq!(connections(&server).await, 1);
         apply_new(&store, &owner(&round.to_string()), &[("gold", set("1"))]).await;
@@ -117,8 +146,14 @@ async fn a_connection_that_is_opened_again_gives_the_server_no_script_that_it_ha
 }
 
 #[test]
-fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_no_outcome_is_unknown() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_no_outcome_is_unknown()
+ {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
     let (servers, opener) = (runtime(), runtime());
     let server = servers.block_on(server());
     let store = opener.block_on(prepared(options(&server.url())));
@@ -127,9 +162,15 @@ fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_
         let fresh = runtime();
         fresh.block_on(async {
             apply(&store, &owner("ann"), &[("gold", set(&number.to_string()))]).await;
-            assert_eq!(value(&store, &owner("ann"), "gold").await, Some(number.to_string()));
+            assert_eq!(
+                value(&store, &owner("ann"), "gold").await,
+                Some(number.to_string())
+            );
             // One of several commands, over another connection.
-            let read = |id| Read { owner: owner(id), fields: Fields::All };
+            let read = |id| Read {
+                owner: owner(id),
+                fields: Fields::All,
+            };
             for answer in store.read(&[read("ann"), read("bob")]).await {
                 answer.unwrap();
             }

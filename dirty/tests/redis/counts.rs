@@ -19,8 +19,17 @@ async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     let server = server().await;
     for seed in 0..8 {
         server.call(&["FLUSHALL"]).await.unwrap();
-        let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
-        store.lock(&[PARTITION], &lock("w"), Duration::from_secs(600)).await.pop().unwrap().unwrap();
+        let store = prepared(RedisOptions {
+            partitions: 1,
+            ..options(&server.url())
+        })
+        .await;
+        store
+            .lock(&[PARTITION], &lock("w"), Duration::from_secs(600))
+            .await
+            .pop()
+            .unwrap()
+            .unwrap();
         let mut random = StdRng::seed_from_u64(seed);
         for number in 0..150 {
             step(&store, &mut random).await;
@@ -35,7 +44,11 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     match random.random_range(0..8) {
         0..3 => {
             let changes = ["x", "y", "z"].into_iter().filter_map(|name| {
-                let change = if random.random_bool(0.2) { Change::Remove } else { set("1") };
+                let change = if random.random_bool(0.2) {
+                    Change::Remove
+                } else {
+                    set("1")
+                };
                 random.random_bool(0.5).then_some((name, change))
             });
             let changes: Vec<_> = changes.collect();
@@ -46,20 +59,50 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
         3 => drop(store.evict(&[id]).await.pop().unwrap().unwrap()),
         4 => drop(store.snapshot(PARTITION, &lock("w")).await.unwrap()),
         5 => {
-            let entries = some(random, store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100).await.unwrap().entries);
+            let entries = some(
+                random,
+                store
+                    .scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100)
+                    .await
+                    .unwrap()
+                    .entries,
+            );
             // A worker that comes late, and comes twice.
             let twice = entries.iter().chain(&entries).cloned().collect();
             settle(store, PARTITION, &lock("w"), number(store).await, twice).await;
         }
         6 => {
-            let entries = some(random, store.scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100).await.unwrap().entries);
-            park(store, entries.into_iter().map(|entry| parked(entry.mark.clone().unwrap(), entry.version, Some(entry)))).await;
+            let entries = some(
+                random,
+                store
+                    .scan(PARTITION, storage_dirty::Map::Snapshot, 0, 100)
+                    .await
+                    .unwrap()
+                    .entries,
+            );
+            park(
+                store,
+                entries
+                    .into_iter()
+                    .map(|entry| parked(entry.mark.clone().unwrap(), entry.version, Some(entry))),
+            )
+            .await;
         }
         _ => {
-            let errors = some(random, store.errors(PARTITION, 0, 100).await.unwrap().entries);
+            let errors = some(
+                random,
+                store.errors(PARTITION, 0, 100).await.unwrap().entries,
+            );
             let again = errors.into_iter().map(|error| {
                 let (owner, field) = error.target.unwrap();
-                parked(Mark { owner, fields: vec![field] }, error.version, None)
+                parked(
+                    Mark {
+                        owner,
+                        fields: vec![field],
+                    },
+                    error.version,
+                    None,
+                )
             });
             park(store, again).await;
         }
@@ -75,12 +118,24 @@ async fn number(store: &RedisStore) -> SnapshotId {
 }
 
 fn some<T>(random: &mut StdRng, items: Vec<T>) -> Vec<T> {
-    items.into_iter().filter(|_| random.random_bool(0.6)).collect()
+    items
+        .into_iter()
+        .filter(|_| random.random_bool(0.6))
+        .collect()
 }
 
 fn parked(mark: Mark, version: Version, source: Option<Entry>) -> Parked {
-    let fault = |field: &Field| Fault { field: field.clone(), version, code: 1406, message: "too long".into() };
-    Parked { source, faults: mark.fields.iter().map(fault).collect(), owner: Some(mark.owner) }
+    let fault = |field: &Field| Fault {
+        field: field.clone(),
+        version,
+        code: 1406,
+        message: "too long".into(),
+    };
+    Parked {
+        source,
+        faults: mark.fields.iter().map(fault).collect(),
+        owner: Some(mark.owner),
+    }
 }
 
 async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
@@ -103,13 +158,21 @@ async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
 
 async fn check(server: &RedisServer, store: &RedisStore, when: &str) {
     let mut names = Vec::new();
-    for map in ["slug-marks:{0}", "slug-marks:{0}:saving", "slug-marks:{0}:error"] {
+    for map in [
+        "slug-marks:{0}",
+        "slug-marks:{0}:saving",
+        "slug-marks:{0}:error",
+    ] {
         names.extend(texts(server.call(&["HKEYS", map]).await.unwrap()));
     }
     for id in IDS {
         let key = format!("slug-data:{{0}}:game:eu:player:{id}");
         let found = names.contains(&format!("game:eu:player:{id}"));
-        assert_eq!(store.marked(&[owner(id)], None).await, [Ok(found)], "{when}: {id}");
+        assert_eq!(
+            store.marked(&[owner(id)], None).await,
+            [Ok(found)],
+            "{when}: {id}"
+        );
         let lasting = server.call(&["PTTL", &key]).await.unwrap() == Reply::Integer(-1);
         assert_eq!(lasting, found, "{when}: {id}");
     }

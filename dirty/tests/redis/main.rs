@@ -1,5 +1,9 @@
 //! The Redis engine, on servers that the tests start.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on fails")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on fails"
+)]
 
 mod aof;
 mod barriers;

@@ -1,4 +1,5 @@
-//! What is observed for a load is read by several commands: whatever happens between them, no load becomes stale by it (R7, R15).
+//! What is observed for a load is read by several commands: whatever happens between them, no load
+//! becomes stale by it (R7, R15).
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -22,8 +23,8 @@ enum Next {
     Nothing,
     /// It stops after so many of its commands.
     Stop(usize),
-    /// Its first command asks for this key instead, of which the node says that another one has it; what is sent again stops before it
-    /// goes.
+    /// Its first command asks for this key instead, of which the node says that another one has it;
+    /// what is sent again stops before it goes.
     Redirect(u8),
     /// What is sent of it stops before it goes.
     Hold,
@@ -75,14 +76,19 @@ impl Stopping {
         (stopping, RedisOptions { dial, ..options })
     }
 
-    /// Where the commands end that are let through, if this is an observation and it is to be stopped.
+    /// Where the commands end that are let through, if this is an observation and it is to be
+    /// stopped.
     fn stops_at(&self, sent: &mut Vec<u8>) -> Option<usize> {
         let text = String::from_utf8_lossy(sent).into_owned();
         let mut next = self.next.lock().unwrap();
         if !text.contains("slug-part:") || !text.contains("HMGET") {
             return None;
         }
-        let end_of = |commands: usize| text.match_indices("\r\n*").nth(commands - 1).map(|(at, _)| at + 2);
+        let end_of = |commands: usize| {
+            text.match_indices("\r\n*")
+                .nth(commands - 1)
+                .map(|(at, _)| at + 2)
+        };
         match std::mem::take(&mut *next) {
             Next::Nothing => None,
             Next::Stop(commands) => end_of(commands),
@@ -97,11 +103,24 @@ impl Stopping {
     }
 
     /// Observes an owner; `between` happens when the observation has stopped.
-    async fn observe(&self, store: &RedisStore, owner: &Owner, next: Next, between: impl Future<Output = ()>) -> Observed {
+    async fn observe(
+        &self,
+        store: &RedisStore,
+        owner: &Owner,
+        next: Next,
+        between: impl Future<Output = ()>,
+    ) -> Observed {
         *self.next.lock().unwrap() = next;
         let observing = {
             let (store, owner) = (store.clone(), owner.clone());
-            tokio::spawn(async move { store.observe(std::slice::from_ref(&owner)).await.pop().unwrap().unwrap() })
+            tokio::spawn(async move {
+                store
+                    .observe(std::slice::from_ref(&owner))
+                    .await
+                    .pop()
+                    .unwrap()
+                    .unwrap()
+            })
         };
         let observed = async {
             self.stopped.notified().await;
@@ -109,19 +128,28 @@ impl Stopping {
             self.go_on.notify_one();
             observing.await.unwrap()
         };
-        tokio::time::timeout(Duration::from_secs(30), observed).await.unwrap()
+        tokio::time::timeout(Duration::from_secs(30), observed)
+            .await
+            .unwrap()
     }
 }
 
 /// How many commands the server has executed that an observation consists of.
 async fn executed(server: &RedisServer) -> u64 {
-    let Reply::Bytes(stats) = server.call(&["INFO", "commandstats"]).await.unwrap() else { panic!("no statistics") };
+    let Reply::Bytes(stats) = server.call(&["INFO", "commandstats"]).await.unwrap() else {
+        panic!("no statistics")
+    };
     let stats = String::from_utf8(stats).unwrap();
     let calls = |command: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")))?;
+        let line = stats
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")))?;
         line.split(',').next()?.parse::<u64>().ok()
     };
-    ["get", "hmget", "exists"].into_iter().filter_map(calls).sum()
+    ["get", "hmget", "exists"]
+        .into_iter()
+        .filter_map(calls)
+        .sum()
 }
 
 async fn executes(server: &RedisServer, commands: u64) {
@@ -130,14 +158,26 @@ async fn executes(server: &RedisServer, commands: u64) {
 
 /// Which of three masters serves a key.
 async fn master_of(cluster: &RedisCluster, key: &str) -> i64 {
-    let slot = cluster.node(0).unwrap().call(&["CLUSTER", "KEYSLOT", key]).await.unwrap();
-    let Reply::Integer(slot) = slot else { panic!("{slot:?}") };
+    let slot = cluster
+        .node(0)
+        .unwrap()
+        .call(&["CLUSTER", "KEYSLOT", key])
+        .await
+        .unwrap();
+    let Reply::Integer(slot) = slot else {
+        panic!("{slot:?}")
+    };
     slot * 3 / 16_384
 }
 
 /// A load that brought no row.
 fn nothing(owner: &Owner, observed: Observed) -> Load {
-    Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true }
+    Load {
+        owner: owner.clone(),
+        observed,
+        rows: Vec::new(),
+        complete: true,
+    }
 }
 
 #[tokio::test]
@@ -145,7 +185,12 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
     let server = server().await;
     let (stopping, options) = Stopping::of(options(&server.url()));
     let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
+    let other = RedisStore::open(RedisOptions {
+        dial: None,
+        ..options
+    })
+    .await
+    .unwrap();
     for commands in [1, 2] {
         let ann = owner(&format!("ann {commands}"));
         let before = executed(&server).await;
@@ -153,12 +198,21 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
             executes(&server, before + u64::try_from(commands).unwrap()).await;
             apply(&other, &ann, &[("gold", set("1"))]).await;
         };
-        let observed = stopping.observe(&store, &ann, Next::Stop(commands), between).await;
+        let observed = stopping
+            .observe(&store, &ann, Next::Stop(commands), between)
+            .await;
         // Now the database is read, and has no row of it.
         let load = nothing(&ann, observed);
         assert_eq!(drain(&other).await, 1);
-        assert_eq!(other.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::Gone)]);
-        assert_eq!(store.fill(&[load]).await, [Ok(Filled::Refused)], "{commands} commands before the write, {observed:?}");
+        assert_eq!(
+            other.evict(std::slice::from_ref(&ann)).await,
+            [Ok(Evicted::Gone)]
+        );
+        assert_eq!(
+            store.fill(&[load]).await,
+            [Ok(Filled::Refused)],
+            "{commands} commands before the write, {observed:?}"
+        );
     }
 }
 
@@ -167,7 +221,12 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     let server = server().await;
     let (stopping, options) = Stopping::of(options(&server.url()));
     let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
+    let other = RedisStore::open(RedisOptions {
+        dial: None,
+        ..options
+    })
+    .await
+    .unwrap();
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
         let before = executed(&server).await;
@@ -175,9 +234,14 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
             executes(&server, before + u64::try_from(commands).unwrap()).await;
             adopt_all(&other, epoch).await;
         };
-        let observed = stopping.observe(&store, &ann, Next::Stop(commands), between).await;
+        let observed = stopping
+            .observe(&store, &ann, Next::Stop(commands), between)
+            .await;
         assert_eq!(observed.epoch, Epoch(epoch - 1));
-        assert_eq!(store.fill(&[nothing(&ann, observed)]).await, [Ok(Filled::Refused)]);
+        assert_eq!(
+            store.fill(&[nothing(&ann, observed)]).await,
+            [Ok(Filled::Refused)]
+        );
     }
 }
 
@@ -186,7 +250,12 @@ async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
     let (stopping, options) = Stopping::of(options(&cluster.url()));
     let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions { dial: None, ..options }).await.unwrap();
+    let other = RedisStore::open(RedisOptions {
+        dial: None,
+        ..options
+    })
+    .await
+    .unwrap();
     let ann = owner("ann");
     let between = async {
         apply(&other, &ann, &[("gold", set("1"))]).await;
@@ -198,7 +267,12 @@ async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
             elsewhere = Some(key);
         }
     }
-    let observed = stopping.observe(&store, &ann, Next::Redirect(elsewhere.unwrap()), between).await;
+    let observed = stopping
+        .observe(&store, &ann, Next::Redirect(elsewhere.unwrap()), between)
+        .await;
     let version = read(&other, &ann).await.header.unwrap().version;
-    assert_eq!((observed.marker, observed.present), (Marker::At(version), true));
+    assert_eq!(
+        (observed.marker, observed.present),
+        (Marker::At(version), true)
+    );
 }

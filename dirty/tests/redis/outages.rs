@@ -53,8 +53,15 @@ impl Gate for Forgetful {
 #[tokio::test]
 async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_again() {
     let server = Arc::new(server().await);
-    let gate = Forgetful { server: Arc::clone(&server), turn: AtomicBool::new(false) };
-    let store = prepared(RedisOptions { gate: Some(Arc::new(gate)), ..options(&server.url()) }).await;
+    let gate = Forgetful {
+        server: Arc::clone(&server),
+        turn: AtomicBool::new(false),
+    };
+    let store = prepared(RedisOptions {
+        gate: Some(Arc::new(gate)),
+        ..options(&server.url())
+    })
+    .await;
     let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
     for round in 1..=5 {
         for ann in &owners {
@@ -68,11 +75,26 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
             assert_eq!(evicted, Ok(Evicted::Gone));
         }
         for ann in &owners[..5] {
-            let observed = store.observe(std::slice::from_ref(ann)).await.pop().unwrap().unwrap();
-            let Marker::At(version) = observed.marker else { panic!("{observed:?}") };
+            let observed = store
+                .observe(std::slice::from_ref(ann))
+                .await
+                .pop()
+                .unwrap()
+                .unwrap();
+            let Marker::At(version) = observed.marker else {
+                panic!("{observed:?}")
+            };
             let rows = vec![(field("gold"), Cell::Live(round.to_string().into()), version)];
-            let load = Load { owner: ann.clone(), observed, rows, complete: true };
-            assert!(matches!(store.fill(&[load]).await.pop(), Some(Ok(Filled::Accepted(_)))));
+            let load = Load {
+                owner: ann.clone(),
+                observed,
+                rows,
+                complete: true,
+            };
+            assert!(matches!(
+                store.fill(&[load]).await.pop(),
+                Some(Ok(Filled::Accepted(_)))
+            ));
         }
     }
     for ann in &owners {
@@ -82,7 +104,10 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
 
 #[tokio::test]
 async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
-    let options_of = storage_servers::RedisOptions { appendonly: true, ..Default::default() };
+    let options_of = storage_servers::RedisOptions {
+        appendonly: true,
+        ..Default::default()
+    };
     let server = RedisServer::start(options_of).await.unwrap();
     let store = prepared(options(&server.url())).await;
     let ann = owner("ann");
@@ -90,18 +115,48 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
     server.kill().unwrap();
     let error = send(&store, next.clone()).await.unwrap_err();
-    assert!(matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable), "{error:?}");
+    assert!(
+        matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable),
+        "{error:?}"
+    );
     let error = send(&store, next.clone()).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Unavailable, Outcome::NotApplied));
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Unavailable, Outcome::NotApplied)
+    );
     server.restart().await.unwrap();
     let partition = ann.partition(4);
     let unprepared = |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(partition));
     unprepared(send(&store, next.clone()).await.unwrap_err());
-    unprepared(store.read(&[Read { owner: ann.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap_err());
-    unprepared(store.observe(std::slice::from_ref(&ann)).await.pop().unwrap().unwrap_err());
-    unprepared(store.collect(partition, &[(ann.clone(), vec![])]).await.unwrap_err());
+    unprepared(
+        store
+            .read(&[Read {
+                owner: ann.clone(),
+                fields: Fields::All,
+            }])
+            .await
+            .pop()
+            .unwrap()
+            .unwrap_err(),
+    );
+    unprepared(
+        store
+            .observe(std::slice::from_ref(&ann))
+            .await
+            .pop()
+            .unwrap()
+            .unwrap_err(),
+    );
+    unprepared(
+        store
+            .collect(partition, &[(ann.clone(), vec![])])
+            .await
+            .unwrap_err(),
+    );
     adopt_all(&store, 2).await;
-    let Mutated::Applied(applied) = send(&store, next.clone()).await.unwrap() else { panic!() };
+    let Mutated::Applied(applied) = send(&store, next.clone()).await.unwrap() else {
+        panic!()
+    };
     assert!(applied.version > first.version);
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }
@@ -112,7 +167,10 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     let (server, other) = (server().await, server().await);
     // Before it is used: a master that gets its first replica is another incarnation.
     other.follow(&server).await.unwrap();
-    let (reader, writer) = (prepared(options(&server.url())).await, RedisStore::open(options(&server.url())).await.unwrap());
+    let (reader, writer) = (
+        prepared(options(&server.url())).await,
+        RedisStore::open(options(&server.url())).await.unwrap(),
+    );
     let ann = owner("ann");
     apply(&writer, &ann, &[("gold", set("1"))]).await;
     other.caught_up(&server).await.unwrap();
@@ -126,8 +184,19 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     tokio::time::advance(Duration::from_secs(1)).await; // nobody used the connections meanwhile
     tokio::time::resume();
 
-    let unprepared = |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(ann.partition(4)));
-    unprepared(reader.read(&[Read { owner: ann.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap_err());
+    let unprepared =
+        |error: HotError| assert_eq!(error.kind, HotKind::Unprepared(ann.partition(4)));
+    unprepared(
+        reader
+            .read(&[Read {
+                owner: ann.clone(),
+                fields: Fields::All,
+            }])
+            .await
+            .pop()
+            .unwrap()
+            .unwrap_err(),
+    );
     unprepared(send(&writer, next.clone()).await.unwrap_err());
     adopt_all(&reader, 2).await;
     assert_eq!(value(&reader, &ann, "gold").await.as_deref(), Some("1"));
@@ -145,7 +214,11 @@ struct Meanwhile {
 #[async_trait]
 impl Gate for Meanwhile {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        if commands.iter().any(|name| matches!(*name, "update" | "mutate")) && self.armed.swap(false, Ordering::SeqCst) {
+        if commands
+            .iter()
+            .any(|name| matches!(*name, "update" | "mutate"))
+            && self.armed.swap(false, Ordering::SeqCst)
+        {
             self.server.follow(&self.other).await.unwrap();
             self.server.promote().await.unwrap();
         }
@@ -163,8 +236,16 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
     let (server, other) = (Arc::new(server().await), server().await);
     other.follow(&server).await.unwrap();
     other.caught_up(&server).await.unwrap();
-    let gate = Arc::new(Meanwhile { server: server.clone(), other, armed: AtomicBool::new(false) });
-    let store = prepared(RedisOptions { gate: Some(gate.clone()), ..options(&server.url()) }).await;
+    let gate = Arc::new(Meanwhile {
+        server: server.clone(),
+        other,
+        armed: AtomicBool::new(false),
+    });
+    let store = prepared(RedisOptions {
+        gate: Some(gate.clone()),
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     gate.other.caught_up(&server).await.unwrap();
@@ -173,7 +254,10 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         let next = mutation(&store, &ann, &[("gold", change)]).await;
         gate.armed.store(true, Ordering::SeqCst);
         let refused = send(&store, next.clone()).await.unwrap_err();
-        assert_eq!((refused.kind, refused.outcome), (HotKind::Unprepared(ann.partition(4)), Outcome::NotApplied));
+        assert_eq!(
+            (refused.kind, refused.outcome),
+            (HotKind::Unprepared(ann.partition(4)), Outcome::NotApplied)
+        );
         assert!(!gate.armed.load(Ordering::SeqCst));
         adopt_all(&store, epoch).await;
         assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
@@ -192,7 +276,10 @@ async fn connections_that_the_server_closed_while_they_were_idle_are_opened_agai
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(1)).await;
         tokio::time::resume();
-        server.call(&["CLIENT", "KILL", "TYPE", "NORMAL"]).await.unwrap();
+        server
+            .call(&["CLIENT", "KILL", "TYPE", "NORMAL"])
+            .await
+            .unwrap();
     }
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("9"));
 }
@@ -203,16 +290,28 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
     let store = prepared(options(&server.url())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
-    server.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await.unwrap();
+    server
+        .call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
+        .await
+        .unwrap();
     assert_eq!(store.check().await.unwrap_err().kind, HotKind::Policy);
-    let error = mutate(&store, &ann, &[("gold", set("2"))]).await.unwrap_err();
-    assert_eq!((error.kind, error.outcome), (HotKind::Policy, Outcome::NotApplied));
+    let error = mutate(&store, &ann, &[("gold", set("2"))])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind, error.outcome),
+        (HotKind::Policy, Outcome::NotApplied)
+    );
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
-    // A worker that starts now lands what is in danger; only a check refuses, as game servers make one.
+    // A worker that starts now lands what is in danger; only a check refuses, as game servers make
+    // one.
     let worker = RedisStore::open(options(&server.url())).await.unwrap();
     assert_eq!(worker.check().await.unwrap_err().kind, HotKind::Policy);
     assert_eq!(drain(&worker).await, 1);
-    server.call(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"]).await.unwrap();
+    server
+        .call(&["CONFIG", "SET", "maxmemory-policy", "volatile-lru"])
+        .await
+        .unwrap();
     store.check().await.unwrap();
     apply(&store, &ann, &[("gold", set("2"))]).await;
 }
@@ -221,7 +320,12 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
 async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions { gate: Some(counter.clone()), connections: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        gate: Some(counter.clone()),
+        connections: 1,
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     for round in 0..20 {
@@ -231,9 +335,17 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
         };
         let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
         counter.lose_next.store(1, Ordering::SeqCst);
-        let error = send(&store, incr.clone().as_attempt(first)).await.unwrap_err();
-        assert_eq!((error.kind, error.outcome), (HotKind::Interrupted, Outcome::Unknown));
-        assert!(matches!(send(&store, incr.as_attempt(retry)).await, Ok(Mutated::Applied(_))));
+        let error = send(&store, incr.clone().as_attempt(first))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Interrupted, Outcome::Unknown)
+        );
+        assert!(matches!(
+            send(&store, incr.as_attempt(retry)).await,
+            Ok(Mutated::Applied(_))
+        ));
     }
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("20"));
 }
@@ -242,16 +354,22 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
 async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when_it_wakes() {
     let server = server().await;
     let limit = Duration::from_millis(200);
-    let store =
-        prepared(RedisOptions { response_timeout: limit, connect_timeout: limit, wait_timeout: limit, ..options(&server.url()) })
-            .await;
+    let store = prepared(RedisOptions {
+        response_timeout: limit,
+        connect_timeout: limit,
+        wait_timeout: limit,
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     let late = mutation(&store, &ann, &[("gold", set("2"))]).await;
     server.pause().unwrap();
     // Many callers at once: they share the wait for a connection instead of queueing for it.
     let all = futures::future::join_all((0..200).map(|_| send(&store, late.clone())));
-    let all = tokio::time::timeout(Duration::from_secs(10), all).await.unwrap();
+    let all = tokio::time::timeout(Duration::from_secs(10), all)
+        .await
+        .unwrap();
     assert!(all.iter().all(Result::is_err));
     server.resume().unwrap();
     while store.time().await.is_err() {}
@@ -261,38 +379,86 @@ async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when
 
 #[tokio::test]
 async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_works() {
-    let locked = RedisServer::start(storage_servers::RedisOptions { password: Some("s3cret".into()), ..Default::default() });
+    let locked = RedisServer::start(storage_servers::RedisOptions {
+        password: Some("s3cret".into()),
+        ..Default::default()
+    });
     let locked = locked.await.unwrap();
     let bare = format!("redis://127.0.0.1:{}", locked.port());
-    for (url, password) in [(bare.as_str(), None), (bare.as_str(), Some("wr0ng".to_owned()))] {
-        let error = RedisStore::open(RedisOptions { password, ..options(url) }).await.unwrap_err();
+    for (url, password) in [
+        (bare.as_str(), None),
+        (bare.as_str(), Some("wr0ng".to_owned())),
+    ] {
+        let error = RedisStore::open(RedisOptions {
+            password,
+            ..options(url)
+        })
+        .await
+        .unwrap_err();
         assert_eq!(error.kind, HotKind::Denied, "{error}");
         assert!(!error.to_string().contains("wr0ng"));
     }
-    prepared(RedisOptions { password: Some("s3cret".into()), ..options(&bare) }).await;
-    RedisStore::open(options(&format!("redis+unix://{}?pass=s3cret", locked.socket().display()))).await.unwrap();
+    prepared(RedisOptions {
+        password: Some("s3cret".into()),
+        ..options(&bare)
+    })
+    .await;
+    RedisStore::open(options(&format!(
+        "redis+unix://{}?pass=s3cret",
+        locked.socket().display()
+    )))
+    .await
+    .unwrap();
     locked.kill().unwrap();
-    assert_eq!(RedisStore::open(options(&bare)).await.unwrap_err().kind, HotKind::Unavailable);
+    assert_eq!(
+        RedisStore::open(options(&bare)).await.unwrap_err().kind,
+        HotKind::Unavailable
+    );
 
-    let secured = RedisServer::start(storage_servers::RedisOptions { tls: true, ..Default::default() }).await.unwrap();
+    let secured = RedisServer::start(storage_servers::RedisOptions {
+        tls: true,
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     let ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
-    let store = prepared(RedisOptions { ca_file, ..options(&secured.url()) }).await;
+    let store = prepared(RedisOptions {
+        ca_file,
+        ..options(&secured.url())
+    })
+    .await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
     // A certificate that nobody vouches for will never be right.
-    assert_eq!(RedisStore::open(options(&secured.url())).await.unwrap_err().kind, HotKind::Denied);
+    assert_eq!(
+        RedisStore::open(options(&secured.url()))
+            .await
+            .unwrap_err()
+            .kind,
+        HotKind::Denied
+    );
 }
 
-/// A partition is looked at before anything is sent to a server that this process does not know yet.
+/// A partition is looked at before anything is sent to a server that this process does not know
+/// yet.
 #[tokio::test]
 async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_applied() {
     let server = server().await;
     drop(prepared(options(&server.url())).await);
     let counter = Arc::new(Counter::default());
-    let store = RedisStore::open(RedisOptions { gate: Some(counter.clone()), ..options(&server.url()) }).await.unwrap();
+    let store = RedisStore::open(RedisOptions {
+        gate: Some(counter.clone()),
+        ..options(&server.url())
+    })
+    .await
+    .unwrap();
     let ann = owner("ann");
     let write = mutation(&store, &ann, &[("gold", set("1"))]).await;
     counter.lose_next.store(1, Ordering::SeqCst);
     let error = send(&store, write.clone()).await.unwrap_err();
-    assert_eq!((&error.kind, error.outcome), (&HotKind::Unavailable, Outcome::NotApplied), "{error}");
+    assert_eq!(
+        (&error.kind, error.outcome),
+        (&HotKind::Unavailable, Outcome::NotApplied),
+        "{error}"
+    );
     assert!(matches!(send(&store, write).await, Ok(Mutated::Applied(_))));
 }

@@ -11,25 +11,40 @@ use crate::support::*;
 const LIMIT: Duration = Duration::from_millis(300);
 
 fn impatient(url: &str) -> RedisOptions {
-    RedisOptions { response_timeout: LIMIT, connect_timeout: LIMIT, ..options(url) }
+    RedisOptions {
+        response_timeout: LIMIT,
+        connect_timeout: LIMIT,
+        ..options(url)
+    }
 }
 
 async fn watched() -> RedisSentinel {
-    RedisSentinel::start(SentinelOptions::default()).await.unwrap()
+    RedisSentinel::start(SentinelOptions::default())
+        .await
+        .unwrap()
 }
 
-/// Repeats a mutation until another server refuses it since its partition has not been adopted there, and adopts it.
+/// Repeats a mutation until another server refuses it since its partition has not been adopted
+/// there, and adopts it.
 async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
     let unprepared = async {
         loop {
             match send(store, next.clone()).await {
-                Err(HotError { kind: HotKind::Unprepared(_), .. }) => break,
-                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                Err(HotError {
+                    kind: HotKind::Unprepared(_),
+                    ..
+                }) => break,
+                Err(HotError {
+                    kind: HotKind::Interrupted | HotKind::Unavailable,
+                    ..
+                }) => {}
                 other => panic!("{other:?}"),
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), unprepared).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), unprepared)
+        .await
+        .unwrap();
     adopt_all(store, epoch).await;
 }
 
@@ -40,12 +55,17 @@ async fn applied(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) 
         loop {
             match send(store, mutation.clone()).await {
                 Ok(Mutated::Applied(_)) => break,
-                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                Err(HotError {
+                    kind: HotKind::Interrupted | HotKind::Unavailable,
+                    ..
+                }) => {}
                 other => panic!("{other:?}"),
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), applied).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), applied)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -86,10 +106,25 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
     sentinel.caught_up().await.unwrap();
     sentinel.fail_over().await.unwrap();
     sentinel.settled().await.unwrap();
-    // The connections are those to the old master, which is a replica by now and would answer reads.
-    let read = Read { owner: ann.clone(), fields: Fields::All };
-    let refused = store.read(std::slice::from_ref(&read)).await.pop().unwrap().unwrap_err();
-    assert!(matches!(refused.kind, HotKind::Unprepared(_) | HotKind::Interrupted | HotKind::Unavailable), "{refused:?}");
+    // The connections are those to the old master, which is a replica by now and would answer
+    // reads.
+    let read = Read {
+        owner: ann.clone(),
+        fields: Fields::All,
+    };
+    let refused = store
+        .read(std::slice::from_ref(&read))
+        .await
+        .pop()
+        .unwrap()
+        .unwrap_err();
+    assert!(
+        matches!(
+            refused.kind,
+            HotKind::Unprepared(_) | HotKind::Interrupted | HotKind::Unavailable
+        ),
+        "{refused:?}"
+    );
     taken_over(&store, &next, 2).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
 }
@@ -113,7 +148,9 @@ async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_kn
             apply(&store, &ann, &[("gold", set("1"))]).await;
         }
         one.call(&["SENTINEL", "REMOVE", "main"]).await.unwrap();
-        one.call(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &port, "2"]).await.unwrap();
+        one.call(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &port, "2"])
+            .await
+            .unwrap();
     }
     store.check().await.unwrap();
     master.call(&["FLUSHALL"]).await.unwrap();
@@ -135,8 +172,21 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     let [first, second, third] = [0, 1, 2].map(|at| &sentinel.sentinels()[at]);
     third.kill().unwrap();
     let names = async |sentinel: &Sentinel, server: &RedisServer| {
-        sentinel.call(&["SENTINEL", "REMOVE", "main"]).await.unwrap();
-        sentinel.call(&["SENTINEL", "MONITOR", "main", "127.0.0.1", &server.port().to_string(), "2"]).await.unwrap();
+        sentinel
+            .call(&["SENTINEL", "REMOVE", "main"])
+            .await
+            .unwrap();
+        sentinel
+            .call(&[
+                "SENTINEL",
+                "MONITOR",
+                "main",
+                "127.0.0.1",
+                &server.port().to_string(),
+                "2",
+            ])
+            .await
+            .unwrap();
     };
     names(first, new).await;
     names(second, new).await;
@@ -148,18 +198,35 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     apply(&knows_old, &ann, &[("gold", set("2"))]).await;
     let next = mutation(&knows_new, &ann, &[("gold", set("3"))]).await;
     let refused = send(&knows_new, next).await.unwrap_err();
-    assert!(matches!(refused.kind, HotKind::Unprepared(_)), "it was promoted and not adopted yet: {refused:?}");
-    let error = RedisStore::open(impatient(&sentinel.url())).await.unwrap_err();
+    assert!(
+        matches!(refused.kind, HotKind::Unprepared(_)),
+        "it was promoted and not adopted yet: {refused:?}"
+    );
+    let error = RedisStore::open(impatient(&sentinel.url()))
+        .await
+        .unwrap_err();
     assert!(error.message.contains("as many Sentinels"), "{error}");
 }
 
 #[tokio::test]
-async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart_without_passwords() {
-    let redis = storage_servers::RedisOptions { password: Some("s3cret".to_owned()), ..Default::default() };
-    let options_of = SentinelOptions { redis, sentinel_password: Some("0ther".to_owned()), replicas: 1, ..Default::default() };
+async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart_without_passwords()
+{
+    let redis = storage_servers::RedisOptions {
+        password: Some("s3cret".to_owned()),
+        ..Default::default()
+    };
+    let options_of = SentinelOptions {
+        redis,
+        sentinel_password: Some("0ther".to_owned()),
+        replicas: 1,
+        ..Default::default()
+    };
     let sentinel = RedisSentinel::start(options_of).await.unwrap();
     let url = sentinel.url().split_once('?').unwrap().0.to_owned();
-    let own = |password: &str| RedisOptions { sentinel_password: Some(password.to_owned()), ..impatient(&url) };
+    let own = |password: &str| RedisOptions {
+        sentinel_password: Some(password.to_owned()),
+        ..impatient(&url)
+    };
     prepared(own("0ther")).await;
     // One that hangs is outvoted.
     sentinel.sentinels()[0].pause().unwrap();
@@ -173,7 +240,11 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
         }
         error
     };
-    let error = open(RedisOptions { url: url.replace("/main", "/mian"), ..own("0ther") }).await;
+    let error = open(RedisOptions {
+        url: url.replace("/main", "/mian"),
+        ..own("0ther")
+    })
+    .await;
     assert_eq!(error.kind, HotKind::Settings);
     assert!(error.message.contains("\"mian\""), "{error}");
     for options in [impatient(&url), own("wr0ng")] {
@@ -181,11 +252,21 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
         assert_eq!(error.kind, HotKind::Denied);
         assert!(error.message.contains("sentinel-pass"), "{error}");
     }
-    let error = open(RedisOptions { url: url.replace("s3cret", "wr0ng"), ..own("0ther") }).await;
+    let error = open(RedisOptions {
+        url: url.replace("s3cret", "wr0ng"),
+        ..own("0ther")
+    })
+    .await;
     assert_eq!(error.kind, HotKind::Denied, "{error}");
-    sentinel.sentinels().iter().for_each(|one| one.kill().unwrap());
+    sentinel
+        .sentinels()
+        .iter()
+        .for_each(|one| one.kill().unwrap());
     let error = open(own("0ther")).await;
     assert_eq!(error.kind, HotKind::Unavailable);
     let port = sentinel.sentinels()[2].port().to_string();
-    assert!(error.message.contains("no Sentinel answers") && error.message.contains(&port), "{error}");
+    assert!(
+        error.message.contains("no Sentinel answers") && error.message.contains(&port),
+        "{error}"
+    );
 }

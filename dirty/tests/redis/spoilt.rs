@@ -1,4 +1,5 @@
-//! Every script on every key that somebody else spoilt: one that refuses has changed nothing (H1, R10).
+//! Every script on every key that somebody else spoilt: one that refuses has changed nothing (H1,
+//! R10).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,14 @@ use crate::support::*;
 
 const PARTITION: Partition = Partition(0);
 const TTL: Duration = Duration::from_secs(60);
-const FENCE: Fence = Fence { version: Version::ZERO, token: OpId::new([7; 16]) };
-const NOBODYS: Fences = Fences { bobs: FENCE, eves: FENCE };
+const FENCE: Fence = Fence {
+    version: Version::ZERO,
+    token: OpId::new([7; 16]),
+};
+const NOBODYS: Fences = Fences {
+    bobs: FENCE,
+    eves: FENCE,
+};
 /// A holder that was gone.
 const GONE: OpId = OpId::new([8; 16]);
 
@@ -83,22 +90,46 @@ const CALLS: [&str; 32] = [
 ];
 
 /// Makes one call; answers its failure.
-async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> Result<(), HotError> {
+async fn call(
+    store: &RedisStore,
+    name: &str,
+    Fences { bobs, eves }: Fences,
+) -> Result<(), HotError> {
     let ann = owner("ann");
     let (version, held) = (Version::new(5).unwrap(), lock("w"));
     let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
-    let observed = Observed { marker: Marker::At(Version::MAX), present: true, epoch: Epoch(1) };
-    let load = Load { owner: ann.clone(), observed, rows: vec![row], complete: true };
-    let changes = [("bag", Change::Remove), ("gold", Change::Incr(1)), ("name", set("x"))];
+    let observed = Observed {
+        marker: Marker::At(Version::MAX),
+        present: true,
+        epoch: Epoch(1),
+    };
+    let load = Load {
+        owner: ann.clone(),
+        observed,
+        rows: vec![row],
+        complete: true,
+    };
+    let changes = [
+        ("bag", Change::Remove),
+        ("gold", Change::Incr(1)),
+        ("name", set("x")),
+    ];
     let raw = Bytes::from_static(b"game:eu:player:ann");
-    let mark = Some(Mark { owner: ann.clone(), fields: vec![field("gold")] });
+    let mark = Some(Mark {
+        owner: ann.clone(),
+        fields: vec![field("gold")],
+    });
     let entry = Entry { raw, mark, version };
     match name {
         "update" => mutate(store, &ann, &[("gold", set("2"))]).await.map(drop),
         "mutate" => mutate(store, &ann, &changes).await.map(drop),
         "mutate and load" => {
             let mutation = mutation(store, &ann, &changes).await;
-            store.mutate(&[(mutation, Some(load))]).await.remove(0).map(drop)
+            store
+                .mutate(&[(mutation, Some(load))])
+                .await
+                .remove(0)
+                .map(drop)
         }
         "observe" => store.observe(&[ann]).await.remove(0).map(drop),
         "fill" => store.fill(&[load]).await.remove(0).map(drop),
@@ -106,12 +137,36 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
             let cat = owner("cat");
             let observed = store.observe(std::slice::from_ref(&cat)).await.remove(0)?;
             let row = (field("old"), Cell::Live(Bytes::from_static(b"1")), version);
-            store.fill(&[Load { owner: cat, observed, rows: vec![row], complete: true }]).await.remove(0).map(drop)
+            store
+                .fill(&[Load {
+                    owner: cat,
+                    observed,
+                    rows: vec![row],
+                    complete: true,
+                }])
+                .await
+                .remove(0)
+                .map(drop)
         }
-        "names" => store.read(&[Read { owner: ann, fields: Fields::Names }]).await.remove(0).map(drop),
+        "names" => store
+            .read(&[Read {
+                owner: ann,
+                fields: Fields::Names,
+            }])
+            .await
+            .remove(0)
+            .map(drop),
         "evict" => store.evict(&[ann]).await.remove(0).map(drop),
-        "marked" => store.marked(&[ann], Some(Epoch(1))).await.remove(0).map(drop),
-        "part_state" => store.partition_states(&[PARTITION]).await.remove(0).map(drop),
+        "marked" => store
+            .marked(&[ann], Some(Epoch(1)))
+            .await
+            .remove(0)
+            .map(drop),
+        "part_state" => store
+            .partition_states(&[PARTITION])
+            .await
+            .remove(0)
+            .map(drop),
         "adopt" => {
             let seen = store.partition_states(&[PARTITION]).await.remove(0)?;
             store
@@ -129,16 +184,36 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
                 .map(drop)
         }
         "raise_landed" => store.raise_landed(PARTITION, Epoch(1), Version::MAX).await,
-        "collect" => store.collect(PARTITION, &[(ann, vec![field("gold")])]).await.map(drop),
+        "collect" => store
+            .collect(PARTITION, &[(ann, vec![field("gold")])])
+            .await
+            .map(drop),
         "pair" => {
-            let blank = HotPairing { paired: None, ..store.pairing().await? };
+            let blank = HotPairing {
+                paired: None,
+                ..store.pairing().await?
+            };
             let token = Token::draw(&SeededIds::new(1));
-            let paired = HotPaired { token, database: token, partitions: 1, layout: 1, since: Timestamp(1) };
+            let paired = HotPaired {
+                token,
+                database: token,
+                partitions: 1,
+                layout: 1,
+                since: Timestamp(1),
+            };
             store.pair(&blank, &paired).await.map(drop)
         }
         "announce" => store.announce("w", TTL).await.map(drop),
-        "lock" => store.lock(&[PARTITION], &held, TTL).await.remove(0).map(drop),
-        "renew" => store.renew(&[PARTITION], &held, TTL).await.remove(0).map(drop),
+        "lock" => store
+            .lock(&[PARTITION], &held, TTL)
+            .await
+            .remove(0)
+            .map(drop),
+        "renew" => store
+            .renew(&[PARTITION], &held, TTL)
+            .await
+            .remove(0)
+            .map(drop),
         "unlock" => store.unlock(&[PARTITION], &held).await.remove(0),
         "snapshot" => store.snapshot(PARTITION, &held).await.map(drop),
         "settle" => {
@@ -160,14 +235,30 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
         }
         "probation" => store.probation(PARTITION, &held).await.map(drop),
         "acquit" => {
-            let acquit =
-                Acquit { partition: PARTITION, lock: held, window: Window { epoch: Epoch(1), number: 1 }, entries: vec![entry] };
+            let acquit = Acquit {
+                partition: PARTITION,
+                lock: held,
+                window: Window {
+                    epoch: Epoch(1),
+                    number: 1,
+                },
+                entries: vec![entry],
+            };
             store.acquit(&acquit).await.map(drop)
         }
         "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
         "park" => {
-            let fault = Fault { field: field("gold"), version, code: 1406, message: "too long".into() };
-            let parked = vec![Parked { source: Some(entry), owner: Some(ann), faults: vec![fault] }];
+            let fault = Fault {
+                field: field("gold"),
+                version,
+                code: 1406,
+                message: "too long".into(),
+            };
+            let parked = vec![Parked {
+                source: Some(entry),
+                owner: Some(ann),
+                faults: vec![fault],
+            }];
             store
                 .park(&Park {
                     partition: PARTITION,
@@ -185,7 +276,15 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
         "open session" => {
             let deadline = store.time().await?.plus(TTL);
             let (holder, name) = (FENCE.token, "game".to_owned());
-            let open = OpenSession { owner: owner("bob"), token: holder, holder, name, takes: Some(bobs), deadline, load: None };
+            let open = OpenSession {
+                owner: owner("bob"),
+                token: holder,
+                holder,
+                name,
+                takes: Some(bobs),
+                deadline,
+                load: None,
+            };
             store.open_session(&open).await.map(drop)
         }
         "claim session" => {
@@ -201,10 +300,20 @@ async fn call(store: &RedisStore, name: &str, Fences { bobs, eves }: Fences) -> 
             store.claim_session(&claim).await.map(drop)
         }
         "close session" => store.close_session(&owner("bob"), bobs).await.map(drop),
-        "ask session" => store.ask_session(&owner("bob"), bobs, "game 2").await.map(drop),
-        "beat" => store.beat(&[PARTITION], Some((FENCE.token, 1))).await.remove(0).map(drop),
+        "ask session" => store
+            .ask_session(&owner("bob"), bobs, "game 2")
+            .await
+            .map(drop),
+        "beat" => store
+            .beat(&[PARTITION], Some((FENCE.token, 1)))
+            .await
+            .remove(0)
+            .map(drop),
         "lapse" => store.lapse(PARTITION, FENCE.token, 1).await.map(drop),
-        "forget lapsed" => store.forget_lapsed(PARTITION, &[(owner("eve"), eves)]).await.map(drop),
+        "forget lapsed" => store
+            .forget_lapsed(PARTITION, &[(owner("eve"), eves)])
+            .await
+            .map(drop),
         "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
         other => panic!("no call {other}"),
     }
@@ -216,14 +325,24 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     adopt_all(store, 1).await;
     let (ann, held) = (owner("ann"), lock("w"));
     apply_new(store, &ann, &[("gold", set("1")), ("bag", set("1"))]).await;
-    store.lock(&[PARTITION], &held, TTL).await.pop().unwrap().unwrap();
+    store
+        .lock(&[PARTITION], &held, TTL)
+        .await
+        .pop()
+        .unwrap()
+        .unwrap();
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
     for name in ["park", "announce", "pair", "beat"] {
         call(store, name, NOBODYS).await.unwrap();
     }
     let bobs = open(store, "bob", FENCE.token).await;
-    assert!(store.ask_session(&owner("bob"), bobs, "game 2").await.unwrap());
+    assert!(
+        store
+            .ask_session(&owner("bob"), bobs, "game 2")
+            .await
+            .unwrap()
+    );
     let eves = open(store, "eve", GONE).await;
     assert_eq!(store.lapse(PARTITION, GONE, 0).await, Ok(1));
     Fences { bobs, eves }
@@ -232,23 +351,51 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
 /// Opens a session of an owner that has no row.
 async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
     let owner = owner(id);
-    let observed = store.observe(std::slice::from_ref(&owner)).await.remove(0).unwrap();
-    let load = Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true };
+    let observed = store
+        .observe(std::slice::from_ref(&owner))
+        .await
+        .remove(0)
+        .unwrap();
+    let load = Load {
+        owner: owner.clone(),
+        observed,
+        rows: Vec::new(),
+        complete: true,
+    };
     let deadline = store.time().await.unwrap().plus(TTL);
     let (token, name) = (OpId::new([1; 16]), "game".to_owned());
-    let open = OpenSession { owner, token, holder, name, takes: None, deadline, load: Some(load) };
-    let Opened::Open { fence, .. } = store.open_session(&open).await.unwrap() else { panic!() };
+    let open = OpenSession {
+        owner,
+        token,
+        holder,
+        name,
+        takes: None,
+        deadline,
+        load: Some(load),
+    };
+    let Opened::Open { fence, .. } = store.open_session(&open).await.unwrap() else {
+        panic!()
+    };
     fence
 }
 
 #[tokio::test]
 async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
     let server = server().await;
-    let store = prepared(RedisOptions { partitions: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        partitions: 1,
+        ..options(&server.url())
+    })
+    .await;
     let mut refused: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, key) in KEYS.into_iter().enumerate() {
-        // Another type; and of hashes, text in place of everything they hold, and a number that is too large.
-        let values = if number < HASHES { &["list", "text", "9007199254740993"][..] } else { &["list"] };
+        // Another type; and of hashes, text in place of everything they hold, and a number that is
+        // too large.
+        let values = if number < HASHES {
+            &["list", "text", "9007199254740993"][..]
+        } else {
+            &["list"]
+        };
         for value in values {
             let (mut fresh, mut fences) = (false, NOBODYS);
             for name in CALLS {
@@ -260,13 +407,20 @@ async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
                 let result = call(&store, name, fences).await;
                 fresh = result.is_err();
                 if let Err(error) = result {
-                    assert_eq!(dump(&server).await, before, "{name} with {key} as {value}: {error}");
+                    assert_eq!(
+                        dump(&server).await,
+                        before,
+                        "{name} with {key} as {value}: {error}"
+                    );
                     *refused.entry(name).or_default() += 1;
                 }
             }
         }
     }
-    let never: Vec<_> = CALLS.into_iter().filter(|name| !refused.contains_key(name)).collect();
+    let never: Vec<_> = CALLS
+        .into_iter()
+        .filter(|name| !refused.contains_key(name))
+        .collect();
     assert_eq!(never, [""; 0], "no spoilt key made these refuse");
 }
 
@@ -276,9 +430,16 @@ async fn spoil(server: &RedisServer, key: &str, value: &str) {
         server.call(&["RPUSH", key, "x"]).await.unwrap();
         return;
     }
-    let Reply::Array(names) = server.call(&["HKEYS", key]).await.unwrap() else { panic!("{key} is no hash") };
+    let Reply::Array(names) = server.call(&["HKEYS", key]).await.unwrap() else {
+        panic!("{key} is no hash")
+    };
     for name in names {
-        let Reply::Bytes(name) = name else { panic!("{name:?}") };
-        server.call(&[b"HSET", key.as_bytes(), &name, value.as_bytes()]).await.unwrap();
+        let Reply::Bytes(name) = name else {
+            panic!("{name:?}")
+        };
+        server
+            .call(&[b"HSET", key.as_bytes(), &name, value.as_bytes()])
+            .await
+            .unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! What the tests of the Redis engine share: servers of their own, prepared stores, short names for mutations.
+//! What the tests of the Redis engine share: servers of their own, prepared stores, short names for
+//! mutations.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,10 @@ pub(crate) async fn prepared(options: RedisOptions) -> RedisStore {
 
 /// The defaults, with few partitions.
 pub(crate) fn options(url: &str) -> RedisOptions {
-    RedisOptions { partitions: 4, ..RedisOptions::new(url) }
+    RedisOptions {
+        partitions: 4,
+        ..RedisOptions::new(url)
+    }
 }
 
 /// Takes over every partition under this epoch.
@@ -45,7 +49,9 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
 }
 
 pub(crate) async fn server() -> RedisServer {
-    RedisServer::start(storage_servers::RedisOptions::default()).await.unwrap()
+    RedisServer::start(storage_servers::RedisOptions::default())
+        .await
+        .unwrap()
 }
 
 pub(crate) fn owner(id: &str) -> Owner {
@@ -61,36 +67,63 @@ pub(crate) fn set(value: &str) -> Change {
 }
 
 /// A mutation that may still be applied for some seconds.
-pub(crate) async fn mutation(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
+pub(crate) async fn mutation(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Mutation {
     let now = async {
         loop {
             match store.time().await {
                 // A server whose role changes cuts its connections.
-                Err(HotError { kind: HotKind::Interrupted | HotKind::Unavailable, .. }) => {}
+                Err(HotError {
+                    kind: HotKind::Interrupted | HotKind::Unavailable,
+                    ..
+                }) => {}
                 now => break now.unwrap(),
             }
         }
     };
-    let deadline = tokio::time::timeout(Duration::from_secs(30), now).await.unwrap().plus(Duration::from_secs(20));
-    let changes = changes.iter().map(|(name, change)| (field(name), change.clone())).collect();
+    let deadline = tokio::time::timeout(Duration::from_secs(30), now)
+        .await
+        .unwrap()
+        .plus(Duration::from_secs(20));
+    let changes = changes
+        .iter()
+        .map(|(name, change)| (field(name), change.clone()))
+        .collect();
     Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
 }
 
 /// As [`mutation`], under an id that its caller keeps.
-pub(crate) async fn named(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Mutation {
-    mutation(store, owner, changes).await.as_attempt(Attempt::RetryNamed)
+pub(crate) async fn named(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Mutation {
+    mutation(store, owner, changes)
+        .await
+        .as_attempt(Attempt::RetryNamed)
 }
 
 pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
     store.mutate(&[(mutation, None)]).await.pop().unwrap()
 }
 
-pub(crate) async fn mutate(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Result<Mutated, HotError> {
+pub(crate) async fn mutate(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Result<Mutated, HotError> {
     send(store, mutation(store, owner, changes).await).await
 }
 
 /// What was applied; fails if it was not.
-pub(crate) async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
+pub(crate) async fn apply(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Applied {
     match mutate(store, owner, changes).await.unwrap() {
         Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
@@ -98,49 +131,111 @@ pub(crate) async fn apply(store: &RedisStore, owner: &Owner, changes: &[(&str, C
 }
 
 /// As [`apply`], under an id that its caller keeps.
-pub(crate) async fn apply_named(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
-    match send(store, named(store, owner, changes).await).await.unwrap() {
+pub(crate) async fn apply_named(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Applied {
+    match send(store, named(store, owner, changes).await)
+        .await
+        .unwrap()
+    {
         Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
     }
 }
 
 /// As the first write of an owner, after the cold tier said that it has no row.
-pub(crate) async fn apply_new(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) -> Applied {
-    let observed = store.observe(std::slice::from_ref(owner)).await.pop().unwrap().unwrap();
-    let load = Load { owner: owner.clone(), observed, rows: Vec::new(), complete: true };
+pub(crate) async fn apply_new(
+    store: &RedisStore,
+    owner: &Owner,
+    changes: &[(&str, Change)],
+) -> Applied {
+    let observed = store
+        .observe(std::slice::from_ref(owner))
+        .await
+        .pop()
+        .unwrap()
+        .unwrap();
+    let load = Load {
+        owner: owner.clone(),
+        observed,
+        rows: Vec::new(),
+        complete: true,
+    };
     let mutation = mutation(store, owner, changes).await;
-    match store.mutate(&[(mutation, Some(load))]).await.pop().unwrap().unwrap() {
+    match store
+        .mutate(&[(mutation, Some(load))])
+        .await
+        .pop()
+        .unwrap()
+        .unwrap()
+    {
         Mutated::Applied(applied) => applied,
         other => panic!("{other:?}"),
     }
 }
 
 pub(crate) async fn read(store: &RedisStore, owner: &Owner) -> HotRead {
-    store.read(&[Read { owner: owner.clone(), fields: Fields::All }]).await.pop().unwrap().unwrap()
+    store
+        .read(&[Read {
+            owner: owner.clone(),
+            fields: Fields::All,
+        }])
+        .await
+        .pop()
+        .unwrap()
+        .unwrap()
 }
 
 /// The value of a live field.
 pub(crate) async fn value(store: &RedisStore, owner: &Owner, name: &str) -> Option<String> {
     let read = read(store, owner).await;
-    let (_, cell) = read.cells.into_iter().find(|(field, _)| field.as_str() == name)?;
-    cell.live().map(|value| String::from_utf8(value.to_vec()).unwrap())
+    let (_, cell) = read
+        .cells
+        .into_iter()
+        .find(|(field, _)| field.as_str() == name)?;
+    cell.live()
+        .map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 pub(crate) fn lock(token: &str) -> Lock {
-    Lock { holder: "worker".into(), token: token.into() }
+    Lock {
+        holder: "worker".into(),
+        token: token.into(),
+    }
 }
 
-/// Lands everything of a store, as a worker with a database that takes all; answers how many marks it settled.
+/// Lands everything of a store, as a worker with a database that takes all; answers how many marks
+/// it settled.
 pub(crate) async fn drain(store: &RedisStore) -> u32 {
     let (mut settled, lock) = (0, lock("drain"));
     for partition in (0..store.partition_count()).map(Partition) {
-        assert!(store.lock(&[partition], &lock, Duration::from_secs(10)).await.pop().unwrap().unwrap());
-        while let Snapshot::Taken(number) | Snapshot::Leftover(number) = store.snapshot(partition, &lock).await.unwrap() {
-            let page = store.scan(partition, storage_dirty::Map::Snapshot, 0, 100).await.unwrap();
-            settled += settle(store, partition, &lock, number, page.entries).await.cleared;
+        assert!(
+            store
+                .lock(&[partition], &lock, Duration::from_secs(10))
+                .await
+                .pop()
+                .unwrap()
+                .unwrap()
+        );
+        while let Snapshot::Taken(number) | Snapshot::Leftover(number) =
+            store.snapshot(partition, &lock).await.unwrap()
+        {
+            let page = store
+                .scan(partition, storage_dirty::Map::Snapshot, 0, 100)
+                .await
+                .unwrap();
+            settled += settle(store, partition, &lock, number, page.entries)
+                .await
+                .cleared;
         }
-        store.unlock(&[partition], &lock).await.pop().unwrap().unwrap();
+        store
+            .unlock(&[partition], &lock)
+            .await
+            .pop()
+            .unwrap()
+            .unwrap();
     }
     settled
 }
@@ -153,15 +248,29 @@ pub(crate) async fn settle(
     snapshot: SnapshotId,
     entries: Vec<Entry>,
 ) -> Settled {
-    let marks: Vec<&Mark> = entries.iter().filter_map(|entry| entry.mark.as_ref()).collect();
-    let wanted: Vec<_> = marks.iter().map(|mark| (mark.owner.clone(), mark.fields.clone())).collect();
+    let marks: Vec<&Mark> = entries
+        .iter()
+        .filter_map(|entry| entry.mark.as_ref())
+        .collect();
+    let wanted: Vec<_> = marks
+        .iter()
+        .map(|mark| (mark.owner.clone(), mark.fields.clone()))
+        .collect();
     let collected = store.collect(partition, &wanted).await.unwrap();
     let mut rows = Vec::new();
     for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
         let version = read.header.unwrap().version;
-        rows.extend(read.cells.iter().map(|(field, _)| (owner.clone(), field.clone(), version)));
+        rows.extend(
+            read.cells
+                .iter()
+                .map(|(field, _)| (owner.clone(), field.clone(), version)),
+        );
     }
-    let landed = rows.iter().map(|(_, _, version)| *version).max().unwrap_or_default();
+    let landed = rows
+        .iter()
+        .map(|(_, _, version)| *version)
+        .max()
+        .unwrap_or_default();
     let settle = Settle {
         partition,
         lock: Some(lock.clone()),
@@ -183,22 +292,36 @@ pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     for key in keys {
         let mut held = server.call(&["DUMP", &key]).await.unwrap();
         // A record's fields have no order, and a store's last call is no state of the partition.
-        if key.contains("-part:") && server.call(&["TYPE", &key]).await.unwrap().text().unwrap() == "hash" {
-            let Reply::Array(fields) = server.call(&["HGETALL", &key]).await.unwrap() else { panic!("{key}") };
-            let pairs = fields.as_chunks::<2>().0.iter().filter(|[field, _]| !field.text().unwrap().starts_with("w:"));
+        if key.contains("-part:")
+            && server.call(&["TYPE", &key]).await.unwrap().text().unwrap() == "hash"
+        {
+            let Reply::Array(fields) = server.call(&["HGETALL", &key]).await.unwrap() else {
+                panic!("{key}")
+            };
+            let pairs = fields
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .filter(|[field, _]| !field.text().unwrap().starts_with("w:"));
             let mut pairs: Vec<_> = pairs.cloned().collect();
             pairs.sort_by_key(|pair| format!("{pair:?}"));
             held = Reply::Array(pairs.concat());
         }
         let left = server.call(&["PTTL", &key]).await.unwrap();
-        dump.push((key, format!("{held:?} {}", matches!(left, Reply::Integer(-1)))));
+        dump.push((
+            key,
+            format!("{held:?} {}", matches!(left, Reply::Integer(-1))),
+        ));
     }
     dump
 }
 
 pub(crate) fn texts(reply: Reply) -> Vec<String> {
     match reply {
-        Reply::Array(items) => items.iter().map(|item| item.text().unwrap().to_owned()).collect(),
+        Reply::Array(items) => items
+            .iter()
+            .map(|item| item.text().unwrap().to_owned())
+            .collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -221,6 +344,8 @@ impl Gate for Counter {
 
     async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
         let lose = |left: u32| left.checked_sub(1);
-        self.lose_next.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose).map_or(Ok(()), |_| Err(Broken))
+        self.lose_next
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose)
+            .map_or(Ok(()), |_| Err(Broken))
     }
 }

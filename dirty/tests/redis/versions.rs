@@ -6,7 +6,8 @@ use storage_servers::Reply;
 
 use crate::support::*;
 
-/// What the scripts' shared text makes of versions: each as text, and whether it is less than the one after it.
+/// What the scripts' shared text makes of versions: each as text, and whether it is less than the
+/// one after it.
 const SCRIPT: &str = concat!(
     include_str!("../../src/lua/prelude.lua"),
     r"
@@ -23,7 +24,10 @@ const VERSION_MAX: u64 = (1 << 53) - 1;
 
 #[tokio::test]
 async fn a_hundred_thousand_versions_come_back_from_lua_and_compare_as_they_do_here() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(rand::random::<u64>);
     println!("SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let server = server().await;
@@ -36,15 +40,23 @@ async fn a_hundred_thousand_versions_come_back_from_lua_and_compare_as_they_do_h
         }
         let mut command = vec!["EVAL".to_owned(), SCRIPT.to_owned(), "0".to_owned()];
         command.extend(versions.iter().map(u64::to_string));
-        let Reply::Array(found) = server.call(&command).await.unwrap() else { panic!("SEED={seed}") };
+        let Reply::Array(found) = server.call(&command).await.unwrap() else {
+            panic!("SEED={seed}")
+        };
         for (pair, found) in versions.windows(2).zip(found.chunks(2)) {
-            let expected = [Reply::Bytes(pair[0].to_string().into_bytes()), Reply::Integer(i64::from(pair[0] < pair[1]))];
+            let expected = [
+                Reply::Bytes(pair[0].to_string().into_bytes()),
+                Reply::Integer(i64::from(pair[0] < pair[1])),
+            ];
             assert_eq!(found, expected, "SEED={seed}: {pair:?}");
         }
     }
     for wrong in ["9007199254740992", "-1", "1.5", "x", "1e99"] {
         let refused = server.call(&["EVAL", SCRIPT, "0", wrong, "1"]).await;
         let error = refused.unwrap_err();
-        assert!(format!("{error:#}").contains("CORRUPT"), "{wrong}: {error:#}");
+        assert!(
+            format!("{error:#}").contains("CORRUPT"),
+            "{wrong}: {error:#}"
+        );
     }
 }

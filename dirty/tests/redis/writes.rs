@@ -13,7 +13,12 @@ use crate::support::*;
 async fn a_warm_operation_is_one_round_trip() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions { gate: Some(counter.clone()), connections: 1, ..options(&server.url()) }).await;
+    let store = prepared(RedisOptions {
+        gate: Some(counter.clone()),
+        connections: 1,
+        ..options(&server.url())
+    })
+    .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     let write = mutation(&store, &ann, &[("gold", set("2")), ("name", set("Ann"))]).await;
@@ -34,10 +39,16 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
     apply_new(&store, &ann, &[("gold", Change::Incr(5))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(7))]).await;
     let update = named(&store, &ann, &[("name", set("Ann"))]).await;
-    let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
+    let first = (
+        send(&store, incr.clone()).await.unwrap(),
+        send(&store, update.clone()).await.unwrap(),
+    );
     apply(&store, &ann, &[("name", set("Bo"))]).await;
     drain(&store).await;
-    assert_eq!(store.evict(std::slice::from_ref(&ann)).await, [Ok(Evicted::Gone)]);
+    assert_eq!(
+        store.evict(std::slice::from_ref(&ann)).await,
+        [Ok(Evicted::Gone)]
+    );
     assert_eq!(send(&store, incr).await.unwrap(), first.0);
     assert_eq!(send(&store, update).await.unwrap(), first.1);
     assert!(matches!(&first.0, Mutated::Applied(applied) if applied.counters == [12]));
@@ -52,15 +63,28 @@ async fn a_repeat_is_recognised_in_the_window_after() {
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
     let update = named(&store, &ann, &[("name", set("Ann"))]).await;
-    let first = (send(&store, incr.clone()).await.unwrap(), send(&store, update.clone()).await.unwrap());
-    // As if the window had ended: its ids are those of the other kind of window, and it is the last one.
+    let first = (
+        send(&store, incr.clone()).await.unwrap(),
+        send(&store, update.clone()).await.unwrap(),
+    );
+    // As if the window had ended: its ids are those of the other kind of window, and it is the last
+    // one.
     let ops = texts(server.call(&["KEYS", "*-ops:*"]).await.unwrap());
-    let [young] = ops.as_slice() else { panic!("{ops:?}") };
-    let old = if young.ends_with(":0") { young.replace("}:0", "}:1") } else { young.replace("}:1", "}:0") };
+    let [young] = ops.as_slice() else {
+        panic!("{ops:?}")
+    };
+    let old = if young.ends_with(":0") {
+        young.replace("}:0", "}:1")
+    } else {
+        young.replace("}:1", "}:0")
+    };
     let window = server.call(&["HGET", young, ":w"]).await.unwrap();
     let before = window.text().unwrap().parse::<u64>().unwrap() - 1;
     server.call(&["RENAME", young, &old]).await.unwrap();
-    server.call(&["HSET", &old, ":w", &before.to_string()]).await.unwrap();
+    server
+        .call(&["HSET", &old, ":w", &before.to_string()])
+        .await
+        .unwrap();
     assert_eq!(send(&store, incr).await.unwrap(), first.0);
     assert_eq!(send(&store, update).await.unwrap(), first.1);
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
@@ -73,10 +97,16 @@ async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mis
     for changes in [&[("gold", set("1"))][..], &[("gold", Change::Incr(1))]] {
         let mut late = mutation(&store, &owner("ann"), changes).await;
         late.deadline = store.time().await.unwrap();
-        assert_eq!(send(&store, late.clone()).await, Ok(Mutated::Refused(Refusal::Expired)));
+        assert_eq!(
+            send(&store, late.clone()).await,
+            Ok(Mutated::Refused(Refusal::Expired))
+        );
         late.deadline = Timestamp(u64::MAX);
         let error = send(&store, late).await.unwrap_err();
-        assert_eq!((error.kind, error.outcome), (HotKind::Settings, Outcome::NotApplied));
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Settings, Outcome::NotApplied)
+        );
     }
     assert_eq!(read(&store, &owner("ann")).await, HotRead::default());
 }
@@ -110,14 +140,23 @@ async fn incr_is_exact_over_all_64_bits() {
     for start in edges {
         for step in edges {
             apply(&store, &ann, &[("n", set(&start.to_string()))]).await;
-            let answer = mutate(&store, &ann, &[("n", Change::Incr(step))]).await.unwrap();
+            let answer = mutate(&store, &ann, &[("n", Change::Incr(step))])
+                .await
+                .unwrap();
             match start.checked_add(step) {
                 Some(sum) => {
-                    assert!(matches!(&answer, Mutated::Applied(a) if a.counters == [sum]), "{start} + {step}: {answer:?}");
+                    assert!(
+                        matches!(&answer, Mutated::Applied(a) if a.counters == [sum]),
+                        "{start} + {step}: {answer:?}"
+                    );
                     assert_eq!(value(&store, &ann, "n").await, Some(sum.to_string()));
                 }
                 None => {
-                    assert_eq!(answer, Mutated::Refused(Refusal::Overflow(field("n"))), "{start} + {step}");
+                    assert_eq!(
+                        answer,
+                        Mutated::Refused(Refusal::Overflow(field("n"))),
+                        "{start} + {step}"
+                    );
                     assert_eq!(value(&store, &ann, "n").await, Some(start.to_string()));
                 }
             }
@@ -141,8 +180,14 @@ async fn incr_is_exact_over_all_64_bits() {
         "٣",
     ] {
         apply(&store, &ann, &[("n", set(text))]).await;
-        let answer = mutate(&store, &ann, &[("n", Change::Incr(1))]).await.unwrap();
-        assert_eq!(answer, Mutated::Refused(Refusal::NotInteger(field("n"))), "{text:?}");
+        let answer = mutate(&store, &ann, &[("n", Change::Incr(1))])
+            .await
+            .unwrap();
+        assert_eq!(
+            answer,
+            Mutated::Refused(Refusal::NotInteger(field("n"))),
+            "{text:?}"
+        );
     }
 }
 
@@ -162,18 +207,51 @@ async fn names_and_values_of_every_kind_come_back_as_they_were() {
         apply(&store, &owner, &changes).await;
         let mut cells = read(&store, &owner).await.cells;
         assert_eq!(cells.len(), names.len());
-        apply(&store, &owner, &[(":v", Change::Remove), ("%", Change::Remove)]).await;
-        for (name, cell) in cells.iter_mut().filter(|(name, _)| [":v", "%"].contains(&name.as_str())) {
+        apply(
+            &store,
+            &owner,
+            &[(":v", Change::Remove), ("%", Change::Remove)],
+        )
+        .await;
+        for (name, cell) in cells
+            .iter_mut()
+            .filter(|(name, _)| [":v", "%"].contains(&name.as_str()))
+        {
             *cell = Cell::Removed(cell.live().unwrap().clone());
             assert!(!name.as_str().is_empty());
         }
         assert_eq!(read(&store, &owner).await.cells, cells);
-        apply(&store, &owner, &[(":v", set("back")), ("%", Change::Restore)]).await;
+        apply(
+            &store,
+            &owner,
+            &[(":v", set("back")), ("%", Change::Restore)],
+        )
+        .await;
         assert_eq!(value(&store, &owner, ":v").await.as_deref(), Some("back"));
-        assert!(read(&store, &owner).await.cells.iter().all(|(_, cell)| cell.live().is_some()));
+        assert!(
+            read(&store, &owner)
+                .await
+                .cells
+                .iter()
+                .all(|(_, cell)| cell.live().is_some())
+        );
         let asked = vec![field("x"), field("none"), field(":v")];
-        let some = store.read(&[Read { owner: owner.clone(), fields: Fields::Live(asked) }]).await.pop().unwrap().unwrap();
-        assert_eq!(some.cells.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["x", ":v"]);
+        let some = store
+            .read(&[Read {
+                owner: owner.clone(),
+                fields: Fields::Live(asked),
+            }])
+            .await
+            .pop()
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            some.cells
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect::<Vec<_>>(),
+            ["x", ":v"]
+        );
     }
 }
 
@@ -181,11 +259,22 @@ async fn names_and_values_of_every_kind_come_back_as_they_were() {
 async fn large_calls_are_applied_whole() {
     let server = server().await;
     let store = prepared(options(&server.url())).await;
-    let names: Vec<String> = (0..9_000).map(|number| format!("field-{number:05}")).collect();
+    let names: Vec<String> = (0..9_000)
+        .map(|number| format!("field-{number:05}"))
+        .collect();
     let changes: Vec<_> = names.iter().map(|name| (name.as_str(), set("1"))).collect();
-    assert_eq!(apply_new(&store, &owner("many"), &changes).await.changed, 9_000);
-    assert_eq!(apply(&store, &owner("blind"), &changes).await.changed, 9_000);
-    let incrs: Vec<_> = names.iter().map(|name| (name.as_str(), Change::Incr(1))).collect();
+    assert_eq!(
+        apply_new(&store, &owner("many"), &changes).await.changed,
+        9_000
+    );
+    assert_eq!(
+        apply(&store, &owner("blind"), &changes).await.changed,
+        9_000
+    );
+    let incrs: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), Change::Incr(1)))
+        .collect();
     let sums = apply(&store, &owner("many"), &incrs).await.counters;
     assert!(sums.len() == 9_000 && sums.iter().all(|sum| *sum == 2));
     assert_eq!(read(&store, &owner("many")).await.cells.len(), 9_000);
@@ -201,7 +290,20 @@ async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
         let ann = owner("ann");
         apply_new(&store, &ann, &[("gold", change.clone())]).await;
         let map = format!("slug-marks:{{{}}}", ann.partition(4));
-        assert_eq!(server.call(&["OBJECT", "ENCODING", &map]).await.unwrap().text().unwrap(), "hashtable", "{change:?}");
-        assert_eq!(server.call(&["HLEN", &map]).await.unwrap(), Reply::Integer(1), "{change:?}");
+        assert_eq!(
+            server
+                .call(&["OBJECT", "ENCODING", &map])
+                .await
+                .unwrap()
+                .text()
+                .unwrap(),
+            "hashtable",
+            "{change:?}"
+        );
+        assert_eq!(
+            server.call(&["HLEN", &map]).await.unwrap(),
+            Reply::Integer(1),
+            "{change:?}"
+        );
     }
 }

@@ -5,15 +5,30 @@ use super::*;
 
 fn part(partition: u32, owners: &[&str]) -> Part {
     let entry = |(at, id): (usize, &&str)| {
-        let mark = Mark { owner: Owner::new("a", "r", "t", id).unwrap(), fields: vec![Field::new(&at.to_string()).unwrap()] };
-        Entry { raw: Bytes::from(format!("{id} {at}")), mark: Some(mark), version: Version::new(1).unwrap() }
+        let mark = Mark {
+            owner: Owner::new("a", "r", "t", id).unwrap(),
+            fields: vec![Field::new(&at.to_string()).unwrap()],
+        };
+        Entry {
+            raw: Bytes::from(format!("{id} {at}")),
+            mark: Some(mark),
+            version: Version::new(1).unwrap(),
+        }
     };
     let entries = owners.iter().enumerate().map(entry).collect();
-    Part { partition: Partition(partition), snapshot: SnapshotId(1), entries, replay: false }
+    Part {
+        partition: Partition(partition),
+        snapshot: SnapshotId(1),
+        entries,
+        replay: false,
+    }
 }
 
 fn sizes(groups: &[Vec<Part>]) -> Vec<Vec<usize>> {
-    groups.iter().map(|group| group.iter().map(|part| part.entries.len()).collect()).collect()
+    groups
+        .iter()
+        .map(|group| group.iter().map(|part| part.entries.len()).collect())
+        .collect()
 }
 
 #[test]
@@ -22,7 +37,10 @@ fn groups_are_even_and_a_few_that_are_left_over_are_no_group() {
     assert_eq!(sizes(&cut(vec![ten.clone()], 9)), [[10]]);
     assert_eq!(sizes(&cut(vec![ten.clone()], 4)), [[4], [4], [2]]);
     assert_eq!(sizes(&cut(vec![ten.clone()], 1)), [[1]; 10]);
-    assert_eq!(sizes(&cut(vec![part(1, &["x"]), ten.clone(), part(2, &["y"])], 6)), [vec![1, 5], vec![5, 1]]);
+    assert_eq!(
+        sizes(&cut(vec![part(1, &["x"]), ten.clone(), part(2, &["y"])], 6)),
+        [vec![1, 5], vec![5, 1]]
+    );
     assert_eq!(sizes(&cut(vec![ten], usize::MAX)), [[10]]);
     assert!(cut(vec![part(0, &[])], 5).is_empty());
 }
@@ -33,9 +51,19 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     let version = |number| Version::new(number).unwrap();
     let row = |entry: &Entry, number| {
         let mark = entry.mark.clone().unwrap();
-        Row { owner: mark.owner, field: mark.fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(number) }
+        Row {
+            owner: mark.owner,
+            field: mark.fields[0].clone(),
+            cell: Cell::Live(Bytes::new()),
+            version: version(number),
+        }
     };
-    let mut rows: Vec<Row> = part.entries.iter().zip(10..).map(|(entry, number)| row(entry, number)).collect();
+    let mut rows: Vec<Row> = part
+        .entries
+        .iter()
+        .zip(10..)
+        .map(|(entry, number)| row(entry, number))
+        .collect();
     rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     let births = vec![Version::ZERO; rows.len()];
     let rows = Rows { rows, births };
@@ -43,11 +71,29 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     part.entries[2].version = version(13);
     let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
     let verdict = judged(&part, true);
-    assert_eq!(verdict.rows.iter().map(|(_, _, version)| version.get()).collect::<Vec<_>>(), [10, 11, 13, 14]);
-    assert_eq!((verdict.settle.len(), verdict.park.len()), (4, 1), "the row of d is older than its mark");
-    assert!(judged(&part, false).rows.is_empty(), "no error mark is there to be cleared");
+    assert_eq!(
+        verdict
+            .rows
+            .iter()
+            .map(|(_, _, version)| version.get())
+            .collect::<Vec<_>>(),
+        [10, 11, 13, 14]
+    );
+    assert_eq!(
+        (verdict.settle.len(), verdict.park.len()),
+        (4, 1),
+        "the row of d is older than its mark"
+    );
+    assert!(
+        judged(&part, false).rows.is_empty(),
+        "no error mark is there to be cleared"
+    );
     part.replay = true;
-    assert_eq!(judged(&part, false).rows.len(), 4, "error marks are tried again");
+    assert_eq!(
+        judged(&part, false).rows.len(),
+        4,
+        "error marks are tried again"
+    );
 }
 
 #[test]
@@ -55,35 +101,70 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     let version = |number| Version::new(number).unwrap();
     let mut part = part(0, &["a"]);
     let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
-    let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
-    let rows = Rows { rows: vec![row], births: vec![version(4)] };
+    let row = Row {
+        owner: owner.clone(),
+        field: fields[0].clone(),
+        cell: Cell::Live(Bytes::new()),
+        version: version(9),
+    };
+    let rows = Rows {
+        rows: vec![row],
+        births: vec![version(4)],
+    };
     for (mark, parks) in [(3, 1), (4, 0), (9, 0), (10, 1)] {
         part.entries[0].version = version(mark);
         let verdict = judge(&part, &rows, &Faults::new(), true);
-        assert_eq!((verdict.park.len(), verdict.settle.len(), verdict.rows.len()), (parks, 1 - parks, 1 - parks), "{mark}");
+        assert_eq!(
+            (verdict.park.len(), verdict.settle.len(), verdict.rows.len()),
+            (parks, 1 - parks, 1 - parks),
+            "{mark}"
+        );
     }
-    assert_eq!(judge(&part, &Rows::default(), &Faults::new(), true).park[0].faults[0].version, version(10));
+    assert_eq!(
+        judge(&part, &Rows::default(), &Faults::new(), true).park[0].faults[0].version,
+        version(10)
+    );
     part.entries[0].version = version(5);
     let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
     let parked = judge(&part, &rows, &refused, true).park;
-    assert_eq!(parked[0].faults[0].version, version(9), "the row's that was refused");
+    assert_eq!(
+        parked[0].faults[0].version,
+        version(9),
+        "the row's that was refused"
+    );
 }
 
-/// The hash that there is by now was perhaps made when no map named its owner, and says nothing of its birth.
+/// The hash that there is by now was perhaps made when no map named its owner, and says nothing of
+/// its birth.
 #[test]
 fn a_mark_that_was_put_aside_has_vanished_whatever_hash_there_is() {
     let version = |number| Version::new(number).unwrap();
     let mut part = part(0, &["a"]);
     let Mark { owner, fields } = part.entries[0].mark.clone().unwrap();
-    let row = Row { owner: owner.clone(), field: fields[0].clone(), cell: Cell::Live(Bytes::new()), version: version(9) };
-    let rows = Rows { rows: vec![row], births: vec![Version::ZERO] };
+    let row = Row {
+        owner: owner.clone(),
+        field: fields[0].clone(),
+        cell: Cell::Live(Bytes::new()),
+        version: version(9),
+    };
+    let rows = Rows {
+        rows: vec![row],
+        births: vec![Version::ZERO],
+    };
     part.entries[0].version = version(5);
     assert_eq!(judge(&part, &rows, &Faults::new(), true).settle.len(), 1);
     part.entries[0].raw = Bytes::from_static(b"app:eu:x:a\x1f00000000000005");
     let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
     for faults in [Faults::new(), refused] {
         let verdict = judge(&part, &rows, &faults, true);
-        assert_eq!((verdict.settle.len(), verdict.rows.len(), verdict.park[0].faults[0].code), (0, 0, 0));
+        assert_eq!(
+            (
+                verdict.settle.len(),
+                verdict.rows.len(),
+                verdict.park[0].faults[0].code
+            ),
+            (0, 0, 0)
+        );
     }
 }
 
@@ -91,11 +172,30 @@ fn a_mark_that_was_put_aside_has_vanished_whatever_hash_there_is() {
 fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
     let mut entries = part(0, &["b", "a", "b", "a", "a", "c"]).entries;
     entries.extend(entries.clone());
-    let groups = cut(vec![Part { partition: Partition(0), snapshot: SnapshotId(1), entries, replay: false }], 2);
+    let groups = cut(
+        vec![Part {
+            partition: Partition(0),
+            snapshot: SnapshotId(1),
+            entries,
+            replay: false,
+        }],
+        2,
+    );
     assert_eq!(sizes(&groups), [[3], [2], [1]]);
-    let wanted: Vec<_> =
-        groups.iter().flatten().flat_map(Part::wanted).map(|(owner, fields)| (owner.id().to_owned(), fields.len())).collect();
-    assert_eq!(wanted, [("a".to_owned(), 3), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
+    let wanted: Vec<_> = groups
+        .iter()
+        .flatten()
+        .flat_map(Part::wanted)
+        .map(|(owner, fields)| (owner.id().to_owned(), fields.len()))
+        .collect();
+    assert_eq!(
+        wanted,
+        [
+            ("a".to_owned(), 3),
+            ("b".to_owned(), 2),
+            ("c".to_owned(), 1)
+        ]
+    );
 }
 
 #[test]
@@ -105,6 +205,14 @@ fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
         entry.raw = Bytes::from(entry.mark.as_ref().unwrap().owner.id().to_owned());
     }
     entries.extend(entries.clone());
-    let groups = cut(vec![Part { partition: Partition(0), snapshot: SnapshotId(0), entries, replay: true }], 9);
+    let groups = cut(
+        vec![Part {
+            partition: Partition(0),
+            snapshot: SnapshotId(0),
+            entries,
+            replay: true,
+        }],
+        9,
+    );
     assert_eq!(sizes(&groups), [[3]]);
 }

@@ -1,4 +1,5 @@
-//! Reading an owner past everything that writes: for commands that only look, and for a database that takes no writes.
+//! Reading an owner past everything that writes: for commands that only look, and for a database
+//! that takes no writes.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,9 @@ const TRIES_MAX: u32 = 64;
 impl Tiers {
     /// An owner as both tiers show it together. Nothing is written: no lease, no fill, no epoch.
     ///
-    /// The hash is read before and after the rows, so that the rows are of a moment at which the hash was the same. A row that is newer than
-    /// the hash wins over its field, and the hash wins over any other row.
+    /// The hash is read before and after the rows, so that the rows are of a moment at which the
+    /// hash was the same. A row that is newer than the hash wins over its field, and the hash wins
+    /// over any other row.
     ///
     /// # Errors
     /// A tier is away, or the owner is written all the time.
@@ -25,19 +27,32 @@ impl Tiers {
     pub async fn glance(&self, owner: &Owner) -> Result<HotRead, TierError> {
         for _ in 0..TRIES_MAX {
             let before = self.hash_as_it_is(owner).await?;
-            let loaded = self.cold.load(std::slice::from_ref(owner), usize::MAX).await?;
+            let loaded = self
+                .cold
+                .load(std::slice::from_ref(owner), usize::MAX)
+                .await?;
             if self.hash_as_it_is(owner).await? == before {
-                return Ok(together(before, loaded.into_iter().flat_map(|loaded| loaded.rows)));
+                return Ok(together(
+                    before,
+                    loaded.into_iter().flat_map(|loaded| loaded.rows),
+                ));
             }
         }
         Err(contended(owner))
     }
 
-    /// The owner's hash; none of a partition that has no record of this server, of which nothing may be believed.
+    /// The owner's hash; none of a partition that has no record of this server, of which nothing
+    /// may be believed.
     async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, HotError> {
-        let read = Read { owner: owner.clone(), fields: Fields::All };
+        let read = Read {
+            owner: owner.clone(),
+            fields: Fields::All,
+        };
         match self.hot.read(&[read]).await.pop() {
-            Some(Err(error)) if matches!(error.kind, HotKind::Unprepared(_)) && !self.is_there(owner).await? => {
+            Some(Err(error))
+                if matches!(error.kind, HotKind::Unprepared(_))
+                    && !self.is_there(owner).await? =>
+            {
                 Ok(HotRead::default())
             }
             Some(read) => read,
@@ -45,10 +60,16 @@ impl Tiers {
         }
     }
 
-    /// Whether the hot tier has a record of the owner's partition, so that it may hold what the database lacks.
+    /// Whether the hot tier has a record of the owner's partition, so that it may hold what the
+    /// database lacks.
     async fn is_there(&self, owner: &Owner) -> Result<bool, HotError> {
         let partition = owner.partition(self.hot.partition_count());
-        let state = self.hot.partition_states(&[partition]).await.pop().transpose()?;
+        let state = self
+            .hot
+            .partition_states(&[partition])
+            .await
+            .pop()
+            .transpose()?;
         Ok(state.is_some_and(|state| state.record.is_some()))
     }
 }
@@ -66,10 +87,24 @@ fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
             cells.entry(row.field).or_insert(row.cell);
         }
     }
-    let none = Header { version: newest, complete: true, generation: Epoch(0), suspect: false, born: Version::ZERO };
+    let none = Header {
+        version: newest,
+        complete: true,
+        generation: Epoch(0),
+        suspect: false,
+        born: Version::ZERO,
+    };
     let exists = hash.header.is_some() || !cells.is_empty();
-    let header = exists.then_some(Header { version: newest, complete: true, suspect: false, ..hash.header.unwrap_or(none) });
-    HotRead { header, cells: cells.into_iter().collect() }
+    let header = exists.then_some(Header {
+        version: newest,
+        complete: true,
+        suspect: false,
+        ..hash.header.unwrap_or(none)
+    });
+    HotRead {
+        header,
+        cells: cells.into_iter().collect(),
+    }
 }
 
 #[cfg(test)]
@@ -85,16 +120,53 @@ mod tests {
     #[test]
     fn a_newer_row_wins_over_the_hash_and_the_hash_over_any_other() {
         let owner = Owner::new("game", "eu", "player", "ann").unwrap();
-        let (field, version) = (|name| Field::new(name).unwrap(), |number| Version::new(number).unwrap());
-        let row =
-            |name, value, number| Row { owner: owner.clone(), field: field(name), cell: live(value), version: version(number) };
-        let header = Header { version: version(5), complete: false, generation: Epoch(1), suspect: true, born: Version::ZERO };
-        let hash = HotRead { header: Some(header), cells: vec![(field("a"), live("hot")), (field("b"), live("hot"))] };
-        let rows = [row("a", "newer", 6), row("b", "older", 4), row("c", "cold", 3)];
+        let (field, version) = (
+            |name| Field::new(name).unwrap(),
+            |number| Version::new(number).unwrap(),
+        );
+        let row = |name, value, number| Row {
+            owner: owner.clone(),
+            field: field(name),
+            cell: live(value),
+            version: version(number),
+        };
+        let header = Header {
+            version: version(5),
+            complete: false,
+            generation: Epoch(1),
+            suspect: true,
+            born: Version::ZERO,
+        };
+        let hash = HotRead {
+            header: Some(header),
+            cells: vec![(field("a"), live("hot")), (field("b"), live("hot"))],
+        };
+        let rows = [
+            row("a", "newer", 6),
+            row("b", "older", 4),
+            row("c", "cold", 3),
+        ];
         let read = together(hash, rows.into_iter());
-        assert_eq!(read.cells, [(field("a"), live("newer")), (field("b"), live("hot")), (field("c"), live("cold"))]);
-        assert_eq!(read.header.map(|header| (header.version, header.suspect)), Some((version(6), false)));
-        assert_eq!(together(HotRead::default(), std::iter::empty()), HotRead::default());
-        assert!(together(HotRead::default(), [row("a", "1", 2)].into_iter()).header.is_some_and(|header| header.complete));
+        assert_eq!(
+            read.cells,
+            [
+                (field("a"), live("newer")),
+                (field("b"), live("hot")),
+                (field("c"), live("cold"))
+            ]
+        );
+        assert_eq!(
+            read.header.map(|header| (header.version, header.suspect)),
+            Some((version(6), false))
+        );
+        assert_eq!(
+            together(HotRead::default(), std::iter::empty()),
+            HotRead::default()
+        );
+        assert!(
+            together(HotRead::default(), [row("a", "1", 2)].into_iter())
+                .header
+                .is_some_and(|header| header.complete)
+        );
     }
 }

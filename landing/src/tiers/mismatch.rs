@@ -70,7 +70,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the hot tier at {} with redis.prefix = {:?}", self.address, self.prefix)
+        write!(
+            f,
+            "the hot tier at {} with redis.prefix = {:?}",
+            self.address, self.prefix
+        )
     }
 }
 
@@ -81,41 +85,75 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Layout { tier, stored, .. } if *stored > LAYOUT => {
-                write!(f, "{tier} has layout {stored} of a newer program, this one has layout {LAYOUT}; use the newer program")
+                write!(
+                    f,
+                    "{tier} has layout {stored} of a newer program, this one has layout {LAYOUT}; use the newer program"
+                )
             }
             Self::Layout { tier, stored, .. } => write!(
                 f,
                 "{tier} has layout {stored} of an older program, this one has layout {LAYOUT}; run `drain` by the older program, then \
                  `landing-worker migrate`"
             ),
-            Self::Partitions { tier, stored, configured } => write!(
+            Self::Partitions {
+                tier,
+                stored,
+                configured,
+            } => write!(
                 f,
                 "{tier} was set up with {stored} partitions, the settings say {configured}; set redis.partitions = {stored}"
             ),
-            Self::Database { hot, since, belongs_to, address, identity: None } => write!(
+            Self::Database {
+                hot,
+                since,
+                belongs_to,
+                address,
+                identity: None,
+            } => write!(
                 f,
                 "{hot} belongs to database {belongs_to} since {}, and the database at {address} holds no data of a storage; set sql.url \
                  and sql.table to the database it belongs to, or {ADOPT}",
                 when(*since)
             ),
-            Self::Database { hot, since, belongs_to, address, identity: Some(identity) } => write!(
+            Self::Database {
+                hot,
+                since,
+                belongs_to,
+                address,
+                identity: Some(identity),
+            } => write!(
                 f,
                 "{hot} belongs to database {belongs_to} since {}, and the database at {address} is {identity}; correct sql.url, \
                  sql.table, redis.url or redis.prefix, or {ADOPT}",
                 when(*since)
             ),
-            Self::Replaced { hot, address, by: None, .. } => write!(
+            Self::Replaced {
+                hot,
+                address,
+                by: None,
+                ..
+            } => write!(
                 f,
                 "{hot} belongs to the database at {address}, which knows of no hot tier: it was emptied, or restored from before; {ADOPT}"
             ),
-            Self::Replaced { hot, since: Some(since), address, by: Some(by) } if *since > by.since => write!(
+            Self::Replaced {
+                hot,
+                since: Some(since),
+                address,
+                by: Some(by),
+            } if *since > by.since => write!(
                 f,
                 "{hot} took over the database at {address} on {}, and the database knows only {} of {}: it was restored from before; {ADOPT}",
                 when(*since),
                 place(by),
                 when(by.since)
             ),
-            Self::Replaced { hot, address, by: Some(by), .. } => write!(
+            Self::Replaced {
+                hot,
+                address,
+                by: Some(by),
+                ..
+            } => write!(
                 f,
                 "{hot} is not the current one of the database at {address}: {} took over on {}; use that one, give this one a table \
                  of its own (sql.table), or {ADOPT}",
@@ -135,7 +173,10 @@ impl fmt::Display for Mismatch {
 }
 
 fn place(paired: &Paired) -> Place {
-    Place { address: paired.address.clone(), prefix: paired.prefix.clone() }
+    Place {
+        address: paired.address.clone(),
+        prefix: paired.prefix.clone(),
+    }
 }
 
 /// A moment as people write it, in UTC.
@@ -143,10 +184,16 @@ fn when(moment: Timestamp) -> String {
     let seconds = moment.0 / 1_000_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC",
+        of_day / 3_600,
+        of_day / 60 % 60,
+        of_day % 60
+    )
 }
 
-/// The date of a day since 1970 (Howard Hinnant's `civil_from_days`, for days that are not negative).
+/// The date of a day since 1970 (Howard Hinnant's `civil_from_days`, for days that are not
+/// negative).
 fn date(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
@@ -154,7 +201,11 @@ fn date(days: u64) -> (u64, u64, u64) {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 

@@ -1,4 +1,5 @@
-//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once, comparing both.
+//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once,
+//! comparing both.
 
 mod epoch;
 mod flush;
@@ -81,7 +82,8 @@ pub enum TierError {
     /// The tiers do not belong together. Nothing was written.
     #[error("{0}")]
     Unpaired(Box<Mismatch>),
-    /// Others changed the same owner or partition each time it was tried. Nothing is wrong with either; try again.
+    /// Others changed the same owner or partition each time it was tried. Nothing is wrong with
+    /// either; try again.
     #[error("{what}: others were faster {tries} times in a row")]
     Contended {
         /// What was attempted, and on which owner or partition.
@@ -89,7 +91,8 @@ pub enum TierError {
         /// How often.
         tries: u32,
     },
-    /// The work panicked, which is a defect of this program. Nothing was settled that was not committed.
+    /// The work panicked, which is a defect of this program. Nothing was settled that was not
+    /// committed.
     #[error("a panic ended the work: {words}")]
     Panicked {
         /// What the panic said.
@@ -98,24 +101,31 @@ pub enum TierError {
 }
 
 impl TierError {
-    /// Whether waiting mends nothing: a tier refuses what only an operator can put right, such as a password, a right or a full disk.
+    /// Whether waiting mends nothing: a tier refuses what only an operator can put right, such as a
+    /// password, a right or a full disk.
     #[must_use]
     pub fn is_for_operator(&self) -> bool {
         match self {
             Self::Unpaired(_) => true,
             Self::Hot(error) => matches!(error.kind, HotKind::Denied | HotKind::Settings),
-            Self::Cold(error) => matches!(error.kind, ColdKind::Operator | ColdKind::Settings | ColdKind::Schema),
+            Self::Cold(error) => matches!(
+                error.kind,
+                ColdKind::Operator | ColdKind::Settings | ColdKind::Schema
+            ),
             _ => false,
         }
     }
 }
 
 impl Tiers {
-    /// Both tiers. A load takes whole owners of up to `load_rows_max` rows; of a larger one only the fields asked for.
+    /// Both tiers. A load takes whole owners of up to `load_rows_max` rows; of a larger one only
+    /// the fields asked for.
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
-        let noted = (0..hot.partition_count()).map(|_| Noted::default()).collect();
+        let noted = (0..hot.partition_count())
+            .map(|_| Noted::default())
+            .collect();
         Self {
             hot,
             cold,
@@ -130,7 +140,8 @@ impl Tiers {
         }
     }
 
-    /// Where loads and preparations run, and all calls of the cold tier. Default: with their callers.
+    /// Where loads and preparations run, and all calls of the cold tier. Default: with their
+    /// callers.
     #[must_use]
     pub fn at(mut self, home: Home) -> Self {
         self.cold = home.cold(self.cold);
@@ -144,14 +155,16 @@ impl Tiers {
         &self.home
     }
 
-    /// Has owners read past everything that writes; see [`Tiers::glance`]. Default: they are loaded into the hot tier.
+    /// Has owners read past everything that writes; see [`Tiers::glance`]. Default: they are loaded
+    /// into the hot tier.
     #[must_use]
     pub fn for_reading(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Says that the hot tier ends with this process: then writes are refused while the database takes no rows. Default: it does not.
+    /// Says that the hot tier ends with this process: then writes are refused while the database
+    /// takes no rows. Default: it does not.
     #[must_use]
     pub fn alone(mut self, alone: bool) -> Self {
         self.alone = alone;
@@ -171,37 +184,53 @@ impl Tiers {
         self
     }
 
-    /// The generation in which this process last found a partition in order; 0 if it never did. While it stays, the hot tier has forgotten nothing that landed, nor the ids of the writes that it was (R11, R14).
+    /// The generation in which this process last found a partition in order; 0 if it never did.
+    /// While it stays, the hot tier has forgotten nothing that landed, nor the ids of the writes
+    /// that it was (R11, R14).
     #[must_use]
     pub fn generation(&self, partition: Partition) -> Epoch {
-        Epoch(self.noted(partition).map_or(0, |noted| noted.generation.load(Ordering::Acquire)))
+        Epoch(
+            self.noted(partition)
+                .map_or(0, |noted| noted.generation.load(Ordering::Acquire)),
+        )
     }
 
-    /// The epoch in which it did, or a later one that this process was answered in; 0 as for the generation. Asked for before the
-    /// generation, which is then never an earlier one than the epoch's.
+    /// The epoch in which it did, or a later one that this process was answered in; 0 as for the
+    /// generation. Asked for before the generation, which is then never an earlier one than the
+    /// epoch's.
     #[must_use]
     pub fn epoch(&self, partition: Partition) -> Epoch {
-        Epoch(self.noted(partition).map_or(0, |noted| noted.epoch.load(Ordering::Acquire)))
+        Epoch(
+            self.noted(partition)
+                .map_or(0, |noted| noted.epoch.load(Ordering::Acquire)),
+        )
     }
 
     /// Takes note of the epoch and generation that the hot tier says a partition is in.
     pub fn note(&self, partition: Partition, epoch: Epoch, generation: Epoch) {
         if let Some(noted) = self.noted(partition) {
-            // ORDER: a copy that is sent in the new epoch must not be taken for one of the generation before.
+            // ORDER: a copy that is sent in the new epoch must not be taken for one of the
+            // generation before.
             noted.generation.store(generation.0, Ordering::Release);
             noted.epoch.store(epoch.0, Ordering::Release);
         }
     }
 
     fn noted(&self, partition: Partition) -> Option<&Noted> {
-        usize::try_from(partition.0).ok().and_then(|at| self.noted.get(at))
+        usize::try_from(partition.0)
+            .ok()
+            .and_then(|at| self.noted.get(at))
     }
 
-    /// How long landed marks stay on probation at least, so that they can be landed again if the database forgets them. Default: zero,
-    /// they don't.
+    /// How long landed marks stay on probation at least, so that they can be landed again if the
+    /// database forgets them. Default: zero, they don't.
     #[must_use]
     pub fn on_probation(mut self, period: Duration) -> Self {
-        self.probation = if broken("H33-off") { Duration::ZERO } else { period };
+        self.probation = if broken("H33-off") {
+            Duration::ZERO
+        } else {
+            period
+        };
         self
     }
 
@@ -215,7 +244,8 @@ impl Tiers {
         !self.probation.is_zero()
     }
 
-    /// Warns, once for each call, of a database that may forget what it committed while nothing is kept to land it again.
+    /// Warns, once for each call, of a database that may forget what it committed while nothing is
+    /// kept to land it again.
     ///
     /// # Cancel safety
     /// Only reads.

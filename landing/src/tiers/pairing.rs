@@ -1,8 +1,10 @@
-//! Both tiers know that they belong together: compared at every open, by every worker, and before every epoch that rises.
+//! Both tiers know that they belong together: compared at every open, by every worker, and before
+//! every epoch that rises.
 //!
-//! A blank hot tier takes over at once. The database gets the token of its server first, by compare-and-set; then the hot tier gets
-//! it, if its server is still that one. A program that is cut between the two leaves a blank hot tier that the database expects, and
-//! the next program finishes. A hot tier with another token is refused. `tests/protocol` searches all interleavings.
+//! A blank hot tier takes over at once. The database gets the token of its server first, by
+//! compare-and-set; then the hot tier gets it, if its server is still that one. A program that is
+//! cut between the two leaves a blank hot tier that the database expects, and the next program
+//! finishes. A hot tier with another token is refused. `tests/protocol` searches all interleavings.
 
 use storage_dirty::{HotPaired, HotPairing};
 use storage_model::sabotage::broken;
@@ -26,12 +28,20 @@ pub enum PairingStep {
     TakeOver,
 }
 
-/// Compares the tiers. `cold` was read first: a take-over is refused if the database has moved since.
+/// Compares the tiers. `cold` was read first: a take-over is refused if the database has moved
+/// since.
 ///
 /// # Errors
 /// They do not belong together.
-pub fn judge(partitions: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<PairingStep, Box<Mismatch>> {
-    let place = || Place { address: hot.address.clone(), prefix: hot.prefix.clone() };
+pub fn judge(
+    partitions: u32,
+    hot: &HotPairing,
+    cold: &ColdPairing,
+) -> Result<PairingStep, Box<Mismatch>> {
+    let place = || Place {
+        address: hot.address.clone(),
+        prefix: hot.prefix.clone(),
+    };
     same_shape(partitions, hot, cold)?;
     match (&hot.paired, &cold.hot) {
         (Some(paired), by) => {
@@ -48,14 +58,22 @@ pub fn judge(partitions: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<Pa
                 return Ok(PairingStep::Paired);
             }
             let address = cold.address.clone();
-            Err(Box::new(Mismatch::Replaced { hot: place(), since: Some(paired.since), address, by: by.clone() }))
+            Err(Box::new(Mismatch::Replaced {
+                hot: place(),
+                since: Some(paired.since),
+                address,
+                by: by.clone(),
+            }))
         }
         (None, None) => Ok(PairingStep::TakeOver),
-        (None, Some(by)) if by.prefix != hot.prefix => {
-            Err(Box::new(Mismatch::Prefix { hot: place(), address: cold.address.clone(), by: by.clone() }))
-        }
+        (None, Some(by)) if by.prefix != hot.prefix => Err(Box::new(Mismatch::Prefix {
+            hot: place(),
+            address: cold.address.clone(),
+            by: by.clone(),
+        })),
         (None, Some(by)) => Ok(match cold.identity {
-            // Only the server that the token names: of two blank ones the other would have the same.
+            // Only the server that the token names: of two blank ones the other would have the
+            // same.
             Some(database) if by.token == token_of(database, hot) || broken("H76-shared") => {
                 PairingStep::Join(joining(partitions, database, by))
             }
@@ -67,7 +85,11 @@ pub fn judge(partitions: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<Pa
 /// What both have in common whoever they belong to.
 fn same_shape(configured: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<(), Box<Mismatch>> {
     let tiers = [
-        (format!("the database at {}", cold.address), cold.layout, cold.partitions),
+        (
+            format!("the database at {}", cold.address),
+            cold.layout,
+            cold.partitions,
+        ),
         (
             format!("the hot tier at {}", hot.address),
             hot.paired.map(|paired| paired.layout),
@@ -79,7 +101,11 @@ fn same_shape(configured: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<(
             return Err(Box::new(Mismatch::Layout { tier, stored }));
         }
         if let Some(stored) = partitions.filter(|stored| *stored != configured) {
-            return Err(Box::new(Mismatch::Partitions { tier, stored, configured }));
+            return Err(Box::new(Mismatch::Partitions {
+                tier,
+                stored,
+                configured,
+            }));
         }
     }
     Ok(())
@@ -91,7 +117,13 @@ fn token_of(database: Token, hot: &HotPairing) -> Token {
 }
 
 fn joining(partitions: u32, database: Token, by: &Paired) -> HotPaired {
-    HotPaired { token: by.token, database, partitions, layout: LAYOUT, since: by.since }
+    HotPaired {
+        token: by.token,
+        database,
+        partitions,
+        layout: LAYOUT,
+        since: by.since,
+    }
 }
 
 /// A hot tier as the database is to know it, under the token of its server.
@@ -102,22 +134,30 @@ pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &
         identity,
         partitions,
         layout: LAYOUT,
-        hot: Paired { token: token_of(identity, hot), since: hot.now, prefix: hot.prefix.clone(), address: hot.address.clone() },
+        hot: Paired {
+            token: token_of(identity, hot),
+            since: hot.now,
+            prefix: hot.prefix.clone(),
+            address: hot.address.clone(),
+        },
     }
 }
 
 impl Tiers {
-    /// Compares the tiers, and lets a blank hot tier take over. Remembers what it finds; see [`Tiers::refusal`].
+    /// Compares the tiers, and lets a blank hot tier take over. Remembers what it finds; see
+    /// [`Tiers::refusal`].
     ///
     /// # Errors
-    /// `Unpaired`: they do not belong together, and nothing was written. A tier is away, or refuses to be written.
+    /// `Unpaired`: they do not belong together, and nothing was written. A tier is away, or refuses
+    /// to be written.
     ///
     /// # Cancel safety
     /// A dropped call leaves a take-over that the next call finishes.
     pub async fn belong(&self) -> Result<(), TierError> {
         for _ in 0..ROUNDS_MAX {
             let look = self.refusals.look();
-            // ORDER: the database first. If it is still as it was read, no hot tier took over between the two.
+            // ORDER: the database first. If it is still as it was read, no hot tier took over
+            // between the two.
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
@@ -148,7 +188,10 @@ impl Tiers {
                 }
             }
         }
-        Err(TierError::Contended { what: "compare the tiers".into(), tries: ROUNDS_MAX })
+        Err(TierError::Contended {
+            what: "compare the tiers".into(),
+            tries: ROUNDS_MAX,
+        })
     }
 
     /// Compares the tiers and changes neither.
@@ -175,11 +218,14 @@ impl Tiers {
             }
             return Ok(());
         }
-        Err(TierError::Contended { what: "compare the tiers".into(), tries: ROUNDS_MAX })
+        Err(TierError::Contended {
+            what: "compare the tiers".into(),
+            tries: ROUNDS_MAX,
+        })
     }
 
-    /// Whether the database was told of another hot tier since it was read. Then the hot tier that was read after it may be that one, and
-    /// no mismatch is certain.
+    /// Whether the database was told of another hot tier since it was read. Then the hot tier that
+    /// was read after it may be that one, and no mismatch is certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
         Ok(self.cold.pairing().await? != *cold && !broken("H76-once"))
     }
@@ -197,11 +243,13 @@ impl Tiers {
         Ok(())
     }
 
-    /// Pairs the two tiers on purpose, whatever they belonged to: an older hot tier, or a restored database. Every partition gets a new
-    /// epoch, and hashes from before are compared with their rows before they are used.
+    /// Pairs the two tiers on purpose, whatever they belonged to: an older hot tier, or a restored
+    /// database. Every partition gets a new epoch, and hashes from before are compared with their
+    /// rows before they are used.
     ///
     /// # Errors
-    /// `Unpaired`: their layouts or numbers of partitions differ from the settings; nothing was written. A tier is away.
+    /// `Unpaired`: their layouts or numbers of partitions differ from the settings; nothing was
+    /// written. A tier is away.
     ///
     /// # Cancel safety
     /// A dropped call, or one that fails, may have told the database alone; repeat it.
@@ -216,13 +264,17 @@ impl Tiers {
             if !self.cold.pair(&cold, &pair).await? {
                 continue;
             }
-            // ORDER: before the hot tier is paired, since nobody uses it until then: the rows may be of another database.
+            // ORDER: before the hot tier is paired, since nobody uses it until then: the rows may
+            // be of another database.
             self.begin_anew().await?;
             if self.hot.pair(&hot, &paired).await? {
                 return self.belong().await;
             }
         }
-        Err(TierError::Contended { what: "adopt".into(), tries: ROUNDS_MAX })
+        Err(TierError::Contended {
+            what: "adopt".into(),
+            tries: ROUNDS_MAX,
+        })
     }
 }
 

@@ -56,20 +56,31 @@ impl Refusals {
         self.why.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, why: &mut Why, found: Option<TierError>, slot: fn(&mut Why) -> &mut Option<TierError>) {
+    fn set(
+        &self,
+        why: &mut Why,
+        found: Option<TierError>,
+        slot: fn(&mut Why) -> &mut Option<TierError>,
+    ) {
         let held = slot(why);
         match (&*held, &found) {
-            (old, Some(new)) if old.as_ref() != Some(new) => tracing::error!(why = %new, "writes are refused"),
+            (old, Some(new)) if old.as_ref() != Some(new) => {
+                tracing::error!(why = %new, "writes are refused")
+            }
             (Some(_), None) => tracing::info!("writes are no longer refused"),
             _ => {}
         }
         *held = found;
-        self.any.store(why.pairing.is_some() || why.landing.is_some(), Ordering::Release);
+        self.any.store(
+            why.pairing.is_some() || why.landing.is_some(),
+            Ordering::Release,
+        );
     }
 }
 
 impl TierError {
-    /// Whether the database is there and takes no writes, as on a full disk: reads may still be served.
+    /// Whether the database is there and takes no writes, as on a full disk: reads may still be
+    /// served.
     #[must_use]
     pub fn database_takes_no_writes(&self) -> bool {
         matches!(self, Self::Cold(error) if error.kind == ColdKind::Operator)
@@ -77,7 +88,8 @@ impl TierError {
 }
 
 impl Tiers {
-    /// Why writes are refused, since nothing would land them; none if they are not. One atomic read where they are not.
+    /// Why writes are refused, since nothing would land them; none if they are not. One atomic read
+    /// where they are not.
     #[must_use]
     pub fn refusal(&self) -> Option<TierError> {
         if !self.refusals.any.load(Ordering::Acquire) || broken("H76-unrefused") {
@@ -87,13 +99,15 @@ impl Tiers {
         why.pairing.clone().or_else(|| why.landing.clone())
     }
 
-    /// Takes note of how a pass of a worker ended. Where the hot tier ends with this process, writes are refused while the database takes
-    /// none, such as on a full disk.
+    /// Takes note of how a pass of a worker ended. Where the hot tier ends with this process,
+    /// writes are refused while the database takes none, such as on a full disk.
     pub(crate) fn note_landing(&self, ended: Result<(), &TierError>) {
         match ended {
             _ if !self.alone => {}
             Ok(()) => self.refusals.landing(None),
-            Err(error) if error.database_takes_no_writes() => self.refusals.landing(Some(error.clone())),
+            Err(error) if error.database_takes_no_writes() => {
+                self.refusals.landing(Some(error.clone()))
+            }
             Err(_) => {}
         }
     }
@@ -106,7 +120,12 @@ mod tests {
     #[test]
     fn a_slow_look_does_not_undo_what_a_later_one_found() {
         let refusals = Refusals::default();
-        let refused = || Some(TierError::Contended { what: "compare the tiers".into(), tries: 1 });
+        let refused = || {
+            Some(TierError::Contended {
+                what: "compare the tiers".into(),
+                tries: 1,
+            })
+        };
         let (slow, quick) = (refusals.look(), refusals.look());
         refusals.pairing(quick, refused());
         refusals.pairing(slow, None);

@@ -1,4 +1,5 @@
-//! Whether both tiers say the same of what has landed (H55): against what an operator, another program or a fault did to either.
+//! Whether both tiers say the same of what has landed (H55): against what an operator, another
+//! program or a fault did to either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,9 +54,14 @@ impl fmt::Display for Conflict {
             write!(f, " field {:?}", field.as_str())?;
         }
         match self.difference {
-            Difference::Ahead { row, hash } => write!(f, ": the row is ahead, version {row}, of the hot tier's {hash}"),
+            Difference::Ahead { row, hash } => write!(
+                f,
+                ": the row is ahead, version {row}, of the hot tier's {hash}"
+            ),
             Difference::Differs => f.write_str(": has landed, and the row holds something else"),
-            Difference::NotHot => f.write_str(": has a row, and is missing from a hash that has all fields"),
+            Difference::NotHot => {
+                f.write_str(": has a row, and is missing from a hash that has all fields")
+            }
             Difference::NotCold => f.write_str(": has landed, and has no row"),
             Difference::HotUnreadable => f.write_str(": its hash can't be read"),
             Difference::ColdUnreadable => f.write_str(": a row of it can't be read"),
@@ -68,7 +74,8 @@ impl fmt::Display for Conflict {
 pub struct Compared {
     /// Owners whose hash was compared with their rows.
     pub owners: u64,
-    /// Owners that only the database holds, or whose hash is suspect and is compared before it is used.
+    /// Owners that only the database holds, or whose hash is suspect and is compared before it is
+    /// used.
     pub cold: u64,
     /// Owners that were written at every look.
     pub moving: u64,
@@ -89,8 +96,9 @@ enum Look {
 }
 
 impl Tiers {
-    /// Compares the hashes of owners with their rows. What has not landed yet is no difference, nor is a suspect hash. Changes
-    /// nothing; but partitions that were not in use are prepared, as by any read.
+    /// Compares the hashes of owners with their rows. What has not landed yet is no difference, nor
+    /// is a suspect hash. Changes nothing; but partitions that were not in use are prepared, as by
+    /// any read.
     ///
     /// # Errors
     /// A tier is away.
@@ -102,16 +110,23 @@ impl Tiers {
         let mut left: Vec<Owner> = owners.to_vec();
         for _ in 0..LOOKS_MAX {
             let before = self.read_whole(&left).await?;
-            // ORDER: between the hash and its rows: of a hash that stays the same and that no map names, the rows that are read then are
-            // those that it landed as.
+            // ORDER: between the hash and its rows: of a hash that stays the same and that no map
+            // names, the rows that are read then are those that it landed as.
             let marked = self.hot.marked(&left, None).await;
             let rows = self.rows_of_each(&left, usize::MAX).await?;
-            // ORDER: last, so that of a hash that is the same as before all that was read between is about the same moment.
+            // ORDER: last, so that of a hash that is the same as before all that was read between
+            // is about the same moment.
             let after = self.read_whole(&left).await?;
             let mut moving = Vec::new();
-            for ((((owner, before), is_marked), loaded), after) in left.iter().zip(before).zip(marked).zip(rows).zip(after) {
+            for ((((owner, before), is_marked), loaded), after) in
+                left.iter().zip(before).zip(marked).zip(rows).zip(after)
+            {
                 let is_marked = is_marked?;
-                let of = |(field, difference)| Conflict { owner: owner.clone(), field, difference };
+                let of = |(field, difference)| Conflict {
+                    owner: owner.clone(),
+                    field,
+                    difference,
+                };
                 match look(before.as_ref(), loaded, after, is_marked)? {
                     Look::Moves => moving.push(owner.clone()),
                     Look::Cold => compared.cold += 1,
@@ -134,7 +149,13 @@ impl Tiers {
 
     /// Owners' hashes; none for one that makes no sense.
     async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<Option<HotRead>>, TierError> {
-        let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
+        let reads: Vec<Read> = owners
+            .iter()
+            .map(|owner| Read {
+                owner: owner.clone(),
+                fields: Fields::All,
+            })
+            .collect();
         let mut whole = Vec::with_capacity(reads.len());
         for (read, answer) in reads.iter().zip(self.hot.read(&reads).await) {
             whole.push(match readable(answer) {
@@ -168,7 +189,9 @@ fn look(
     after: Option<HotRead>,
     is_marked: bool,
 ) -> Result<Look, ColdError> {
-    let Some(hot) = after else { return Ok(Look::Unreadable(Difference::HotUnreadable)) };
+    let Some(hot) = after else {
+        return Ok(Look::Unreadable(Difference::HotUnreadable));
+    };
     let rows = match loaded {
         Err(error) if error.kind == ColdKind::Unreadable => {
             tracing::warn!(%error, "a row can't be read");
@@ -179,17 +202,29 @@ fn look(
     if before != Some(&hot) {
         return Ok(Look::Moves);
     }
-    let Some(header) = hot.header.filter(|header| !header.suspect) else { return Ok(Look::Cold) };
-    Ok(Look::Compared(differences(header, is_marked, &hot.cells, &rows)))
+    let Some(header) = hot.header.filter(|header| !header.suspect) else {
+        return Ok(Look::Cold);
+    };
+    Ok(Look::Compared(differences(
+        header, is_marked, &hot.cells, &rows,
+    )))
 }
 
 /// In which ways hash and rows differ that can't be by landing's being behind.
-fn differences(header: Header, is_marked: bool, cells: &[(Field, Cell)], rows: &[Row]) -> Vec<(Option<Field>, Difference)> {
+fn differences(
+    header: Header,
+    is_marked: bool,
+    cells: &[(Field, Cell)],
+    rows: &[Row],
+) -> Vec<(Option<Field>, Difference)> {
     let held: BTreeMap<&Field, &Cell> = cells.iter().map(|(field, cell)| (field, cell)).collect();
     let mut differences = Vec::new();
     for row in rows {
         let difference = match held.get(&row.field) {
-            _ if row.version > header.version => Difference::Ahead { row: row.version, hash: header.version },
+            _ if row.version > header.version => Difference::Ahead {
+                row: row.version,
+                hash: header.version,
+            },
             _ if is_marked => continue,
             Some(cell) if **cell == row.cell => continue,
             Some(_) => Difference::Differs,

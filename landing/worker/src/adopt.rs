@@ -23,7 +23,8 @@ pub struct Args {
     deadline: Deadline,
 }
 
-/// Pairs the tiers, whatever they belonged to: an older Redis, or a restored database. Does nothing if they belong together.
+/// Pairs the tiers, whatever they belonged to: an older Redis, or a restored database. Does nothing
+/// if they belong together.
 ///
 /// # Errors
 /// A tier is away, or has another number of partitions or another layout; the deadline passed.
@@ -41,7 +42,12 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
         Err(error) => return Err(error.into()),
     }
     let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
-    writeln!(out, "the hot tier holds {} unlanded marks, and refused rows of {} owners", waiting.marks(), waiting.errors())?;
+    writeln!(
+        out,
+        "the hot tier holds {} unlanded marks, and refused rows of {} owners",
+        waiting.marks(),
+        waiting.errors()
+    )?;
     if args.dry_run {
         writeln!(out, "nothing was changed (--dry-run)")?;
         return Ok(Exit::Found);
@@ -53,19 +59,29 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
 async fn belong(tiers: &Tiers, dry_run: bool, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
     let is_blank = tiers.hot().pairing().await?.paired.is_none();
     if is_blank && dry_run {
-        writeln!(out, "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)")?;
+        writeln!(
+            out,
+            "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)"
+        )?;
         return Ok(Exit::Found);
     }
     if !dry_run {
         tiers.belong().await?;
     }
-    let said = if is_blank { "the hot tier was blank and has taken over the database" } else { "the tiers belong together" };
+    let said = if is_blank {
+        "the hot tier was blank and has taken over the database"
+    } else {
+        "the tiers belong together"
+    };
     writeln!(out, "{said}; nothing is to be adopted")?;
     Ok(Exit::Fine)
 }
 
 async fn pair(tiers: &Tiers, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
-    tiers.adopt().await.context("the database may know of this Redis already; repeat this command")?;
+    tiers
+        .adopt()
+        .await
+        .context("the database may know of this Redis already; repeat this command")?;
     let (hot, cold) = (tiers.hot().pairing().await?, tiers.cold().pairing().await?);
     writeln!(
         out,

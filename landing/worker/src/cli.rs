@@ -22,35 +22,43 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Land until told to stop (SIGTERM or Ctrl-C): finishes its batch, gives its locks back, exits 0
+    /// Land until told to stop (SIGTERM or Ctrl-C): finishes its batch, gives its locks back, exits
+    /// 0
     ///
-    /// It is the service, so it has no deadline: it waits without limit for a tier that is away. It ends at once where waiting does not
-    /// help, as with a wrong password.
+    /// It is the service, so it has no deadline: it waits without limit for a tier that is away. It
+    /// ends at once where waiting does not help, as with a wrong password.
     #[command(after_help = exit::TABLE)]
     Run(run::Args),
-    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else a list of it
+    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else a
+    /// list of it
     ///
-    /// It ends with 1 if the database refused what is left, and with 7 if the deadline passed first.
+    /// It ends with 1 if the database refused what is left, and with 7 if the deadline passed
+    /// first.
     #[command(after_help = exit::TABLE)]
     Drain(drain::Args),
-    /// Show what waits to be landed, for how long, and who lands it: 1 if a part of it can't be reached
+    /// Show what waits to be landed, for how long, and who lands it: 1 if a part of it can't be
+    /// reached
     #[command(after_help = exit::TABLE)]
     Status(status::Args),
-    /// Compare what has landed with what Redis holds, owner by owner of the database: 0 if they agree, else 1 with a list of conflicts
+    /// Compare what has landed with what Redis holds, owner by owner of the database: 0 if they
+    /// agree, else 1 with a list of conflicts
     ///
-    /// Owners are listed by the database, by their live rows. One whose rows are all lost or removed is not looked at, whatever Redis
-    /// holds of it.
+    /// Owners are listed by the database, by their live rows. One whose rows are all lost or
+    /// removed is not looked at, whatever Redis holds of it.
     #[command(after_help = exit::TABLE)]
     Verify(verify::Args),
-    /// List what the database refused, with its reasons; with --retry try it again: 0 if nothing is refused any more, else 1
+    /// List what the database refused, with its reasons; with --retry try it again: 0 if nothing is
+    /// refused any more, else 1
     #[command(after_help = exit::TABLE)]
     Errors(errors::Args),
     /// Create or upgrade the schema
     #[command(after_help = exit::TABLE)]
     Migrate(migrate::Args),
-    /// Write owners, given as JSON lines, through the SDK: 0 if all are written, else 1; a bad line is named, and the others go on
+    /// Write owners, given as JSON lines, through the SDK: 0 if all are written, else 1; a bad line
+    /// is named, and the others go on
     ///
-    /// Lines of one owner are applied in their order. While a tier is away, or refuses writes since too much waits, the import waits.
+    /// Lines of one owner are applied in their order. While a tier is away, or refuses writes since
+    /// too much waits, the import waits.
     #[command(after_help = exit::TABLE)]
     Import(import::Args),
     /// Print all owners as JSON lines in key order, hot or cold; what is cold stays cold
@@ -58,11 +66,13 @@ enum Command {
     Export(export::Args),
     /// Pair this Redis and this database on purpose: an older Redis, or a restored database
     ///
-    /// Each of the two knows which one it belongs to, and any other is refused. From then on the one that was the current one before is
-    /// refused. Nothing is deleted: cached data is compared with its rows before it is used, and unlanded data lands.
+    /// Each of the two knows which one it belongs to, and any other is refused. From then on the
+    /// one that was the current one before is refused. Nothing is deleted: cached data is compared
+    /// with its rows before it is used, and unlanded data lands.
     #[command(after_help = exit::TABLE)]
     Adopt(adopt::Args),
-    /// Print the rights that the users of the database and of Redis need, as statements to paste; asks no server
+    /// Print the rights that the users of the database and of Redis need, as statements to paste;
+    /// asks no server
     #[command(after_help = exit::TABLE)]
     Grants(grants::Args),
 }
@@ -70,7 +80,8 @@ enum Command {
 /// Where the settings come from.
 #[derive(Debug, Clone, Args)]
 pub struct ConfigArgs {
-    /// The settings file; without it the environment alone counts (`STORAGE__REDIS__URL` and `STORAGE__SQL__URL` are enough)
+    /// The settings file; without it the environment alone counts (`STORAGE__REDIS__URL` and
+    /// `STORAGE__SQL__URL` are enough)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -81,19 +92,32 @@ pub fn main(cli: Cli) -> ExitCode {
     program(run(cli))
 }
 
-/// Runs a program of this family to its end. Logs go to stderr and results to stdout. `RUST_LOG` sets the level of the logs.
+/// Runs a program of this family to its end. Logs go to stderr and results to stdout. `RUST_LOG`
+/// sets the level of the logs.
 #[must_use]
 pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     // A log that nobody reads any more is no reason to end.
-    let logs = tracing_subscriber::fmt().log_internal_errors(false).with_ansi(colours).with_writer(crate::progress::writer);
-    let _ = logs.with_env_filter(filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into())).try_init();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let logs = tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_ansi(colours)
+        .with_writer(crate::progress::writer);
+    let _ = logs
+        .with_env_filter(
+            filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into()),
+        )
+        .try_init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()).into(),
     };
-    let exit = runtime.block_on(work).unwrap_or_else(|error| failed(&error));
+    let exit = runtime
+        .block_on(work)
+        .unwrap_or_else(|error| failed(&error));
     // Not dropped, which waits for a read of a pipe that nobody writes.
     runtime.shutdown_background();
     exit.into()

@@ -10,8 +10,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use storage_sdk::codec;
 
-/// What a stored object holds: `{"object": …, "schema_version": …}`. Import refuses it, since JSON does not tell all that an object may
-/// hold: bytes are `{"base64": …}`, keys that are no text are written as text (a map in which two look alike as a list of pairs), a number that is none is `"NaN"`.
+/// What a stored object holds: `{"object": …, "schema_version": …}`. Import refuses it, since JSON
+/// does not tell all that an object may hold: bytes are `{"base64": …}`, keys that are no text are
+/// written as text (a map in which two look alike as a list of pairs), a number that is none is
+/// `"NaN"`.
 #[derive(Debug, Serialize, PartialEq)]
 pub struct Decoded {
     object: Value,
@@ -24,7 +26,10 @@ impl Decoded {
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let Json(object) = codec::decode(bytes, u32::MAX).ok()?;
         let (schema_version, _) = bytes.get(14..)?.split_first_chunk()?;
-        Some(Self { object, schema_version: u32::from_be_bytes(*schema_version) })
+        Some(Self {
+            object,
+            schema_version: u32::from_be_bytes(*schema_version),
+        })
     }
 }
 
@@ -44,7 +49,10 @@ fn float(number: f64) -> Value {
 }
 
 fn base64(bytes: &[u8]) -> Value {
-    Value::Object(Map::from_iter([("base64".to_owned(), Value::String(STANDARD.encode(bytes)))]))
+    Value::Object(Map::from_iter([(
+        "base64".to_owned(),
+        Value::String(STANDARD.encode(bytes)),
+    )]))
 }
 
 /// A key as text: what it holds, if it is none.
@@ -88,7 +96,10 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_f32<E>(self, value: f32) -> Result<Value, E> {
         // By its own digits: as f64, 0.1 would be 0.10000000149011612.
-        Ok(value.to_string().parse().map_or_else(|_| float(value.into()), float))
+        Ok(value
+            .to_string()
+            .parse()
+            .map_or_else(|_| float(value.into()), float))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
@@ -119,13 +130,26 @@ impl<'de> Visitor<'de> for JsonVisitor {
         let names: BTreeSet<String> = pairs.iter().map(|(name, _)| key(name)).collect();
         // Keys that are the same as text, such as 1 and "1", would hide each other.
         if names.len() < pairs.len() {
-            return Ok(Value::Array(pairs.into_iter().map(|(name, value)| Value::Array(vec![name, value])).collect()));
+            return Ok(Value::Array(
+                pairs
+                    .into_iter()
+                    .map(|(name, value)| Value::Array(vec![name, value]))
+                    .collect(),
+            ));
         }
-        Ok(Value::Object(pairs.into_iter().map(|(name, value)| (key(&name), value)).collect()))
+        Ok(Value::Object(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (key(&name), value))
+                .collect(),
+        ))
     }
 
     /// An extension of MessagePack, which is a number and bytes.
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Value, D::Error> {
         Json::deserialize(deserializer).map(|Json(value)| value)
     }
 }
@@ -177,7 +201,13 @@ mod tests {
             "name": "Änn", "hp": 0.1, "x": "NaN", "guild": null, "bag": ["Empty", {"Sword": {"power": 7}}],
             "places": {"[1,-5]": true}, "raw": {"base64": "/wA="}
         });
-        assert_eq!(decoded, Decoded { object, schema_version: 3 });
+        assert_eq!(
+            decoded,
+            Decoded {
+                object,
+                schema_version: 3
+            }
+        );
     }
 
     /// An object whose payload is these bytes.
@@ -192,14 +222,36 @@ mod tests {
     #[test]
     fn any_bytes_are_decoded_or_none() {
         let of = |payload: &[u8]| Decoded::new(&object(payload)).map(|decoded| decoded.object);
-        assert_eq!(of(&[0xd4, 5, 0xff]), Some(json!([5, {"base64": "/w=="}])), "an extension");
-        assert_eq!(of(&[0xa1, 0xff]), Some(json!({"base64": "/w=="})), "text that is none");
-        assert_eq!(of(&[0x82, 1, 2, 0xa1, b'1', 3]), Some(json!([[1, 2], ["1", 3]])), "keys that are the same as text");
+        assert_eq!(
+            of(&[0xd4, 5, 0xff]),
+            Some(json!([5, {"base64": "/w=="}])),
+            "an extension"
+        );
+        assert_eq!(
+            of(&[0xa1, 0xff]),
+            Some(json!({"base64": "/w=="})),
+            "text that is none"
+        );
+        assert_eq!(
+            of(&[0x82, 1, 2, 0xa1, b'1', 3]),
+            Some(json!([[1, 2], ["1", 3]])),
+            "keys that are the same as text"
+        );
         assert_eq!(of(&[0xcf; 9]), Some(json!(0xcfcf_cfcf_cfcf_cfcf_u64)));
-        for broken in [&[0xc1][..], &[0x91], &[0xdd, 0xff, 0xff, 0xff, 0xff], &[0xc0, 0xc0], &[]] {
+        for broken in [
+            &[0xc1][..],
+            &[0x91],
+            &[0xdd, 0xff, 0xff, 0xff, 0xff],
+            &[0xc0, 0xc0],
+            &[],
+        ] {
             assert_eq!(of(broken), None, "{broken:?}");
         }
-        assert_eq!(of(&[vec![0x91; 1 << 20], vec![0xc0]].concat()), None, "too deep");
+        assert_eq!(
+            of(&[vec![0x91; 1 << 20], vec![0xc0]].concat()),
+            None,
+            "too deep"
+        );
         let mut altered = object(&[0xc0]);
         altered[18] = 0xc2;
         assert_eq!(Decoded::new(&altered), None);

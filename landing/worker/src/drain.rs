@@ -20,7 +20,8 @@ use crate::{open, progress, signal};
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Give up after this long, such as 30s or 5min; what is left stays marked. Default: landing.drain_deadline, 5 min
+    /// Give up after this long, such as 30s or 5min; what is left stays marked. Default:
+    /// landing.drain_deadline, 5 min
     #[arg(long)]
     deadline: Option<Deadline>,
 }
@@ -33,17 +34,29 @@ const FINISH: Duration = Duration::from_secs(3);
 /// What a partition still holds.
 fn left(partition: Partition, peek: PartitionPeek) -> String {
     // Marks on probation that become live again are unlanded, too.
-    let backlog = Backlog { partitions: vec![(partition, peek)], ..Backlog::default() };
-    format!("left in partition {partition}: {} unlanded, {} refused", backlog.marks(), backlog.errors())
+    let backlog = Backlog {
+        partitions: vec![(partition, peek)],
+        ..Backlog::default()
+    };
+    format!(
+        "left in partition {partition}: {} unlanded, {} refused",
+        backlog.marks(),
+        backlog.errors()
+    )
 }
 
-/// Runs a worker of its own beside any others, until everything older than the start has landed, or a signal comes.
+/// Runs a worker of its own beside any others, until everything older than the start has landed, or
+/// a signal comes.
 ///
 /// # Errors
-/// Settings or tiers that waiting can't mend; a tier is away until the deadline, or the hot one again when it comes.
+/// Settings or tiers that waiting can't mend; a tier is away until the deadline, or the hot one
+/// again when it comes.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let deadline = args.deadline.unwrap_or(Deadline(settings.landing.drain_deadline)).from_now();
+    let deadline = args
+        .deadline
+        .unwrap_or(Deadline(settings.landing.drain_deadline))
+        .from_now();
     limit::end_after(deadline);
     let stop = signal::stop("stopping: finishing the batch; a second signal exits at once");
     tokio::pin!(stop);
@@ -69,7 +82,10 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let work = timeout_at(deadline + FINISH, worker.run(enough.notified()));
     let (left_over, _) = tokio::join!(wait, work);
     bar.finish_and_clear();
-    let left_over = left_over.transpose().context("the hot tier").context(open::LATE)?;
+    let left_over = left_over
+        .transpose()
+        .context("the hot tier")
+        .context(open::LATE)?;
     let counts = worker.counts();
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
@@ -84,9 +100,15 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
             out,
             "Redis takes no writes: all that waits is in the database{but}, and its marks stay until Redis takes writes again"
         )?;
-        return Ok(if counts.unrescued == 0 { Exit::Fine } else { Exit::Found });
+        return Ok(if counts.unrescued == 0 {
+            Exit::Fine
+        } else {
+            Exit::Found
+        });
     }
-    let Some(left_over) = left_over else { return Ok(Exit::Signal) };
+    let Some(left_over) = left_over else {
+        return Ok(Exit::Signal);
+    };
     let exit = exit(&left_over, Instant::now() >= deadline);
     for (partition, peek) in left_over {
         writeln!(out, "{}", left(partition, peek))?;
@@ -103,7 +125,11 @@ async fn rescued(worker: &LandingWorker) {
 
 /// How it ends: late if marks are left, else with something found if rows are refused.
 fn exit(left_over: &[(Partition, PartitionPeek)], is_late: bool) -> Exit {
-    let marks = Backlog { partitions: left_over.to_vec(), ..Backlog::default() }.marks();
+    let marks = Backlog {
+        partitions: left_over.to_vec(),
+        ..Backlog::default()
+    }
+    .marks();
     match left_over {
         [] => Exit::Fine,
         _ if is_late && marks > 0 => Exit::Late,
@@ -117,16 +143,43 @@ mod tests {
 
     #[test]
     fn marks_that_become_live_again_are_counted_as_unlanded() {
-        let peek = PartitionPeek { live: 1, snapshot: 2, errors: 4, probation: 8, ..PartitionPeek::default() };
-        let again = PartitionPeek { relive: true, ..peek.clone() };
-        assert_eq!(left(Partition(3), peek), "left in partition 3: 3 unlanded, 4 refused");
-        assert_eq!(left(Partition(3), again), "left in partition 3: 11 unlanded, 4 refused");
+        let peek = PartitionPeek {
+            live: 1,
+            snapshot: 2,
+            errors: 4,
+            probation: 8,
+            ..PartitionPeek::default()
+        };
+        let again = PartitionPeek {
+            relive: true,
+            ..peek.clone()
+        };
+        assert_eq!(
+            left(Partition(3), peek),
+            "left in partition 3: 3 unlanded, 4 refused"
+        );
+        assert_eq!(
+            left(Partition(3), again),
+            "left in partition 3: 11 unlanded, 4 refused"
+        );
     }
 
     #[test]
     fn refused_rows_are_found_and_marks_that_are_left_at_the_deadline_are_late() {
-        let refused = (Partition(3), PartitionPeek { errors: 1, ..PartitionPeek::default() });
-        let waits = (Partition(4), PartitionPeek { snapshot: 1, ..PartitionPeek::default() });
+        let refused = (
+            Partition(3),
+            PartitionPeek {
+                errors: 1,
+                ..PartitionPeek::default()
+            },
+        );
+        let waits = (
+            Partition(4),
+            PartitionPeek {
+                snapshot: 1,
+                ..PartitionPeek::default()
+            },
+        );
         assert_eq!(exit(&[], true), Exit::Fine);
         assert_eq!(exit(std::slice::from_ref(&refused), true), Exit::Found);
         assert_eq!(exit(&[refused, waits.clone()], true), Exit::Late);

@@ -19,7 +19,8 @@ pub struct Entity {
     fields: BTreeMap<String, Value>,
 }
 
-/// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet, padded), or what an object holds.
+/// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet,
+/// padded), or what an object holds.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Value {
@@ -34,16 +35,27 @@ impl Value {
             return Self::Text(text.to_owned());
         }
         let decoded = if decode { Decoded::new(bytes) } else { None };
-        decoded.map_or_else(|| Self::Base64 { base64: STANDARD.encode(bytes) }, Self::Object)
+        decoded.map_or_else(
+            || Self::Base64 {
+                base64: STANDARD.encode(bytes),
+            },
+            Self::Object,
+        )
     }
 }
 
 impl Entity {
-    /// The entity of an owner and its live fields; none if there are none. With `decode`, objects are made readable.
+    /// The entity of an owner and its live fields; none if there are none. With `decode`, objects
+    /// are made readable.
     #[must_use]
-    pub fn new<'a>(owner: &Owner, fields: impl Iterator<Item = (&'a Field, &'a Bytes)>, decode: bool) -> Option<Self> {
-        let fields: BTreeMap<_, _> =
-            fields.map(|(field, value)| (field.as_str().to_owned(), Value::new(value, decode))).collect();
+    pub fn new<'a>(
+        owner: &Owner,
+        fields: impl Iterator<Item = (&'a Field, &'a Bytes)>,
+        decode: bool,
+    ) -> Option<Self> {
+        let fields: BTreeMap<_, _> = fields
+            .map(|(field, value)| (field.as_str().to_owned(), Value::new(value, decode)))
+            .collect();
         (!fields.is_empty()).then(|| Self {
             app: owner.app().to_owned(),
             region: owner.region().to_owned(),
@@ -59,7 +71,10 @@ mod tests {
     use super::*;
 
     fn line(value: &'static [u8], decode: bool) -> String {
-        let (owner, field) = (Owner::new("a", "r", "t", "1").unwrap(), Field::new("f").unwrap());
+        let (owner, field) = (
+            Owner::new("a", "r", "t", "1").unwrap(),
+            Field::new("f").unwrap(),
+        );
         let value = Bytes::from_static(value);
         let fields = [(&field, &value)].into_iter();
         serde_json::to_string(&Entity::new(&owner, fields, decode).unwrap()).unwrap()
@@ -67,14 +82,29 @@ mod tests {
 
     #[test]
     fn text_stays_text_and_other_bytes_become_base64() {
-        let of = |value: &str| format!(r#"{{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{{"f":{value}}}}}"#);
+        let of = |value: &str| {
+            format!(
+                r#"{{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{{"f":{value}}}}}"#
+            )
+        };
         assert_eq!(line(b"x\"", false), of(r#""x\"""#));
         assert_eq!(line(b"\xff\0", false), of(r#"{"base64":"/wA="}"#));
-        assert_eq!(line(b"\xff\0", true), of(r#"{"base64":"/wA="}"#), "no object");
+        assert_eq!(
+            line(b"\xff\0", true),
+            of(r#"{"base64":"/wA="}"#),
+            "no object"
+        );
     }
 
     #[test]
     fn an_owner_without_fields_has_no_line() {
-        assert!(Entity::new(&Owner::new("a", "r", "t", "1").unwrap(), std::iter::empty(), false).is_none());
+        assert!(
+            Entity::new(
+                &Owner::new("a", "r", "t", "1").unwrap(),
+                std::iter::empty(),
+                false
+            )
+            .is_none()
+        );
     }
 }

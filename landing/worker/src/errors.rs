@@ -17,10 +17,12 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Try to land all of them now, without waiting for their time; ends with 1 if something is still refused
+    /// Try to land all of them now, without waiting for their time; ends with 1 if something is
+    /// still refused
     #[arg(long)]
     retry: bool,
-    /// Give up after this long; what was landed until then stays landed, and a tier that is away ends it at once
+    /// Give up after this long; what was landed until then stays landed, and a tier that is away
+    /// ends it at once
     #[arg(long, default_value = "1min")]
     deadline: Deadline,
 }
@@ -38,10 +40,15 @@ fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
         Some((owner, field)) => format!("{owner} field {:?}", field.as_str()),
         None => format!("unreadable mark {:?}", String::from_utf8_lossy(&entry.raw)),
     };
-    writeln!(out, "{name} version {}: {} (error {}), {} attempts", entry.version, entry.message, entry.code, entry.attempts)
+    writeln!(
+        out,
+        "{name} version {}: {} (error {}), {} attempts",
+        entry.version, entry.message, entry.code, entry.attempts
+    )
 }
 
-/// Lists all error marks; with `--retry`, lands their owners first, lists what is still refused, and ends with 1 if something is.
+/// Lists all error marks; with `--retry`, lands their owners first, lists what is still refused,
+/// and ends with 1 if something is.
 ///
 /// # Errors
 /// The hot tier can't be reached; for a retry, the database; the deadline passed.
@@ -54,8 +61,11 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let mut out = io::stdout();
     if args.retry {
         let tiers = open::tiers_at_once(&settings).await?;
-        let owners: BTreeSet<Owner> =
-            all(tiers.hot().as_ref()).await?.into_iter().filter_map(|entry| Some(entry.target?.0)).collect();
+        let owners: BTreeSet<Owner> = all(tiers.hot().as_ref())
+            .await?
+            .into_iter()
+            .filter_map(|entry| Some(entry.target?.0))
+            .collect();
         let mut landed = 0_usize;
         for owner in &owners {
             match tiers.flush(owner).await {
@@ -64,12 +74,18 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
                 Err(error) => return Err(error.into()),
             }
         }
-        writeln!(out, "tried {} owners again, {landed} of them landed whole", owners.len())?;
+        writeln!(
+            out,
+            "tried {} owners again, {landed} of them landed whole",
+            owners.len()
+        )?;
     }
     let hot = open::hot_for_reading(&settings).await?;
     let belongs = open::belongs(&settings, &hot).await;
     let entries = all(hot.as_ref()).await?;
-    entries.iter().try_for_each(|entry| print(entry, &mut out))?;
+    entries
+        .iter()
+        .try_for_each(|entry| print(entry, &mut out))?;
     writeln!(out, "{} error marks", entries.len())?;
     if !entries.is_empty() {
         writeln!(out, "{ADVICE}")?;

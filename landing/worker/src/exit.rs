@@ -44,7 +44,8 @@ pub enum Exit {
     Late = 7,
     /// A signal.
     Signal = 130,
-    /// As a shell says of a program that SIGPIPE ended: whoever reads the output, such as `head`, has seen enough.
+    /// As a shell says of a program that SIGPIPE ended: whoever reads the output, such as `head`,
+    /// has seen enough.
     BrokenPipe = 141,
 }
 
@@ -84,13 +85,43 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<TierError>() {
         return of_tier(error);
     }
-    let hot = || cause.downcast_ref::<HotError>().map(|error| of_hot(&error.kind));
-    let cold = || cause.downcast_ref::<ColdError>().map(|error| of_cold(error.kind));
-    let sdk = || cause.downcast_ref::<storage_sdk::Error>().map(|error| of_sdk(error.kind()));
-    let settings = || cause.downcast_ref::<storage_config::ConfigError>().map(|_| Exit::Settings);
-    let file = || cause.downcast_ref::<std::io::Error>().map(|error| of_file(error.kind()));
-    let json = || cause.downcast_ref::<serde_json::Error>()?.io_error_kind().map(of_file);
-    hot().or_else(cold).or_else(sdk).or_else(settings).or_else(file).or_else(json)
+    let hot = || {
+        cause
+            .downcast_ref::<HotError>()
+            .map(|error| of_hot(&error.kind))
+    };
+    let cold = || {
+        cause
+            .downcast_ref::<ColdError>()
+            .map(|error| of_cold(error.kind))
+    };
+    let sdk = || {
+        cause
+            .downcast_ref::<storage_sdk::Error>()
+            .map(|error| of_sdk(error.kind()))
+    };
+    let settings = || {
+        cause
+            .downcast_ref::<storage_config::ConfigError>()
+            .map(|_| Exit::Settings)
+    };
+    let file = || {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .map(|error| of_file(error.kind()))
+    };
+    let json = || {
+        cause
+            .downcast_ref::<serde_json::Error>()?
+            .io_error_kind()
+            .map(of_file)
+    };
+    hot()
+        .or_else(cold)
+        .or_else(sdk)
+        .or_else(settings)
+        .or_else(file)
+        .or_else(json)
 }
 
 fn of_tier(error: &TierError) -> Option<Exit> {
@@ -127,17 +158,26 @@ fn of_sdk(kind: Kind) -> Exit {
     match kind {
         Kind::Invalid | Kind::Denied => Exit::Settings,
         Kind::UnsafeEviction | Kind::Unpaired => Exit::Refused,
-        Kind::HotUnavailable | Kind::Timeout | Kind::OutOfMemory | Kind::Overloaded | Kind::Durability => Exit::HotAway,
+        Kind::HotUnavailable
+        | Kind::Timeout
+        | Kind::OutOfMemory
+        | Kind::Overloaded
+        | Kind::Durability => Exit::HotAway,
         Kind::ColdUnavailable => Exit::ColdAway,
         _ => Exit::Found,
     }
 }
 
 fn of_file(kind: std::io::ErrorKind) -> Exit {
-    if kind == std::io::ErrorKind::BrokenPipe { Exit::BrokenPipe } else { Exit::Usage }
+    if kind == std::io::ErrorKind::BrokenPipe {
+        Exit::BrokenPipe
+    } else {
+        Exit::Usage
+    }
 }
 
-/// An error in one line, root cause included. A cause whose words stand there already is not said twice.
+/// An error in one line, root cause included. A cause whose words stand there already is not said
+/// twice.
 #[must_use]
 pub fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();
@@ -159,17 +199,30 @@ mod tests {
     #[test]
     fn the_table_names_every_code_once() {
         use Exit::*;
-        let all = [Fine, Found, Usage, Settings, HotAway, ColdAway, Refused, Late, Signal, BrokenPipe];
-        let named: Vec<&str> = TABLE.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+        let all = [
+            Fine, Found, Usage, Settings, HotAway, ColdAway, Refused, Late, Signal, BrokenPipe,
+        ];
+        let named: Vec<&str> = TABLE
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
         assert_eq!(named, all.map(|exit| (exit as u8).to_string()));
     }
 
     #[test]
     fn a_kind_decides_whatever_was_said_around_it() {
-        let hot =
-            |kind| anyhow::Error::from(HotError::not_applied(kind, "mutate", "text")).context("the hot tier").context("more");
+        let hot = |kind| {
+            anyhow::Error::from(HotError::not_applied(kind, "mutate", "text"))
+                .context("the hot tier")
+                .context("more")
+        };
         let cold = |kind| {
-            let error = ColdError { kind, operation: "load", message: "text".into() };
+            let error = ColdError {
+                kind,
+                operation: "load",
+                message: "text".into(),
+            };
             Err::<(), _>(error).context("the cold tier").unwrap_err()
         };
         assert_eq!(of(&hot(HotKind::Interrupted)), Exit::HotAway);
@@ -179,7 +232,11 @@ mod tests {
         assert_eq!(of(&cold(ColdKind::Unwell)), Exit::ColdAway);
         assert_eq!(of(&cold(ColdKind::Operator)), Exit::Settings);
         assert_eq!(of(&cold(ColdKind::Schema)), Exit::Refused);
-        let tier = TierError::Cold(ColdError { kind: ColdKind::Unwell, operation: "load", message: "text".into() });
+        let tier = TierError::Cold(ColdError {
+            kind: ColdKind::Unwell,
+            operation: "load",
+            message: "text".into(),
+        });
         assert_eq!(of(&tier.into()), Exit::ColdAway);
         let file = |kind| anyhow::Error::from(std::io::Error::from(kind)).context("the export");
         assert_eq!(of(&file(std::io::ErrorKind::BrokenPipe)), Exit::BrokenPipe);
@@ -191,7 +248,10 @@ mod tests {
     fn a_cause_is_said_once_though_the_error_above_it_said_it() {
         let missing = storage_config::Settings::load("no/such/file").unwrap_err();
         let said = words(&anyhow::Error::from(missing).context("the settings"));
-        assert_eq!(said, "the settings: no/such/file: cannot read the settings: No such file or directory (os error 2)");
+        assert_eq!(
+            said,
+            "the settings: no/such/file: cannot read the settings: No such file or directory (os error 2)"
+        );
         let different = anyhow::anyhow!("root").context("middle").context("top");
         assert_eq!(words(&different), "top: middle: root");
     }

@@ -25,7 +25,8 @@ pub struct Args {
     /// Write here instead of to stdout; what the file held stays until the export is whole
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Show what stored objects hold, as {"object": …, "schema_version": …} in place of base64; for reading, import refuses it
+    /// Show what stored objects hold, as {"object": …, "schema_version": …} in place of base64; for
+    /// reading, import refuses it
     #[arg(long)]
     decode: bool,
     /// Give up after this long; a tier that is away ends it at once
@@ -38,41 +39,61 @@ const AT_ONCE: usize = 200;
 /// Cold ones of them that are read at the same time.
 const COLD_AT_ONCE: usize = 32;
 
-/// An owner as it is now, given what its hash answered; none if it has no fields any more. One that is cold stays cold: an export of all that there is would fill the hot
-/// tier with what nobody plays.
+/// An owner as it is now, given what its hash answered; none if it has no fields any more. One that
+/// is cold stays cold: an export of all that there is would fill the hot tier with what nobody
+/// plays.
 async fn entity(
     storage: &Storage,
     owner: &Owner,
     hot: Result<HotRead, HotError>,
     decode: bool,
 ) -> anyhow::Result<Option<Entity>> {
-    let whole = |read: &HotRead| read.header.is_some_and(|header| header.complete && !header.suspect);
+    let whole = |read: &HotRead| {
+        read.header
+            .is_some_and(|header| header.complete && !header.suspect)
+    };
     let read = match hot {
         Ok(read) if whole(&read) => Ok(read),
         _ => storage.tiers().glance(owner).await,
     };
     if let Ok(read) = read {
-        let live = read.cells.iter().filter_map(|(field, cell)| Some((field, cell.live()?)));
+        let live = read
+            .cells
+            .iter()
+            .filter_map(|(field, cell)| Some((field, cell.live()?)));
         return Ok(Entity::new(owner, live, decode));
     }
     // As a game server reads: it waits a little for a tier that is away, and says what is wrong.
     let bytes = storage.scope(owner.app(), owner.region())?.bytes();
-    let record = bytes.owner(owner.logic_type(), owner.id())?.get_all().await?;
+    let record = bytes
+        .owner(owner.logic_type(), owner.id())?
+        .get_all()
+        .await?;
     Ok(Entity::new(owner, record.iter(), decode))
 }
 
 /// Writes all owners; answers how many.
 async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
     let mut out = BufWriter::new(out);
-    // What is wrong with the tables is said by the database's kind of error, which decides the exit code.
+    // What is wrong with the tables is said by the database's kind of error, which decides the exit
+    // code.
     storage.tiers().cold().all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
     let mut written = 0;
     while let Some(owners) = pages.next().await? {
         for owners in owners.chunks(AT_ONCE) {
-            let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
+            let reads: Vec<Read> = owners
+                .iter()
+                .map(|owner| Read {
+                    owner: owner.clone(),
+                    fields: Fields::All,
+                })
+                .collect();
             let hot = storage.tiers().hot().read(&reads).await;
-            let entities = owners.iter().zip(hot).map(|(owner, hot)| entity(storage, owner, hot, decode));
+            let entities = owners
+                .iter()
+                .zip(hot)
+                .map(|(owner, hot)| entity(storage, owner, hot, decode));
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
             while let Some(entity) = entities.try_next().await? {
                 let Some(entity) = entity else { continue };
@@ -95,25 +116,36 @@ async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Res
     }
     // Behind a link, the file that is meant.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = format!("{}.", path.file_name().unwrap_or_default().to_string_lossy());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let name = format!(
+        "{}.",
+        path.file_name().unwrap_or_default().to_string_lossy()
+    );
     let mut part = tempfile::Builder::new();
-    part.prefix(&name).suffix(".part").permissions(Permissions::from_mode(0o666));
+    part.prefix(&name)
+        .suffix(".part")
+        .permissions(Permissions::from_mode(0o666));
     let mut part = part.tempfile_in(folder)?;
     if let Some(old) = old {
         part.as_file().set_permissions(old.permissions())?;
     }
     let written = write(storage, part.as_file_mut(), decode).await?;
-    // ORDER: before the name, or a machine that loses power may leave a file that is empty instead of the old one.
+    // ORDER: before the name, or a machine that loses power may leave a file that is empty instead
+    // of the old one.
     part.as_file().sync_all()?;
     part.persist(&path).map_err(|error| error.error)?;
     Ok(written)
 }
 
-/// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past the hot tier.
+/// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past
+/// the hot tier.
 ///
 /// # Errors
-/// The storage can't be opened or read, or the output can't be written, or the deadline passed; a file that was there is then as it was.
+/// The storage can't be opened or read, or the output can't be written, or the deadline passed; a
+/// file that was there is then as it was.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, export(args)).await
 }
@@ -122,9 +154,9 @@ async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::builder(settings).read_only().open().await?;
     let written = match &args.output {
-        Some(path) => {
-            write_file(&storage, path, args.decode).await.with_context(|| format!("the export to {}", path.display()))?
-        }
+        Some(path) => write_file(&storage, path, args.decode)
+            .await
+            .with_context(|| format!("the export to {}", path.display()))?,
         None => write(&storage, &mut std::io::stdout(), args.decode).await?,
     };
     storage.close(Duration::from_secs(10)).await;

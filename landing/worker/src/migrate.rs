@@ -25,11 +25,12 @@ pub struct Args {
     deadline: Deadline,
 }
 
-/// Brings the schema to what this program needs, and Redis' keys to its layout. Does nothing to what is.
+/// Brings the schema to what this program needs, and Redis' keys to its layout. Does nothing to
+/// what is.
 ///
 /// # Errors
-/// The database can't be reached, refuses a statement, or has a newer schema; Redis can't be reached, or holds marks of an older layout;
-/// the deadline passed.
+/// The database can't be reached, refuses a statement, or has a newer schema; Redis can't be
+/// reached, or holds marks of an older layout; the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, migrate(args)).await
 }
@@ -46,14 +47,19 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
     }
     let before = storage_sql::schema_state(&options).await?;
     if before == SchemaState::Older && settings.redis.url != HotUrl::Memory {
-        // ORDER: Redis first: a program of the older layout is refused by either number, and a repeat finds what is left to be done.
+        // ORDER: Redis first: a program of the older layout is refused by either number, and a
+        // repeat finds what is left to be done.
         leave_layout(&settings, &mut out).await?;
     }
     storage_sql::migrate(&options).await?;
     writeln!(
         out,
         "{}",
-        if before == SchemaState::Current { "the schema was up to date" } else { "the schema is up to date now" }
+        if before == SchemaState::Current {
+            "the schema was up to date"
+        } else {
+            "the schema is up to date now"
+        }
     )?;
     Ok(Exit::Fine)
 }
@@ -62,10 +68,16 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
 async fn leave_layout(settings: &Settings, out: &mut impl Write) -> anyhow::Result<()> {
     let hot = open::hot(settings).await?;
     let seen = hot.pairing().await.context("the hot tier")?;
-    let Some(paired) = seen.paired.filter(|paired| paired.layout < LAYOUT) else { return Ok(()) };
+    let Some(paired) = seen.paired.filter(|paired| paired.layout < LAYOUT) else {
+        return Ok(());
+    };
     let marked = hot.leave_layout(&seen).await.context("the hot tier")?;
     if marked.is_empty() {
-        writeln!(out, "the keys of the hot tier had layout {}, and have layout {LAYOUT} now", paired.layout)?;
+        writeln!(
+            out,
+            "the keys of the hot tier had layout {}, and have layout {LAYOUT} now",
+            paired.layout
+        )?;
         return Ok(());
     }
     let message = format!(

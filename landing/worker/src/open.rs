@@ -33,12 +33,15 @@ pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
 /// It can't be reached or must not be used.
 pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
-    let hot = storage_dirty::open(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    let hot = storage_dirty::open(settings, Arc::new(SystemClock))
+        .await
+        .context("the hot tier")?;
     warn_of_policy(hot.check().await)?;
     Ok(hot)
 }
 
-/// A hot tier that may evict unlanded data is landed all the same, and the sooner the better; game servers refuse to write to it.
+/// A hot tier that may evict unlanded data is landed all the same, and the sooner the better; game
+/// servers refuse to write to it.
 fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
     match checked {
         Err(error) if error.kind == HotKind::Policy => {
@@ -49,13 +52,16 @@ fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
     }
 }
 
-/// The hot tier, open for reading, though not all of its servers may answer. Nothing is written to it.
+/// The hot tier, open for reading, though not all of its servers may answer. Nothing is written to
+/// it.
 ///
 /// # Errors
 /// None of it can be reached, or it must not be used.
 pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
-    let hot = storage_dirty::open_for_reading(settings, Arc::new(SystemClock)).await.context("the hot tier")?;
+    let hot = storage_dirty::open_for_reading(settings, Arc::new(SystemClock))
+        .await
+        .context("the hot tier")?;
     if let Err(error) = hot.check().await {
         tracing::warn!(%error, "game servers refuse writes; reading goes on");
     }
@@ -68,19 +74,29 @@ pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotS
 /// A tier is away, or they do not belong together.
 pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     let hot = hot_for_reading(settings).await?;
-    let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
+    let options = storage_sql::ColdOptions {
+        read_only: true,
+        ..storage_sql::ColdOptions::from(&settings.sql)
+    };
     let cold = storage_sql::open(&options).await.context("the cold tier")?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
     tiers.compare_pairing().await.map_err(named)?;
     Ok(tiers)
 }
 
-/// Whether a hot tier that is only looked at belongs to the database of the settings. Says so on stderr if not, or if nobody can tell.
+/// Whether a hot tier that is only looked at belongs to the database of the settings. Says so on
+/// stderr if not, or if nobody can tell.
 pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
-    let options = storage_sql::ColdOptions { read_only: true, ..storage_sql::ColdOptions::from(&settings.sql) };
+    let options = storage_sql::ColdOptions {
+        read_only: true,
+        ..storage_sql::ColdOptions::from(&settings.sql)
+    };
     let compared = async {
         let cold = storage_sql::open(&options).await?;
-        Tiers::new(Arc::clone(hot), cold, 1).for_reading().compare_pairing().await
+        Tiers::new(Arc::clone(hot), cold, 1)
+            .for_reading()
+            .compare_pairing()
+            .await
     };
     match compared.await {
         Ok(()) => true,
@@ -102,7 +118,10 @@ pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
 pub async fn tiers_apart(settings: &Settings) -> anyhow::Result<Tiers> {
     let hot = hot(settings).await?;
     let cold = cold(settings).await?;
-    Ok(Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation))
+    Ok(
+        Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
+            .on_probation(settings.landing.probation),
+    )
 }
 
 /// The memory engine is alone in its process, so no other process can land or look at it.
@@ -121,7 +140,8 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// What is said of a tier that was away until a deadline.
 pub const LATE: &str = "waited until the deadline (--deadline)";
 
-/// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are returned.
+/// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are
+/// returned.
 ///
 /// # Errors
 /// A wrong URL, password, partition count, policy or schema.
@@ -147,7 +167,8 @@ pub async fn tiers_by(settings: &Settings, deadline: Instant) -> anyhow::Result<
     tiers(settings, Some(deadline)).await
 }
 
-/// A storage on both tiers; waits as [`tiers_by`]. In the embedded mode it opens at once or not at all.
+/// A storage on both tiers; waits as [`tiers_by`]. In the embedded mode it opens at once or not at
+/// all.
 ///
 /// # Errors
 /// As [`tiers_by`].
@@ -156,7 +177,11 @@ pub async fn storage_by(settings: Settings, deadline: Instant) -> anyhow::Result
         return Ok(Storage::open(settings).await?);
     }
     let (hot, cold) = both(&settings, Some(deadline)).await?;
-    Ok(Storage::builder(settings).hot(hot).cold(cold).open().await?)
+    Ok(Storage::builder(settings)
+        .hot(hot)
+        .cold(cold)
+        .open()
+        .await?)
 }
 
 /// Opens a tier; waits, saying so, while it is away, until the deadline if there is one.
@@ -182,10 +207,16 @@ async fn waiting<T>(
             }
         }
     };
-    let Some(deadline) = deadline else { return opened.await };
+    let Some(deadline) = deadline else {
+        return opened.await;
+    };
     match tokio::time::timeout_at(deadline, opened).await {
         Ok(opened) => opened,
-        Err(_) => Err(away.unwrap_or_else(|| exit::error(Exit::Late, format!("the {tier} tier: no answer")))).context(LATE),
+        Err(_) => {
+            Err(away
+                .unwrap_or_else(|| exit::error(Exit::Late, format!("the {tier} tier: no answer"))))
+            .context(LATE)
+        }
     }
 }
 
@@ -196,14 +227,25 @@ async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result
     waiting("hot or cold", deadline, is_away, pair).await
 }
 
-async fn both(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<(Arc<dyn HotStore>, Arc<dyn ColdStore>)> {
+async fn both(
+    settings: &Settings,
+    deadline: Option<Instant>,
+) -> anyhow::Result<(Arc<dyn HotStore>, Arc<dyn ColdStore>)> {
     let hot = waiting("hot", deadline, is_hot_away, async || hot(settings).await).await?;
-    let cold = waiting("cold", deadline, is_cold_away, async || cold(settings).await).await?;
+    let cold = waiting("cold", deadline, is_cold_away, async || {
+        cold(settings).await
+    })
+    .await?;
     Ok((hot, cold))
 }
 
-async fn together(settings: &Settings, hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>) -> anyhow::Result<Tiers> {
-    let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).on_probation(settings.landing.probation);
+async fn together(
+    settings: &Settings,
+    hot: Arc<dyn HotStore>,
+    cold: Arc<dyn ColdStore>,
+) -> anyhow::Result<Tiers> {
+    let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
+        .on_probation(settings.landing.probation);
     tiers.belong().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
@@ -211,17 +253,33 @@ async fn together(settings: &Settings, hot: Arc<dyn HotStore>, cold: Arc<dyn Col
 
 async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
     let options = storage_sql::ColdOptions::from(&settings.sql);
-    // Each transaction holds a connection; beside them as many batches again may look something up, and the worker itself.
-    let connections = options.connections.max(settings.landing.connections.saturating_mul(2).saturating_add(1));
+    // Each transaction holds a connection; beside them as many batches again may look something up,
+    // and the worker itself.
+    let connections = options.connections.max(
+        settings
+            .landing
+            .connections
+            .saturating_mul(2)
+            .saturating_add(1),
+    );
     // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
-    let options = storage_sql::ColdOptions { connections, creates: false, ..options };
+    let options = storage_sql::ColdOptions {
+        connections,
+        creates: false,
+        ..options
+    };
     storage_sql::open(&options).await.context("the cold tier")
 }
 
 fn is_hot_away(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<storage_dirty::HotError>()
-        .is_some_and(|e| matches!(e.kind, HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites))
+        .is_some_and(|e| {
+            matches!(
+                e.kind,
+                HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites
+            )
+        })
 }
 
 /// The error with the name of the tier that failed.
@@ -239,7 +297,10 @@ fn named(error: TierError) -> anyhow::Error {
 
 fn is_away(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<TierError>() {
-        Some(TierError::Hot(error)) => matches!(error.kind, HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites),
+        Some(TierError::Hot(error)) => matches!(
+            error.kind,
+            HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites
+        ),
         Some(TierError::Cold(error)) => error.kind == ColdKind::Unwell,
         Some(TierError::Contended { .. }) => true,
         _ => false,
@@ -247,7 +308,9 @@ fn is_away(error: &anyhow::Error) -> bool {
 }
 
 fn is_cold_away(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<storage_sql::ColdError>().is_some_and(|e| e.kind == ColdKind::Unwell)
+    error
+        .downcast_ref::<storage_sql::ColdError>()
+        .is_some_and(|e| e.kind == ColdKind::Unwell)
 }
 
 /// A worker over open tiers, under a name that no other worker has.

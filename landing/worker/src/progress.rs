@@ -14,7 +14,9 @@ fn bars() -> &'static MultiProgress {
 /// A bar of this length; hidden where stderr is no terminal.
 #[must_use]
 pub fn bar(length: u64, unit: &str) -> ProgressBar {
-    let style = ProgressStyle::with_template(&format!("{{bar:30}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{elapsed}}"));
+    let style = ProgressStyle::with_template(&format!(
+        "{{bar:30}} {{pos}}/{{len}} {unit}  {{per_sec}}  {{elapsed}}"
+    ));
     let bar = bars().add(ProgressBar::new(length));
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -28,7 +28,12 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     tracing::info!("landing");
     worker.run(stop).await;
     let counts = worker.counts();
-    tracing::info!(rows = counts.rows, marks = counts.marks, parked = counts.parked, "stopped");
+    tracing::info!(
+        rows = counts.rows,
+        marks = counts.marks,
+        parked = counts.parked,
+        "stopped"
+    );
     cold.close().await;
     Ok(Exit::Fine)
 }

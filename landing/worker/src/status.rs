@@ -57,7 +57,10 @@ struct Line {
 }
 
 fn status(backlog: &Backlog, pressure: Pressure) -> Status {
-    let mut total = Line { oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()), ..Line::default() };
+    let mut total = Line {
+        oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()),
+        ..Line::default()
+    };
     let mut partitions = Vec::new();
     for (partition, peek) in &backlog.partitions {
         total.live += peek.live;
@@ -70,7 +73,9 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
             snapshot: peek.snapshot,
             errors: peek.errors,
             probation: peek.probation,
-            oldest_unlanded_seconds: peek.oldest().map(|oldest| backlog.now.since(oldest).as_secs_f64()),
+            oldest_unlanded_seconds: peek
+                .oldest()
+                .map(|oldest| backlog.now.since(oldest).as_secs_f64()),
             holder: peek.holder.clone(),
             away: None,
         });
@@ -82,7 +87,12 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
     };
     partitions.extend(backlog.away.iter().map(away));
     partitions.sort_by_key(|line| line.partition);
-    Status { pressure_percent: pressure.percent, pressure: pressure.reason, total, partitions }
+    Status {
+        pressure_percent: pressure.percent,
+        pressure: pressure.reason,
+        total,
+        partitions,
+    }
 }
 
 impl Line {
@@ -102,18 +112,43 @@ impl Line {
 }
 
 fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
-    let heads = ["partition", "live", "snapshot", "errors", "probation", "oldest"];
+    let heads = [
+        "partition",
+        "live",
+        "snapshot",
+        "errors",
+        "probation",
+        "oldest",
+    ];
     let [partition, live, snapshot, errors, probation, oldest] = heads;
-    writeln!(out, "{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder")?;
+    writeln!(
+        out,
+        "{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder"
+    )?;
     let row = |out: &mut dyn Write, name: &str, line: &Line, holder: &str| {
-        let Line { live, snapshot, errors, probation, .. } = line;
-        writeln!(out, "{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}", line.age())
+        let Line {
+            live,
+            snapshot,
+            errors,
+            probation,
+            ..
+        } = line;
+        writeln!(
+            out,
+            "{name:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {:>14}  {holder}",
+            line.age()
+        )
     };
     for line in status.partitions.iter().filter(|line| line.is_busy()) {
         let partition = line.partition.unwrap_or_default();
         match &line.away {
             Some(why) => writeln!(out, "{partition:>9}  away: {why}")?,
-            None => row(out, &partition.to_string(), line, line.holder.as_deref().unwrap_or("nobody"))?,
+            None => row(
+                out,
+                &partition.to_string(),
+                line,
+                line.holder.as_deref().unwrap_or("nobody"),
+            )?,
         }
     }
     row(out, "total", &status.total, "")?;
@@ -121,12 +156,20 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{idle}")?;
     }
     if status.total.errors > 0 {
-        writeln!(out, "the database refused {} rows: landing-worker errors lists them", status.total.errors)?;
+        writeln!(
+            out,
+            "the database refused {} rows: landing-worker errors lists them",
+            status.total.errors
+        )?;
     }
     match status.pressure_percent {
         0 => Ok(()),
         100 => writeln!(out, "writes are refused: {}", status.pressure),
-        percent => writeln!(out, "writes are slowed down, {percent} % of the way to being refused: {}", status.pressure),
+        percent => writeln!(
+            out,
+            "writes are slowed down, {percent} % of the way to being refused: {}",
+            status.pressure
+        ),
     }
 }
 
@@ -134,10 +177,15 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
 fn idle(partitions: &[Line]) -> Option<String> {
     let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
     for line in partitions.iter().filter(|line| !line.is_busy()) {
-        *holders.entry(line.holder.as_deref().unwrap_or("nobody")).or_default() += 1;
+        *holders
+            .entry(line.holder.as_deref().unwrap_or("nobody"))
+            .or_default() += 1;
     }
     let count: u32 = holders.values().sum();
-    let held: Vec<String> = holders.iter().map(|(holder, count)| format!("{holder} ({count})")).collect();
+    let held: Vec<String> = holders
+        .iter()
+        .map(|(holder, count)| format!("{holder} ({count})"))
+        .collect();
     (count > 0).then(|| format!("{count} partitions are idle, held by {}", held.join(", ")))
 }
 
@@ -174,11 +222,20 @@ mod tests {
     use super::*;
 
     fn line(partition: u32, holder: Option<&str>) -> Line {
-        Line { partition: Some(partition), holder: holder.map(str::to_owned), ..Line::default() }
+        Line {
+            partition: Some(partition),
+            holder: holder.map(str::to_owned),
+            ..Line::default()
+        }
     }
 
     fn printed(partitions: Vec<Line>, total: Line) -> String {
-        let status = Status { pressure_percent: 0, pressure: String::new(), total, partitions };
+        let status = Status {
+            pressure_percent: 0,
+            pressure: String::new(),
+            total,
+            partitions,
+        };
         let mut out = Vec::new();
         print(&status, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -186,21 +243,60 @@ mod tests {
 
     #[test]
     fn partitions_with_work_are_listed_and_the_others_are_counted_by_holder() {
-        let busy = Line { live: 2, oldest_unlanded_seconds: Some(1.5), ..line(1, Some("w1")) };
-        let away = Line { away: Some("no answer".into()), ..line(4, None) };
-        let all = vec![line(0, Some("w1")), busy, line(2, Some("w2")), line(3, Some("w1")), away, line(5, None)];
-        let table = printed(all, Line { live: 2, oldest_unlanded_seconds: Some(1.5), ..Line::default() });
-        let names: Vec<_> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let busy = Line {
+            live: 2,
+            oldest_unlanded_seconds: Some(1.5),
+            ..line(1, Some("w1"))
+        };
+        let away = Line {
+            away: Some("no answer".into()),
+            ..line(4, None)
+        };
+        let all = vec![
+            line(0, Some("w1")),
+            busy,
+            line(2, Some("w2")),
+            line(3, Some("w1")),
+            away,
+            line(5, None),
+        ];
+        let table = printed(
+            all,
+            Line {
+                live: 2,
+                oldest_unlanded_seconds: Some(1.5),
+                ..Line::default()
+            },
+        );
+        let names: Vec<_> = table
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
         assert_eq!(names, ["partition", "1", "4", "total", "4"], "{table}");
-        assert!(table.ends_with("4 partitions are idle, held by nobody (1), w1 (2), w2 (1)\n"), "{table}");
+        assert!(
+            table.ends_with("4 partitions are idle, held by nobody (1), w1 (2), w2 (1)\n"),
+            "{table}"
+        );
     }
 
     #[test]
     fn what_was_refused_has_no_age_and_says_where_it_is_listed() {
-        let refused = Line { errors: 3, ..line(7, Some("w")) };
-        let table = printed(vec![refused], Line { errors: 3, ..Line::default() });
+        let refused = Line {
+            errors: 3,
+            ..line(7, Some("w"))
+        };
+        let table = printed(
+            vec![refused],
+            Line {
+                errors: 3,
+                ..Line::default()
+            },
+        );
         assert_eq!(table.matches("only refused").count(), 2, "{table}");
-        assert!(table.contains("refused 3 rows: landing-worker errors"), "{table}");
+        assert!(
+            table.contains("refused 3 rows: landing-worker errors"),
+            "{table}"
+        );
         assert!(!table.contains("idle"), "{table}");
     }
 }

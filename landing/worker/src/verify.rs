@@ -25,8 +25,9 @@ pub struct Args {
 /// Owners that are listed, and compared, at once.
 const PAGE: usize = 200;
 
-/// Compares the owners that have a live row in the database, prints each conflict, and ends with 1 if there is one. The hot tier lists
-/// marks, not owners, so one that has landed and whose rows are all lost or removed is not found.
+/// Compares the owners that have a live row in the database, prints each conflict, and ends with 1
+/// if there is one. The hot tier lists marks, not owners, so one that has landed and whose rows are
+/// all lost or removed is not found.
 ///
 /// # Errors
 /// A tier can't be reached; the deadline passed.
@@ -42,22 +43,39 @@ async fn compare(args: Args) -> anyhow::Result<Exit> {
     let mut after = None;
     loop {
         let owners = tiers.cold().all_owners(after.as_ref(), PAGE).await?;
-        let Some(last) = owners.last().cloned() else { break };
-        let picked: Vec<_> = owners.into_iter().filter(|owner| owner.partition(args.one_in).0 == 0).collect();
+        let Some(last) = owners.last().cloned() else {
+            break;
+        };
+        let picked: Vec<_> = owners
+            .into_iter()
+            .filter(|owner| owner.partition(args.one_in).0 == 0)
+            .collect();
         let compared = tiers.compare(&picked).await?;
-        compared.conflicts.iter().try_for_each(|conflict| writeln!(out, "{conflict}"))?;
+        compared
+            .conflicts
+            .iter()
+            .try_for_each(|conflict| writeln!(out, "{conflict}"))?;
         total.owners += compared.owners;
         total.cold += compared.cold;
         total.moving += compared.moving;
         total.conflicts.extend(compared.conflicts);
         after = Some(last);
     }
-    let Compared { owners, cold, moving, conflicts } = total;
+    let Compared {
+        owners,
+        cold,
+        moving,
+        conflicts,
+    } = total;
     writeln!(
         out,
         "{owners} owners compared, {cold} only in the database, {moving} written all the time, {} conflicts; \
          owners without a live row in the database were not looked at",
         conflicts.len()
     )?;
-    Ok(if conflicts.is_empty() { Exit::Fine } else { Exit::Found })
+    Ok(if conflicts.is_empty() {
+        Exit::Fine
+    } else {
+        Exit::Found
+    })
 }

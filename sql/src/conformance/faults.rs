@@ -7,7 +7,10 @@ use storage_model::{Epoch, Partition};
 
 use super::gate::{Gate, Losing, Lost};
 use super::{Harness, fence, land_on, live, owner};
-use crate::{Batch, ColdKind, LandError, Raise, SchemaState, Statement, migrate, open, open_through, pending_sql, schema_state};
+use crate::{
+    Batch, ColdKind, LandError, Raise, SchemaState, Statement, migrate, open, open_through,
+    pending_sql, schema_state,
+};
 
 fn kind(error: &LandError) -> Option<ColdKind> {
     match error {
@@ -16,20 +19,32 @@ fn kind(error: &LandError) -> Option<ColdKind> {
     }
 }
 
-/// H38: the caller learns that the batch is at fault, with the database's own number, and may cut it in half.
+/// H38: the caller learns that the batch is at fault, with the database's own number, and may cut
+/// it in half.
 pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harness) {
     h.init(&[0]).await;
     if !h.backend.poison().await {
         return;
     }
-    let mut rows: Vec<_> = (0..999).map(|i| live(&owner(&i.to_string()), "gold", "1", 1)).collect();
+    let mut rows: Vec<_> = (0..999)
+        .map(|i| live(&owner(&i.to_string()), "gold", "1", 1))
+        .collect();
     rows.push(live(&owner("500"), "poison", "1", 1));
     match land_on(&*h.store, 0, rows.clone()).await {
-        Err(LandError::Refused(fault)) => assert!(fault.code > 0 && !fault.message.is_empty(), "{fault:?}"),
+        Err(LandError::Refused(fault)) => {
+            assert!(fault.code > 0 && !fault.message.is_empty(), "{fault:?}")
+        }
         other => panic!("{other:?}"),
     }
     let owners: Vec<_> = rows.iter().map(|row| row.owner.clone()).collect();
-    assert!(h.store.load(&owners, 9).await.unwrap().iter().all(|loaded| loaded.rows.is_empty()));
+    assert!(
+        h.store
+            .load(&owners, 9)
+            .await
+            .unwrap()
+            .iter()
+            .all(|loaded| loaded.rows.is_empty())
+    );
     rows.pop();
     land_on(&*h.store, 0, rows).await.unwrap();
 }
@@ -38,18 +53,31 @@ pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harnes
 pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) {
     h.init(&[0]).await;
     let (ann, limit) = (owner("ann"), h.store.value_bytes_max());
-    let error = land_on(&*h.store, 0, vec![live(&ann, "a", "1", 1), live(&ann, "b", vec![7; limit + 1], 1)]).await.unwrap_err();
+    let error = land_on(
+        &*h.store,
+        0,
+        vec![
+            live(&ann, "a", "1", 1),
+            live(&ann, "b", vec![7; limit + 1], 1),
+        ],
+    )
+    .await
+    .unwrap_err();
     match error {
-        LandError::Refused(fault) => assert!(fault.message.contains(&limit.to_string()), "{fault:?}"),
+        LandError::Refused(fault) => {
+            assert!(fault.message.contains(&limit.to_string()), "{fault:?}")
+        }
         other => panic!("{other:?}"),
     }
     assert!(h.rows(&ann).await.is_empty());
-    land_on(&*h.store, 0, vec![live(&ann, "b", vec![7; limit], 1)]).await.unwrap();
+    land_on(&*h.store, 0, vec![live(&ann, "b", vec![7; limit], 1)])
+        .await
+        .unwrap();
     assert_eq!(h.rows(&ann).await[0].cell.value().len(), limit);
 }
 
-/// Each statement of a landing fails in turn, unsent; the rows are either not there or complete. One that writes rows is sent again, since
-/// the database takes others.
+/// Each statement of a landing fails in turn, unsent; the rows are either not there or complete.
+/// One that writes rows is sent again, since the database takes others.
 pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -57,23 +85,39 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
     h.init(&[0]).await;
     let seam = Arc::new(Losing::new(Lost::Before));
     let store = h.another(seam.clone()).await;
-    let rows = |n: usize| vec!["a", "b", "c"].into_iter().map(|f| live(&owner(&n.to_string()), f, "v", 1)).collect::<Vec<_>>();
+    let rows = |n: usize| {
+        vec!["a", "b", "c"]
+            .into_iter()
+            .map(|f| live(&owner(&n.to_string()), f, "v", 1))
+            .collect::<Vec<_>>()
+    };
     let mut again = 0;
     for n in 0.. {
         let record = store.partitions(&[Partition(0)]).await.unwrap()[0];
         let fences = vec![fence(0, record.epoch.0, record.last_version.get(), 1)];
         seam.arm(n);
-        let landed = store.land(&Batch { fences, rows: rows(n) }).await;
+        let landed = store
+            .land(&Batch {
+                fences,
+                rows: rows(n),
+            })
+            .await;
         if seam.disarm() {
             landed.unwrap();
-            assert!(n >= 4 && again > 0, "a landing has more than {n} statements, and some of them write rows");
+            assert!(
+                n >= 4 && again > 0,
+                "a landing has more than {n} statements, and some of them write rows"
+            );
             return;
         }
         match landed {
             Ok(()) => again += 1,
             Err(error) => {
                 assert_eq!(kind(&error), Some(ColdKind::Unwell));
-                assert!(h.rows(&owner(&n.to_string())).await.is_empty(), "statement {n}");
+                assert!(
+                    h.rows(&owner(&n.to_string())).await.is_empty(),
+                    "statement {n}"
+                );
                 land_on(&*store, 0, rows(n)).await.unwrap();
             }
         }
@@ -89,15 +133,26 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     h.init(&[0]).await;
     let seam = Arc::new(Losing::new(Lost::After));
     let store = h.another(seam.clone()).await;
-    let batch = Batch { fences: vec![fence(0, 1, 0, 7)], rows: vec![live(&owner("ann"), "gold", "1", 7)] };
+    let batch = Batch {
+        fences: vec![fence(0, 1, 0, 7)],
+        rows: vec![live(&owner("ann"), "gold", "1", 7)],
+    };
     seam.arm(3); // begin, fence, upsert pass; the commit's reply is lost
-    assert_eq!(kind(&store.land(&batch).await.unwrap_err()), Some(ColdKind::Unwell));
-    assert_eq!(store.land(&batch).await, Err(LandError::Fenced(vec![Partition(0)])), "the record shows that it was committed");
+    assert_eq!(
+        kind(&store.land(&batch).await.unwrap_err()),
+        Some(ColdKind::Unwell)
+    );
+    assert_eq!(
+        store.land(&batch).await,
+        Err(LandError::Fenced(vec![Partition(0)])),
+        "the record shows that it was committed"
+    );
     land_on(&*store, 0, batch.rows.clone()).await.unwrap();
     assert_eq!(h.rows(&owner("ann")).await, batch.rows);
 }
 
-/// H36: a lock wait that times out undoes one statement alone; what ran before it must not be committed.
+/// H36: a lock wait that times out undoes one statement alone; what ran before it must not be
+/// committed.
 pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -105,41 +160,60 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     h.init(&[0, 1]).await;
     let gate = Arc::new(Gate::before(Statement::Commit));
     let holder = h.another(gate.clone()).await;
-    let held = tokio::spawn(async move { land_on(&*holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await });
+    let held = tokio::spawn(async move {
+        land_on(&*holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await
+    });
     gate.reached().await;
     let mut options = h.backend.options();
     options.statement_timeout = Duration::from_secs(2); // a lock wait of 1 s
     let store = open(&options).await.unwrap();
     // Three rows take two statements; the second one meets the held row.
-    let rows: Vec<_> = ["a", "b", "c"].map(|id| live(&owner(id), "gold", "1", 9)).to_vec();
+    let rows: Vec<_> = ["a", "b", "c"]
+        .map(|id| live(&owner(id), "gold", "1", 9))
+        .to_vec();
     let error = land_on(&*store, 1, rows.clone()).await.unwrap_err();
     assert_eq!(kind(&error), Some(ColdKind::Unwell), "{error}");
     gate.open();
     held.await.unwrap().unwrap();
     assert!(h.rows(&owner("a")).await.is_empty() && h.rows(&owner("b")).await.is_empty());
-    assert_eq!(h.rows(&owner("c")).await, [live(&owner("c"), "gold", "held", 5)]);
+    assert_eq!(
+        h.rows(&owner("c")).await,
+        [live(&owner("c"), "gold", "held", 5)]
+    );
     land_on(&*store, 1, rows.clone()).await.unwrap();
     assert_eq!(h.rows(&owner("c")).await, rows[2..]);
 }
 
-/// H43: calls that are dropped at any await neither use the pool up nor leave a connection out of step.
+/// H43: calls that are dropped at any await neither use the pool up nor leave a connection out of
+/// step.
 pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
-    h.land((0..200).map(|i| live(&ann, &i.to_string(), vec![7; 2_000], 1)).collect()).await;
+    h.land(
+        (0..200)
+            .map(|i| live(&ann, &i.to_string(), vec![7; 2_000], 1))
+            .collect(),
+    )
+    .await;
     // A call that is not cut must not notice that others were.
     let calls = (0..6_000_u64).map(|i| {
         let (store, ann) = (Arc::clone(&h.store), ann.clone());
         let limit = Duration::from_micros(i * 37 % 20_000);
         tokio::time::timeout(limit, async move {
             if i % 3 == 0 {
-                let rows: Vec<_> = (0..50).map(|f| live(&ann, &f.to_string(), vec![8; 2_000], 1 + i)).collect();
+                let rows: Vec<_> = (0..50)
+                    .map(|f| live(&ann, &f.to_string(), vec![8; 2_000], 1 + i))
+                    .collect();
                 match land_on(&*store, 0, rows).await {
                     Ok(()) | Err(LandError::Fenced(_)) => {}
                     Err(other) => panic!("a landing that was not cut: {other}"),
                 }
             } else {
-                assert_eq!(store.load(&[ann], 1_000).await.unwrap()[0].rows.len(), 200, "a load that was not cut");
+                assert_eq!(
+                    store.load(&[ann], 1_000).await.unwrap()[0].rows.len(),
+                    200,
+                    "a load that was not cut"
+                );
             }
         })
     });
@@ -151,13 +225,22 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
             cut += usize::from(tasks.join_next().await.unwrap().unwrap().is_err());
         }
     }
-    cut += tasks.join_all().await.iter().filter(|ended| ended.is_err()).count();
+    cut += tasks
+        .join_all()
+        .await
+        .iter()
+        .filter(|ended| ended.is_err())
+        .count();
     assert!(cut > 300, "only {cut} calls were cut");
     for _ in 0..20 {
         assert_eq!(h.rows(&ann).await.len(), 200);
     }
     h.land(vec![live(&ann, "after", "1", 9_999)]).await;
-    let raised = h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
+    let raised = h
+        .store
+        .raise(&[Raise::by_one(Partition(0), Epoch(1))])
+        .await
+        .unwrap();
     assert_eq!(raised[0].record.epoch, Epoch(2));
 }
 
@@ -171,8 +254,14 @@ pub async fn reopening_keeps_everything(h: &Harness) {
     h.land(vec![live(&owner("ann"), "gold", "1", 7)]).await;
     h.store.close().await;
     let store = open(&h.backend.options()).await.unwrap();
-    assert_eq!(store.load(&[owner("ann")], 9).await.unwrap()[0].rows, [live(&owner("ann"), "gold", "1", 7)]);
-    assert_eq!(store.partitions(&[Partition(0)]).await.unwrap()[0].epoch, Epoch(1));
+    assert_eq!(
+        store.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        [live(&owner("ann"), "gold", "1", 7)]
+    );
+    assert_eq!(
+        store.partitions(&[Partition(0)]).await.unwrap()[0].epoch,
+        Epoch(1)
+    );
     assert_eq!(store.pairing().await.unwrap(), pairing);
 }
 
@@ -185,15 +274,21 @@ pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     options.table = "other_rows".into();
     assert_eq!(schema_state(&options).await.unwrap(), SchemaState::Empty);
     let pending = pending_sql(&options).await.unwrap();
-    assert!(pending.iter().any(|sql| sql.contains("`other_partition`")), "{pending:?}");
-    assert_eq!(schema_state(&options).await.unwrap(), SchemaState::Empty, "asking changes nothing");
+    assert!(
+        pending.iter().any(|sql| sql.contains("`other_partition`")),
+        "{pending:?}"
+    );
+    assert_eq!(
+        schema_state(&options).await.unwrap(),
+        SchemaState::Empty,
+        "asking changes nothing"
+    );
     let openings = futures::future::join_all((0..4).map(|_| open(&options))).await;
     assert!(openings.iter().all(Result::is_ok), "{openings:?}");
     assert_eq!(migrate(&options).await.unwrap(), SchemaState::Current);
     assert!(pending_sql(&options).await.unwrap().is_empty());
 
-    let insert =
-        "INSERT INTO other_migration (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 1)";
+    let insert = "INSERT INTO other_migration (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 1)";
     if h.backend.sql(insert).await {
         assert_eq!(schema_state(&options).await.unwrap(), SchemaState::Newer);
         assert_eq!(open(&options).await.unwrap_err().kind, ColdKind::Schema);
@@ -204,7 +299,9 @@ pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
 /// Closing waits for the statements under way; later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
     let gate = Arc::new(Gate::before(Statement::Partitions));
-    let store = open_through(&h.backend.options(), gate.clone()).await.unwrap();
+    let store = open_through(&h.backend.options(), gate.clone())
+        .await
+        .unwrap();
     let reader = Arc::clone(&store);
     let reading = tokio::spawn(async move { reader.partitions(&[Partition(0)]).await });
     gate.reached().await;
@@ -214,5 +311,8 @@ pub async fn a_closed_store_says_so(h: &Harness) {
     reading.await.unwrap().unwrap();
     closing.await.unwrap();
     let error = store.partitions(&[Partition(0)]).await.unwrap_err();
-    assert!(error.kind == ColdKind::Unwell && error.message.ends_with(": the store is closed"), "{error}");
+    assert!(
+        error.kind == ColdKind::Unwell && error.message.ends_with(": the store is closed"),
+        "{error}"
+    );
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use storage_model::{DatabaseId, Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token, Version};
+use storage_model::{
+    DatabaseId, Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token, Version,
+};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
@@ -11,29 +13,51 @@ use crate::{Batch, Fence, LandError, NoSeam, Pair, PartitionRecord, Raise, Raise
 /// A record to which nothing has landed after epoch 1.
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
     let landed_epoch = Epoch(u64::from(last > 0));
-    PartitionRecord { partition: Partition(partition), epoch: Epoch(epoch), last_version: version(last), landed_epoch, database }
+    PartitionRecord {
+        partition: Partition(partition),
+        epoch: Epoch(epoch),
+        last_version: version(last),
+        landed_epoch,
+        database,
+    }
 }
 
 /// R14: the record follows what was committed.
 pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     h.init(&[3, 7]).await;
     let rows = vec![live(&owner("ann"), "gold", "1", 9)];
-    h.store.land(&Batch { fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)], rows }).await.unwrap();
+    h.store
+        .land(&Batch {
+            fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)],
+            rows,
+        })
+        .await
+        .unwrap();
     let asked = [Partition(7), Partition(3), Partition(5)];
     assert_eq!(
         h.store.partitions(&asked).await.unwrap(),
-        [record(h.database, 7, 1, 9), record(h.database, 3, 1, 4), record(h.database, 5, 0, 0)]
+        [
+            record(h.database, 7, 1, 9),
+            record(h.database, 3, 1, 4),
+            record(h.database, 5, 0, 0)
+        ]
     );
 }
 
 /// H32: a record that is matched but not changed counts as matched.
 pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
     h.init(&[3]).await;
-    let batch = |landed, reaches| Batch { fences: vec![fence(3, 1, landed, reaches)], rows: vec![] };
+    let batch = |landed, reaches| Batch {
+        fences: vec![fence(3, 1, landed, reaches)],
+        rows: vec![],
+    };
     h.store.land(&batch(0, 9)).await.unwrap();
     h.store.land(&batch(9, 9)).await.unwrap();
     h.store.land(&batch(9, 4)).await.unwrap();
-    assert_eq!(h.store.partitions(&[Partition(3)]).await.unwrap(), [record(h.database, 3, 1, 9)]);
+    assert_eq!(
+        h.store.partitions(&[Partition(3)]).await.unwrap(),
+        [record(h.database, 3, 1, 9)]
+    );
 }
 
 /// R14: one moved record keeps the whole batch out, and only those that moved are named.
@@ -41,28 +65,54 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     h.init(&[1, 2, 3]).await;
     let ann = owner("ann");
     for wrong in [fence(2, 1, 5, 9), fence(2, 2, 0, 9), fence(2, 0, 0, 9)] {
-        let batch = Batch { fences: vec![fence(3, 1, 0, 9), wrong, fence(1, 1, 0, 9)], rows: vec![live(&ann, "gold", "1", 9)] };
-        assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(2)])));
+        let batch = Batch {
+            fences: vec![fence(3, 1, 0, 9), wrong, fence(1, 1, 0, 9)],
+            rows: vec![live(&ann, "gold", "1", 9)],
+        };
+        assert_eq!(
+            h.store.land(&batch).await,
+            Err(LandError::Fenced(vec![Partition(2)]))
+        );
     }
     assert!(h.rows(&ann).await.is_empty());
     let asked = [Partition(1), Partition(2), Partition(3)];
     assert_eq!(
         h.store.partitions(&asked).await.unwrap(),
-        [record(h.database, 1, 1, 0), record(h.database, 2, 1, 0), record(h.database, 3, 1, 0)]
+        [
+            record(h.database, 1, 1, 0),
+            record(h.database, 2, 1, 0),
+            record(h.database, 3, 1, 0)
+        ]
     );
 }
 
-/// H33: what was collected for another database commits nothing here, and only its partitions are named.
+/// H33: what was collected for another database commits nothing here, and only its partitions are
+/// named.
 pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) {
     h.init(&[1, 2]).await;
     let ann = owner("ann");
-    let of = |partition, database| Fence { database: Some(database), ..fence(partition, 1, 0, 9) };
+    let of = |partition, database| Fence {
+        database: Some(database),
+        ..fence(partition, 1, 0, 9)
+    };
     let other = DatabaseId(h.database.0.wrapping_add(1));
-    let batch = |database| Batch { fences: vec![of(2, database), of(1, h.database)], rows: vec![live(&ann, "gold", "1", 9)] };
-    assert_eq!(h.store.land(&batch(other)).await, Err(LandError::Fenced(vec![Partition(2)])));
+    let batch = |database| Batch {
+        fences: vec![of(2, database), of(1, h.database)],
+        rows: vec![live(&ann, "gold", "1", 9)],
+    };
+    assert_eq!(
+        h.store.land(&batch(other)).await,
+        Err(LandError::Fenced(vec![Partition(2)]))
+    );
     assert!(h.rows(&ann).await.is_empty());
     let untouched = [record(h.database, 1, 1, 0), record(h.database, 2, 1, 0)];
-    assert_eq!(h.store.partitions(&[Partition(1), Partition(2)]).await.unwrap(), untouched);
+    assert_eq!(
+        h.store
+            .partitions(&[Partition(1), Partition(2)])
+            .await
+            .unwrap(),
+        untouched
+    );
     h.store.land(&batch(h.database)).await.unwrap();
     assert_eq!(h.rows(&ann).await, [live(&ann, "gold", "1", 9)]);
 }
@@ -82,52 +132,103 @@ pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
 
 /// Only [`ColdStore::raise`](crate::ColdStore::raise) makes records.
 pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
-    let batch = Batch { fences: vec![fence(8, 0, 0, 1)], rows: vec![live(&owner("ann"), "gold", "1", 1)] };
-    assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(8)])));
+    let batch = Batch {
+        fences: vec![fence(8, 0, 0, 1)],
+        rows: vec![live(&owner("ann"), "gold", "1", 1)],
+    };
+    assert_eq!(
+        h.store.land(&batch).await,
+        Err(LandError::Fenced(vec![Partition(8)]))
+    );
     assert!(h.rows(&owner("ann")).await.is_empty());
 }
 
 /// R14: of several that noticed the same failover, one raises the epoch.
 pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
-    land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)]).await.unwrap();
+    land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)])
+        .await
+        .unwrap();
     let seen = |epoch| [Raise::by_one(Partition(4), Epoch(epoch))];
-    let raised = |epoch, moved| Raised { record: record(h.database, 4, epoch, 50), moved };
+    let raised = |epoch, moved| Raised {
+        record: record(h.database, 4, epoch, 50),
+        moved,
+    };
     assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, true)]);
     assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, false)]);
     assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [raised(2, false)]);
-    let raises = futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
+    let raises =
+        futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
     let raises: Vec<Raised> = raises.into_iter().flat_map(Result::unwrap).collect();
-    assert!(raises.iter().all(|one| one.record == record(h.database, 4, 3, 50)), "{raises:?}");
-    assert_eq!((raises.len(), raises.iter().filter(|one| one.moved).count()), (6, 1), "{raises:?}");
+    assert!(
+        raises
+            .iter()
+            .all(|one| one.record == record(h.database, 4, 3, 50)),
+        "{raises:?}"
+    );
+    assert_eq!(
+        (raises.len(), raises.iter().filter(|one| one.moved).count()),
+        (6, 1),
+        "{raises:?}"
+    );
 }
 
 /// A database that is an older copy of itself overtakes at once what the hot tier has seen.
 pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
     h.init(&[4, 5]).await;
-    let jump = |partition, above| Raise { partition: Partition(partition), seen: Epoch(1), above: Epoch(above) };
+    let jump = |partition, above| Raise {
+        partition: Partition(partition),
+        seen: Epoch(1),
+        above: Epoch(above),
+    };
     let raised = h.store.raise(&[jump(4, 100), jump(5, 0)]).await.unwrap();
-    let of = |partition, epoch, moved| Raised { record: record(h.database, partition, epoch, 0), moved };
+    let of = |partition, epoch, moved| Raised {
+        record: record(h.database, partition, epoch, 0),
+        moved,
+    };
     assert_eq!(raised, [of(4, 101, true), of(5, 2, true)]);
-    assert_eq!(h.store.raise(&[jump(4, 200)]).await.unwrap(), [of(4, 101, false)], "it moved meanwhile");
+    assert_eq!(
+        h.store.raise(&[jump(4, 200)]).await.unwrap(),
+        [of(4, 101, false)],
+        "it moved meanwhile"
+    );
 }
 
-/// A first contact initialises all partitions at once; the order of the answers is that of the questions.
+/// A first contact initialises all partitions at once; the order of the answers is that of the
+/// questions.
 pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     let all: Vec<u32> = (0..700).rev().collect();
     h.init(&all).await;
-    let seen = [(9, 1), (2, 0), (900, 0), (9, 2)].map(|(partition, epoch)| Raise::by_one(Partition(partition), Epoch(epoch)));
-    let of = |partition, epoch, moved| Raised { record: record(h.database, partition, epoch, 0), moved };
-    let raised = [of(9, 2, true), of(2, 1, false), of(900, 1, true), of(9, 2, false)];
+    let seen = [(9, 1), (2, 0), (900, 0), (9, 2)]
+        .map(|(partition, epoch)| Raise::by_one(Partition(partition), Epoch(epoch)));
+    let of = |partition, epoch, moved| Raised {
+        record: record(h.database, partition, epoch, 0),
+        moved,
+    };
+    let raised = [
+        of(9, 2, true),
+        of(2, 1, false),
+        of(900, 1, true),
+        of(9, 2, false),
+    ];
     assert_eq!(h.store.raise(&seen).await.unwrap(), raised);
 }
 
 /// R14: after a raise, what was read before it cannot land.
 pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     h.init(&[0]).await;
-    h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
-    let batch = Batch { fences: vec![fence(0, 1, 0, 5)], rows: vec![live(&owner("ann"), "gold", "1", 5)] };
-    assert_eq!(h.store.land(&batch).await, Err(LandError::Fenced(vec![Partition(0)])));
+    h.store
+        .raise(&[Raise::by_one(Partition(0), Epoch(1))])
+        .await
+        .unwrap();
+    let batch = Batch {
+        fences: vec![fence(0, 1, 0, 5)],
+        rows: vec![live(&owner("ann"), "gold", "1", 5)],
+    };
+    assert_eq!(
+        h.store.land(&batch).await,
+        Err(LandError::Fenced(vec![Partition(0)]))
+    );
     assert!(h.rows(&owner("ann")).await.is_empty());
 }
 
@@ -135,15 +236,34 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
 pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
     h.init(&[0]).await;
     let landed = async |epoch, landed, reaches| {
-        let batch = Batch { fences: vec![fence(0, epoch, landed, reaches)], rows: vec![] };
+        let batch = Batch {
+            fences: vec![fence(0, epoch, landed, reaches)],
+            rows: vec![],
+        };
         h.store.land(&batch).await.unwrap();
     };
     landed(1, 0, 5).await;
-    let raised = h.store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await.unwrap();
-    assert_eq!(raised, [Raised { record: record(h.database, 0, 2, 5), moved: true }]);
+    let raised = h
+        .store
+        .raise(&[Raise::by_one(Partition(0), Epoch(1))])
+        .await
+        .unwrap();
+    assert_eq!(
+        raised,
+        [Raised {
+            record: record(h.database, 0, 2, 5),
+            moved: true
+        }]
+    );
     landed(2, 5, 7).await;
-    let in_the_second = PartitionRecord { landed_epoch: Epoch(2), ..record(h.database, 0, 2, 7) };
-    assert_eq!(h.store.partitions(&[Partition(0)]).await.unwrap(), [in_the_second]);
+    let in_the_second = PartitionRecord {
+        landed_epoch: Epoch(2),
+        ..record(h.database, 0, 2, 7)
+    };
+    assert_eq!(
+        h.store.partitions(&[Partition(0)]).await.unwrap(),
+        [in_the_second]
+    );
 }
 
 /// R14: the landing under way commits, and the raise sees what it landed.
@@ -154,10 +274,13 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     h.init(&[0]).await;
     let gate = Arc::new(Gate::before(Statement::Commit));
     let landing = h.another(gate.clone()).await;
-    let landed = tokio::spawn(async move { land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await });
+    let landed = tokio::spawn(async move {
+        land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await
+    });
     gate.reached().await;
     let store = Arc::clone(&h.store);
-    let raised = tokio::spawn(async move { store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await });
+    let raised =
+        tokio::spawn(async move { store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await });
     tokio::task::yield_now().await;
     assert_eq!(
         h.store.partitions(&[Partition(0)]).await.unwrap(),
@@ -167,10 +290,17 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     assert!(!raised.is_finished());
     gate.open();
     landed.await.unwrap().unwrap();
-    assert_eq!(raised.await.unwrap().unwrap(), [Raised { record: record(h.database, 0, 2, 5), moved: true }]);
+    assert_eq!(
+        raised.await.unwrap().unwrap(),
+        [Raised {
+            record: record(h.database, 0, 2, 5),
+            moved: true
+        }]
+    );
 }
 
-/// H35: batches of different partitions over the same rows, given in opposite orders, wait for each other.
+/// H35: batches of different partitions over the same rows, given in opposite orders, wait for each
+/// other.
 pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
     let task = |id: u32| {
@@ -178,8 +308,9 @@ pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
         async move {
             for round in 0..30_u64 {
                 let number = 1 + round * 10 + u64::from(id);
-                let mut rows: Vec<_> =
-                    (0..150).map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number)).collect();
+                let mut rows: Vec<_> = (0..150)
+                    .map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number))
+                    .collect();
                 if id % 2 == 1 {
                     rows.reverse();
                 }
@@ -192,11 +323,15 @@ pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
         task.await.unwrap();
     }
     for i in 0..150 {
-        assert_eq!(h.rows(&owner(&i.to_string())).await, [live(&owner(&i.to_string()), "gold", "294", 294)]);
+        assert_eq!(
+            h.rows(&owner(&i.to_string())).await,
+            [live(&owner(&i.to_string()), "gold", "294", 294)]
+        );
     }
 }
 
-/// R14: of batches that claim the same records, given in opposite orders, one lands and the others are fenced.
+/// R14: of batches that claim the same records, given in opposite orders, one lands and the others
+/// are fenced.
 pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
     let task = |id: u64| {
@@ -205,11 +340,17 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
             let mut landed = 0;
             for round in 0..20_u64 {
                 let number = 1 + round * 10 + id;
-                let mut rows: Vec<_> =
-                    (0..40).map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number)).collect();
-                let records = store.partitions(&[0, 1, 2, 3].map(Partition)).await.unwrap();
-                let mut fences: Vec<_> =
-                    records.iter().map(|r| fence(r.partition.0, r.epoch.0, r.last_version.get(), number)).collect();
+                let mut rows: Vec<_> = (0..40)
+                    .map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number))
+                    .collect();
+                let records = store
+                    .partitions(&[0, 1, 2, 3].map(Partition))
+                    .await
+                    .unwrap();
+                let mut fences: Vec<_> = records
+                    .iter()
+                    .map(|r| fence(r.partition.0, r.epoch.0, r.last_version.get(), number))
+                    .collect();
                 if id % 2 == 1 {
                     rows.reverse();
                     fences.reverse();
@@ -237,8 +378,18 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
 }
 
 fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
-    let hot = Paired { token: Token::draw(ids), since: Timestamp(7), prefix: "slug".into(), address: "localhost".into() };
-    Pair { identity, partitions, layout: LAYOUT, hot }
+    let hot = Paired {
+        token: Token::draw(ids),
+        since: Timestamp(7),
+        prefix: "slug".into(),
+        address: "localhost".into(),
+    };
+    Pair {
+        identity,
+        partitions,
+        layout: LAYOUT,
+        hot,
+    }
 }
 
 /// H76: of two hot tiers that saw the same one before them, one takes over.
@@ -246,16 +397,34 @@ pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     let ids = SeededIds::new(5);
     let identity = Token::draw(&ids);
     let blank = h.store.pairing().await.unwrap();
-    assert_eq!((blank.identity, blank.partitions, blank.layout, &blank.hot), (None, None, None, &None));
+    assert_eq!(
+        (blank.identity, blank.partitions, blank.layout, &blank.hot),
+        (None, None, None, &None)
+    );
     let first = pair(&ids, identity, 256);
     assert!(h.store.pair(&blank, &first).await.unwrap());
     let seen = h.store.pairing().await.unwrap();
-    assert_eq!((seen.identity, seen.partitions, seen.layout), (Some(identity), Some(256), Some(LAYOUT)));
+    assert_eq!(
+        (seen.identity, seen.partitions, seen.layout),
+        (Some(identity), Some(256), Some(LAYOUT))
+    );
     assert_eq!(seen.hot.as_ref(), Some(&first.hot));
-    assert!(!h.store.pair(&blank, &pair(&ids, identity, 256)).await.unwrap(), "it is not blank any more");
+    assert!(
+        !h.store
+            .pair(&blank, &pair(&ids, identity, 256))
+            .await
+            .unwrap(),
+        "it is not blank any more"
+    );
     let second = pair(&ids, identity, 256);
     assert!(h.store.pair(&seen, &second).await.unwrap());
-    assert!(!h.store.pair(&seen, &pair(&ids, identity, 256)).await.unwrap(), "another one took over");
+    assert!(
+        !h.store
+            .pair(&seen, &pair(&ids, identity, 256))
+            .await
+            .unwrap(),
+        "another one took over"
+    );
     assert_eq!(h.store.pairing().await.unwrap().hot, Some(second.hot));
 }
 
@@ -278,20 +447,41 @@ pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
     let ids = SeededIds::new(6);
     let identity = Token::draw(&ids);
     let blank = h.store.pairing().await.unwrap();
-    assert!(h.store.pair(&blank, &pair(&ids, identity, 256)).await.unwrap());
+    assert!(
+        h.store
+            .pair(&blank, &pair(&ids, identity, 256))
+            .await
+            .unwrap()
+    );
     let seen = h.store.pairing().await.unwrap();
-    assert!(!h.store.pair(&seen, &pair(&ids, identity, 128)).await.unwrap());
-    assert!(!h.store.pair(&seen, &pair(&ids, Token::draw(&ids), 256)).await.unwrap());
+    assert!(
+        !h.store
+            .pair(&seen, &pair(&ids, identity, 128))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !h.store
+            .pair(&seen, &pair(&ids, Token::draw(&ids), 256))
+            .await
+            .unwrap()
+    );
     assert_eq!(h.store.pairing().await.unwrap(), seen, "nothing changed");
 }
 
-/// H76: once another hot tier took over, no landing commits that read an earlier epoch, nor a first raise that did.
+/// H76: once another hot tier took over, no landing commits that read an earlier epoch, nor a first
+/// raise that did.
 pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness) {
     h.init(&[0]).await;
     let ids = SeededIds::new(7);
     let identity = Token::draw(&ids);
     let blank = h.store.pairing().await.unwrap();
-    assert!(h.store.pair(&blank, &pair(&ids, identity, 4)).await.unwrap());
+    assert!(
+        h.store
+            .pair(&blank, &pair(&ids, identity, 4))
+            .await
+            .unwrap()
+    );
     let partitions = [Partition(0), Partition(3)];
     let before = h.store.partitions(&partitions).await.unwrap();
     let seen = h.store.pairing().await.unwrap();
@@ -303,11 +493,31 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
         reaches: version(9),
         database: None,
     };
-    let landed = h.store.land(&Batch { fences: vec![fence], rows: vec![live(&owner("ann"), "gold", "1", 9)] }).await;
+    let landed = h
+        .store
+        .land(&Batch {
+            fences: vec![fence],
+            rows: vec![live(&owner("ann"), "gold", "1", 9)],
+        })
+        .await;
     assert_eq!(landed, Err(LandError::Fenced(vec![Partition(0)])));
-    for (record, before) in h.store.partitions(&partitions).await.unwrap().into_iter().zip(before) {
+    for (record, before) in h
+        .store
+        .partitions(&partitions)
+        .await
+        .unwrap()
+        .into_iter()
+        .zip(before)
+    {
         assert!(record.epoch > before.epoch, "{record:?}");
-        let raised = h.store.raise(&[Raise::by_one(record.partition, before.epoch)]).await.unwrap();
-        assert!(!raised[0].moved, "an epoch of before the take-over was raised");
+        let raised = h
+            .store
+            .raise(&[Raise::by_one(record.partition, before.epoch)])
+            .await
+            .unwrap();
+        assert!(
+            !raised[0].moved,
+            "an epoch of before the take-over was raised"
+        );
     }
 }

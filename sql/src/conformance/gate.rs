@@ -19,7 +19,11 @@ impl Gate {
     /// A closed gate before this statement.
     #[must_use]
     pub fn before(statement: Statement) -> Self {
-        Self { statement, reached: Notify::new(), opened: Semaphore::new(0) }
+        Self {
+            statement,
+            reached: Notify::new(),
+            opened: Semaphore::new(0),
+        }
     }
 
     /// Waits until a statement stands before the gate.
@@ -69,7 +73,10 @@ impl Losing {
     /// A seam that loses nothing until it is armed.
     #[must_use]
     pub fn new(lost: Lost) -> Self {
-        Self { lost, left: AtomicUsize::new(usize::MAX) }
+        Self {
+            lost,
+            left: AtomicUsize::new(usize::MAX),
+        }
     }
 
     /// Loses the statement that follows this many others.
@@ -86,7 +93,11 @@ impl Losing {
         if here != self.lost || self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
             return Ok(());
         }
-        Err(ColdError { kind: ColdKind::Unwell, operation: "seam", message: format!("lost {here:?}") })
+        Err(ColdError {
+            kind: ColdKind::Unwell,
+            operation: "seam",
+            message: format!("lost {here:?}"),
+        })
     }
 }
 

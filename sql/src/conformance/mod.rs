@@ -1,8 +1,15 @@
 //! The suite that every engine passes. A difference between two engines is a bug.
 //!
-//! A test binary implements [`Backend`] for each engine and calls [`conformance_cases!`](crate::conformance_cases) with it.
+//! A test binary implements [`Backend`] for each engine and calls
+//! [`conformance_cases!`](crate::conformance_cases) with it.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a suite is test code")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a suite is test code"
+)]
 #![expect(clippy::missing_panics_doc, reason = "cases fail by panicking")]
 
 pub mod faults;
@@ -17,7 +24,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 
-use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through};
+use crate::{
+    Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through,
+};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
@@ -28,8 +37,8 @@ pub trait Backend: Send + Sync + Debug {
     /// Whether it outlives its store and several stores may share it.
     fn is_shared(&self) -> bool;
 
-    /// Makes the database refuse every row of the field "poison" from now on, with an error of its own. False if this backend has
-    /// no way to do so.
+    /// Makes the database refuse every row of the field "poison" from now on, with an error of its
+    /// own. False if this backend has no way to do so.
     async fn poison(&self) -> bool;
 
     /// Runs a statement beside the store. False if this backend has no way to do so.
@@ -52,7 +61,11 @@ impl Harness {
     pub async fn new(backend: Box<dyn Backend>) -> Self {
         let store = open(&backend.options()).await.unwrap();
         let database = store.partitions(&[Partition(0)]).await.unwrap()[0].database;
-        Self { store, backend, database }
+        Self {
+            store,
+            backend,
+            database,
+        }
     }
 
     /// Another store on the same database, through a seam.
@@ -62,9 +75,15 @@ impl Harness {
 
     /// Gives these partitions records of epoch 1, as a first contact does.
     pub async fn init(&self, partitions: &[u32]) {
-        let raises: Vec<_> = partitions.iter().map(|&p| Raise::by_one(Partition(p), Epoch(0))).collect();
+        let raises: Vec<_> = partitions
+            .iter()
+            .map(|&p| Raise::by_one(Partition(p), Epoch(0)))
+            .collect();
         for Raised { record, moved } in self.store.raise(&raises).await.unwrap() {
-            assert_eq!((record.epoch, record.last_version, moved), (Epoch(1), Version::ZERO, true));
+            assert_eq!(
+                (record.epoch, record.last_version, moved),
+                (Epoch(1), Version::ZERO, true)
+            );
         }
     }
 
@@ -75,17 +94,36 @@ impl Harness {
 
     /// All rows of an owner, by field.
     pub async fn rows(&self, owner: &Owner) -> Vec<Row> {
-        let loaded = self.store.load(std::slice::from_ref(owner), usize::MAX).await.unwrap();
+        let loaded = self
+            .store
+            .load(std::slice::from_ref(owner), usize::MAX)
+            .await
+            .unwrap();
         sorted(loaded.into_iter().next().expect("one owner"))
     }
 }
 
 /// Lands rows under a fence that matches the partition's record as it is now.
-pub async fn land_on(store: &dyn ColdStore, partition: u32, rows: Vec<Row>) -> Result<(), crate::LandError> {
+pub async fn land_on(
+    store: &dyn ColdStore,
+    partition: u32,
+    rows: Vec<Row>,
+) -> Result<(), crate::LandError> {
     let record = store.partitions(&[Partition(partition)]).await?[0];
     let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
-    let fence = Fence { partition: record.partition, epoch: record.epoch, landed: record.last_version, reaches, database: None };
-    store.land(&Batch { fences: vec![fence], rows }).await
+    let fence = Fence {
+        partition: record.partition,
+        epoch: record.epoch,
+        landed: record.last_version,
+        reaches,
+        database: None,
+    };
+    store
+        .land(&Batch {
+            fences: vec![fence],
+            rows,
+        })
+        .await
 }
 
 /// A fence by numbers.
@@ -116,7 +154,12 @@ pub fn version(number: u64) -> Version {
 
 /// A live row.
 pub fn live(owner: &Owner, name: &str, value: impl Into<Bytes>, number: u64) -> Row {
-    Row { owner: owner.clone(), field: field(name), cell: Cell::Live(value.into()), version: version(number) }
+    Row {
+        owner: owner.clone(),
+        field: field(name),
+        cell: Cell::Live(value.into()),
+        version: version(number),
+    }
 }
 
 /// The rows by field; all of them must be there.
@@ -127,8 +170,8 @@ pub fn sorted(loaded: Loaded) -> Vec<Row> {
     rows
 }
 
-/// Lists all cases once: `conformance_cases!(engine, backend)` makes a test of each case in a module `engine`, on a database that
-/// `backend().await` makes.
+/// Lists all cases once: `conformance_cases!(engine, backend)` makes a test of each case in a
+/// module `engine`, on a database that `backend().await` makes.
 #[macro_export]
 macro_rules! conformance_cases {
     ($engine:ident, $backend:path) => {

@@ -10,7 +10,12 @@ pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
     let guild = |id: &str| Owner::new("game", "eu", "guild", id).unwrap();
     let mut owners: Vec<Owner> = (0..600).map(|i| owner(&i.to_string())).collect();
     owners.extend((0..5).map(|i| guild(&i.to_string())));
-    let rows = |owner: &Owner| vec![live(owner, "a", owner.to_string(), 1), live(owner, "b", "x", 2)];
+    let rows = |owner: &Owner| {
+        vec![
+            live(owner, "a", owner.to_string(), 1),
+            live(owner, "b", "x", 2),
+        ]
+    };
     h.land(owners.iter().flat_map(rows).collect()).await;
     owners.reverse();
     owners.insert(3, owner("nobody"));
@@ -18,7 +23,11 @@ pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
     let loaded = h.store.load(&owners, 2).await.unwrap();
     assert_eq!(loaded.len(), owners.len());
     for (asked, got) in owners.iter().zip(loaded) {
-        let expected = if asked.id() == "nobody" { vec![] } else { rows(asked) };
+        let expected = if asked.id() == "nobody" {
+            vec![]
+        } else {
+            rows(asked)
+        };
         assert_eq!(sorted(got), expected, "{asked}");
     }
 }
@@ -27,7 +36,9 @@ pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
 pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
     h.init(&[0]).await;
     let (few, many) = (owner("few"), owner("many"));
-    let mut rows: Vec<Row> = (0..10).map(|i| live(&many, &i.to_string(), "v", 1)).collect();
+    let mut rows: Vec<Row> = (0..10)
+        .map(|i| live(&many, &i.to_string(), "v", 1))
+        .collect();
     rows.extend((0..9).map(|i| live(&few, &i.to_string(), "v", 1)));
     h.land(rows).await;
     for asked in [vec![many.clone()], vec![few.clone(), many.clone()]] {
@@ -47,22 +58,41 @@ pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
 pub async fn named_fields_are_loaded_alone(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
-    h.land(vec![live(&ann, "a", "1", 1), live(&ann, "b", "2", 2), live(&ann, "c", "3", 3)]).await;
-    let mut rows = h.store.load_fields(&ann, &[field("c"), field("x"), field("a"), field("c")]).await.unwrap();
+    h.land(vec![
+        live(&ann, "a", "1", 1),
+        live(&ann, "b", "2", 2),
+        live(&ann, "c", "3", 3),
+    ])
+    .await;
+    let mut rows = h
+        .store
+        .load_fields(&ann, &[field("c"), field("x"), field("a"), field("c")])
+        .await
+        .unwrap();
     rows.sort_by(|a, b| a.field.cmp(&b.field));
     assert_eq!(rows, [live(&ann, "a", "1", 1), live(&ann, "c", "3", 3)]);
 }
 
-/// Also if it is a tombstone or empty; of two of one version the first by field; nothing of other owners.
+/// Also if it is a tombstone or empty; of two of one version the first by field; nothing of other
+/// owners.
 pub async fn the_newest_row_of_an_owner_is_found_whatever_it_holds(h: &Harness) {
     h.init(&[0]).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     let newest = async |owner: &Owner| h.store.load_newest(owner).await.unwrap();
     assert_eq!(newest(&ann).await, None);
-    h.land(vec![live(&ann, "a", "1", 7), live(&ann, "b", "2", 9), live(&ann, "c", "3", 9), live(&bo, "a", "4", 20)]).await;
+    h.land(vec![
+        live(&ann, "a", "1", 7),
+        live(&ann, "b", "2", 9),
+        live(&ann, "c", "3", 9),
+        live(&bo, "a", "4", 20),
+    ])
+    .await;
     assert_eq!(newest(&ann).await, Some(live(&ann, "b", "2", 9)));
     for (number, cell) in [(10, Cell::Removed(Bytes::from("3"))), (11, Cell::Purged)] {
-        let row = Row { cell, ..live(&ann, "c", "", number) };
+        let row = Row {
+            cell,
+            ..live(&ann, "c", "", number)
+        };
         h.land(vec![row.clone()]).await;
         assert_eq!(newest(&ann).await, Some(row));
     }
@@ -73,24 +103,49 @@ pub async fn pages_of_owners_leave_out_those_without_a_live_row(h: &Harness) {
     h.init(&[0]).await;
     let world = Scope::new("game", "eu").unwrap();
     let guild = |id: &str| world.owner("guild", id).unwrap();
-    let mut rows: Vec<Row> = (0..25).flat_map(|i| ["a", "b"].map(|f| live(&owner(&format!("{i:02}")), f, "v", 1))).collect();
+    let mut rows: Vec<Row> = (0..25)
+        .flat_map(|i| ["a", "b"].map(|f| live(&owner(&format!("{i:02}")), f, "v", 1)))
+        .collect();
     rows.extend((0..3).map(|i| live(&guild(&i.to_string()), "a", "v", 1)));
-    for row in rows.iter_mut().filter(|row| row.owner.id() == "07" || (row.owner.id() == "08" && row.field == field("a"))) {
+    for row in rows
+        .iter_mut()
+        .filter(|row| row.owner.id() == "07" || (row.owner.id() == "08" && row.field == field("a")))
+    {
         row.cell = Cell::Removed(Bytes::from("v"));
     }
-    rows.push(Row { cell: Cell::Purged, ..live(&owner("99"), "a", "", 1) });
+    rows.push(Row {
+        cell: Cell::Purged,
+        ..live(&owner("99"), "a", "", 1)
+    });
     let elsewhere = Owner::new("game", "us", "player", "01").unwrap();
     rows.push(live(&elsewhere, "a", "v", 1));
     h.land(rows).await;
 
-    let players: Vec<Owner> = (0..25).filter(|i| *i != 7).map(|i| owner(&format!("{i:02}"))).collect();
+    let players: Vec<Owner> = (0..25)
+        .filter(|i| *i != 7)
+        .map(|i| owner(&format!("{i:02}")))
+        .collect();
     let guilds: Vec<Owner> = (0..3).map(|i| guild(&i.to_string())).collect();
-    let all: Vec<Owner> = guilds.iter().chain(&players).chain([&elsewhere]).cloned().collect();
-    for (logic_type, expected) in [(Some("player"), players), (Some("guild"), guilds), (Some("none"), Vec::new()), (None, all)] {
+    let all: Vec<Owner> = guilds
+        .iter()
+        .chain(&players)
+        .chain([&elsewhere])
+        .cloned()
+        .collect();
+    for (logic_type, expected) in [
+        (Some("player"), players),
+        (Some("guild"), guilds),
+        (Some("none"), Vec::new()),
+        (None, all),
+    ] {
         let mut got: Vec<Owner> = Vec::new();
         loop {
             let page = match logic_type {
-                Some(logic_type) => h.store.owners(&world, logic_type, got.last(), 4).await.unwrap(),
+                Some(logic_type) => h
+                    .store
+                    .owners(&world, logic_type, got.last(), 4)
+                    .await
+                    .unwrap(),
                 None => h.store.all_owners(got.last(), 4).await.unwrap(),
             };
             assert!(page.len() <= 4);
@@ -115,7 +170,14 @@ pub async fn pages_go_across_worlds(h: &Harness) {
             }
         }
     }
-    h.land(owners.iter().rev().map(|owner| live(owner, "f", "v", 1)).collect()).await;
+    h.land(
+        owners
+            .iter()
+            .rev()
+            .map(|owner| live(owner, "f", "v", 1))
+            .collect(),
+    )
+    .await;
     for limit in [1, 7, 1_000] {
         let mut got: Vec<Owner> = Vec::new();
         loop {
@@ -134,10 +196,22 @@ pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
     h.store.close().await;
     let world = Scope::new("game", "eu").unwrap();
     assert!(h.store.load(&[], 9).await.unwrap().is_empty());
-    assert!(h.store.load_fields(&owner("ann"), &[]).await.unwrap().is_empty());
+    assert!(
+        h.store
+            .load_fields(&owner("ann"), &[])
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(h.store.partitions(&[]).await.unwrap().is_empty());
     assert!(h.store.raise(&[]).await.unwrap().is_empty());
-    assert!(h.store.owners(&world, "player", None, 0).await.unwrap().is_empty());
+    assert!(
+        h.store
+            .owners(&world, "player", None, 0)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(h.store.all_owners(None, 0).await.unwrap().is_empty());
     h.store.land(&crate::Batch::default()).await.unwrap();
 }

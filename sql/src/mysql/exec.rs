@@ -32,7 +32,9 @@ impl Session for MySqlSession {
     async fn execute(&mut self, text: Arc<str>, args: &[Arg<'_>]) -> Result<u64, Fault> {
         let result = if args.is_empty() {
             // Transaction words are no prepared statements on every server.
-            self.connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await
+            self.connection
+                .execute(sqlx::raw_sql(AssertSqlSafe(text)))
+                .await
         } else {
             self.connection.execute(query(text, args)).await
         };
@@ -40,7 +42,12 @@ impl Session for MySqlSession {
         result.map(|done| done.rows_affected()).map_err(fault)
     }
 
-    async fn fetch(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> Result<(), Fault> {
+    async fn fetch(
+        &mut self,
+        text: Arc<str>,
+        args: &[Arg<'_>],
+        visit: Visit<'_>,
+    ) -> Result<(), Fault> {
         let mut rows = query(text, args).fetch(&mut self.connection);
         let mut visited = Ok(());
         while let Some(row) = rows.try_next().await.map_err(fault)? {
@@ -70,21 +77,28 @@ impl Session for MySqlSession {
     }
 }
 
-pub(crate) fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::MySql, MySqlArguments> {
-    args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
-        Arg::Bytes(bytes) => query.bind(*bytes),
-        Arg::Number(number) => query.bind(*number),
-    })
+pub(crate) fn query(
+    text: Arc<str>,
+    args: &[Arg<'_>],
+) -> Query<'static, sqlx::MySql, MySqlArguments> {
+    args.iter()
+        .fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
+            Arg::Bytes(bytes) => query.bind(*bytes),
+            Arg::Number(number) => query.bind(*number),
+        })
 }
 
 impl Record for MySqlRow {
     fn bytes(&self, column: usize) -> Result<&[u8], Fault> {
-        self.try_get(column).map_err(|error| Fault::operator(error.to_string()))
+        self.try_get(column)
+            .map_err(|error| Fault::operator(error.to_string()))
     }
 
     fn number(&self, column: usize) -> Result<u64, Fault> {
         let signed = || self.try_get::<i64, _>(column).map(i64::unsigned_abs);
-        self.try_get(column).or_else(|_| signed()).map_err(|error| Fault::operator(error.to_string()))
+        self.try_get(column)
+            .or_else(|_| signed())
+            .map_err(|error| Fault::operator(error.to_string()))
     }
 }
 
@@ -100,7 +114,9 @@ pub(super) fn unopened(error: Error) -> Fault {
 pub(super) fn fault(error: Error) -> Fault {
     match error {
         Error::Database(answer) => {
-            let number = answer.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
+            let number = answer
+                .try_downcast_ref::<MySqlDatabaseError>()
+                .map_or(0, MySqlDatabaseError::number);
             Fault::answered(Dialect::MySql, u32::from(number), answer.message())
         }
         Error::Configuration(error) => Fault::operator(error.to_string()),
@@ -117,10 +133,18 @@ mod tests {
     #[test]
     fn errors_without_an_answer_cost_the_connection_and_blame_no_row() {
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-        for error in [Error::Io(broken), Error::Protocol("out of step".into()), Error::RowNotFound, Error::WorkerCrashed] {
+        for error in [
+            Error::Io(broken),
+            Error::Protocol("out of step".into()),
+            Error::RowNotFound,
+            Error::WorkerCrashed,
+        ] {
             assert_eq!(fault(error).class, Class::Reconnect);
         }
-        assert_eq!(fault(Error::Configuration("RSA".into())).class, Class::Operator);
+        assert_eq!(
+            fault(Error::Configuration("RSA".into())).class,
+            Class::Operator
+        );
         assert_eq!(fault(Error::Tls("expired".into())).class, Class::Operator);
     }
 }

@@ -38,9 +38,13 @@ impl MySql {
         // The parser's error is not shown, since it may quote what it could not parse.
         let parsed = MySqlConnectOptions::from_str(&options.url);
         let shape = "the URL is not of the form mysql://user:password@host:port/database";
-        let mut connect = parsed.map_err(|_| ColdError::settings(shape.into()))?.disable_statement_logging();
+        let mut connect = parsed
+            .map_err(|_| ColdError::settings(shape.into()))?
+            .disable_statement_logging();
         if connect.get_database().is_none() {
-            return Err(ColdError::settings("the URL names no database; add /name behind the host".into()));
+            return Err(ColdError::settings(
+                "the URL names no database; add /name behind the host".into(),
+            ));
         }
         if let Some(user) = &options.user {
             connect = connect.username(user);
@@ -88,13 +92,18 @@ impl Engine for MySql {
         let database = self.options.get_database().unwrap_or_default();
         match self.options.get_socket() {
             Some(socket) => format!("{}/{database}", socket.display()),
-            None => format!("{}:{}/{database}", self.options.get_host(), self.options.get_port()),
+            None => format!(
+                "{}:{}/{database}",
+                self.options.get_host(),
+                self.options.get_port()
+            ),
         }
     }
 
     async fn connect(&self) -> Result<MySqlSession, Fault> {
         let mut connection = self.options.connect().await.map_err(exec::unopened)?;
-        let server = setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
+        let server =
+            setup::prepare(&mut connection, self.lock_wait, self.statement_timeout).await?;
         if self.read_only {
             setup::forbid_writes(&mut connection).await?;
         }
@@ -111,8 +120,16 @@ impl Engine for MySql {
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
         &[
-            (1, "tables", include_str!("../../migrations/mysql/0001_tables.sql")),
-            (2, "layout", include_str!("../../migrations/mysql/0002_layout.sql")),
+            (
+                1,
+                "tables",
+                include_str!("../../migrations/mysql/0001_tables.sql"),
+            ),
+            (
+                2,
+                "layout",
+                include_str!("../../migrations/mysql/0002_layout.sql"),
+            ),
         ]
     }
 }

@@ -12,30 +12,67 @@ use crate::statement::Names;
 const LOCK_SECONDS: u32 = 20;
 
 /// Applies the missing migrations under a lock of the server.
-pub(super) async fn migrate(connection: &mut MySqlConnection, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
+pub(super) async fn migrate(
+    connection: &mut MySqlConnection,
+    migrations: &[Migration],
+    names: &Names,
+) -> Result<(), Fault> {
     let table = names.migration();
-    // A change of a large table takes as long as it takes. MySQL, which limits reads alone, doesn't know the variable.
-    drop(sqlx::raw_sql("SET SESSION max_statement_time = 0").execute(&mut *connection).await);
+    // A change of a large table takes as long as it takes. MySQL, which limits reads alone, doesn't
+    // know the variable.
+    drop(
+        sqlx::raw_sql("SET SESSION max_statement_time = 0")
+            .execute(&mut *connection)
+            .await,
+    );
     // The lock ends with the connection too, so a process that dies leaves none behind.
-    let lock = format!("SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})", shortened(&table));
-    let row = sqlx::raw_sql(AssertSqlSafe(lock)).fetch_one(&mut *connection).await.map_err(fault)?;
+    let lock = format!(
+        "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})",
+        shortened(&table)
+    );
+    let row = sqlx::raw_sql(AssertSqlSafe(lock))
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(fault)?;
     if row.try_get::<Option<i64>, _>(0).map_err(fault)? != Some(1) {
-        return Err(Fault::lost(format!("another process migrates for more than {LOCK_SECONDS} s")));
+        return Err(Fault::lost(format!(
+            "another process migrates for more than {LOCK_SECONDS} s"
+        )));
     }
     let applied = apply(connection, migrations, &table).await;
-    let unlocked = sqlx::raw_sql("DO RELEASE_ALL_LOCKS()").execute(connection).await;
+    let unlocked = sqlx::raw_sql("DO RELEASE_ALL_LOCKS()")
+        .execute(connection)
+        .await;
     applied.and(unlocked.map(drop).map_err(fault))
 }
 
-/// A migration that was cut leaves an entry without success and tables half made. Its statements bear being run again.
-async fn apply(connection: &mut MySqlConnection, migrations: &[Migration], table: &str) -> Result<(), Fault> {
-    connection.ensure_migrations_table(table).await.map_err(failed)?;
+/// A migration that was cut leaves an entry without success and tables half made. Its statements
+/// bear being run again.
+async fn apply(
+    connection: &mut MySqlConnection,
+    migrations: &[Migration],
+    table: &str,
+) -> Result<(), Fault> {
+    connection
+        .ensure_migrations_table(table)
+        .await
+        .map_err(failed)?;
     // Asked first, since only what there is to delete needs the right to it.
-    if connection.dirty_version(table).await.map_err(failed)?.is_some() {
+    if connection
+        .dirty_version(table)
+        .await
+        .map_err(failed)?
+        .is_some()
+    {
         let forget = format!("DELETE FROM `{table}` WHERE success = FALSE");
-        sqlx::raw_sql(AssertSqlSafe(forget)).execute(&mut *connection).await.map_err(fault)?;
+        sqlx::raw_sql(AssertSqlSafe(forget))
+            .execute(&mut *connection)
+            .await
+            .map_err(fault)?;
     }
-    schema::apply(connection, migrations, table).await.map_err(failed)
+    schema::apply(connection, migrations, table)
+        .await
+        .map_err(failed)
 }
 
 /// Names of locks have at most 64 characters.

@@ -8,24 +8,48 @@ use crate::fault::Fault;
 use crate::session::{Record, Server};
 
 /// Reads what the server says of itself. `version` is the text of VERSION().
-pub(super) async fn read(connection: &mut MySqlConnection, version: &str, packet_bytes_max: usize) -> Result<Server, Fault> {
-    let row = sqlx::raw_sql(AssertSqlSafe(question(version))).fetch_one(&mut *connection).await.map_err(fault)?;
+pub(super) async fn read(
+    connection: &mut MySqlConnection,
+    version: &str,
+    packet_bytes_max: usize,
+) -> Result<Server, Fault> {
+    let row = sqlx::raw_sql(AssertSqlSafe(question(version)))
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(fault)?;
     let words: String = row.try_get(0).map_err(fault)?;
-    let log = Log { flush: row.number(1)?, sync_binlog: row.number(2)?, log_bin: row.number(3)? == 1 };
-    let galera = sqlx::raw_sql("SHOW VARIABLES LIKE 'wsrep_on'").fetch_optional(connection).await.map_err(fault)?;
-    let is_on = |row: &sqlx::mysql::MySqlRow| row.try_get::<String, _>(1).is_ok_and(|value| value == "ON");
+    let log = Log {
+        flush: row.number(1)?,
+        sync_binlog: row.number(2)?,
+        log_bin: row.number(3)? == 1,
+    };
+    let galera = sqlx::raw_sql("SHOW VARIABLES LIKE 'wsrep_on'")
+        .fetch_optional(connection)
+        .await
+        .map_err(fault)?;
+    let is_on =
+        |row: &sqlx::mysql::MySqlRow| row.try_get::<String, _>(1).is_ok_and(|value| value == "ON");
     let forgets = log.forgets(galera.as_ref().is_some_and(is_on));
-    Ok(Server { packet_bytes_max, id: DatabaseId::of(&words), forgets })
+    Ok(Server {
+        packet_bytes_max,
+        id: DatabaseId::of(&words),
+        forgets,
+    })
 }
 
-/// The server by name, the second in which it was started, and the random part of the ids that it gives.
+/// The server by name, the second in which it was started, and the random part of the ids that it
+/// gives.
 ///
-/// Time and uptime are taken of the same moment, the statement's begin, so their difference is the same in every answer of one
-/// process. From its 20th character on a UUID has a random sequence and a node, chosen when the server starts, which tell two starts
-/// within one second apart. It is chosen anew when the clock goes back; then what is on probation lands once more, in vain.
+/// Time and uptime are taken of the same moment, the statement's begin, so their difference is the
+/// same in every answer of one process. From its 20th character on a UUID has a random sequence and
+/// a node, chosen when the server starts, which tell two starts within one second apart. It is
+/// chosen anew when the clock goes back; then what is on probation lands once more, in vain.
 fn question(version: &str) -> String {
     let (name, status) = if version.contains("MariaDB") {
-        ("CONCAT(@@server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS")
+        (
+            "CONCAT(@@server_id, '@', @@hostname, ':', @@port)",
+            "information_schema.GLOBAL_STATUS",
+        )
     } else {
         ("@@server_uuid", "performance_schema.global_status")
     };
@@ -63,8 +87,15 @@ mod tests {
 
     #[test]
     fn a_server_that_flushes_at_each_commit_is_not_warned_of() {
-        let forgets =
-            |flush, sync_binlog, log_bin, galera| Log { flush, sync_binlog, log_bin }.forgets(galera).unwrap_or_default();
+        let forgets = |flush, sync_binlog, log_bin, galera| {
+            Log {
+                flush,
+                sync_binlog,
+                log_bin,
+            }
+            .forgets(galera)
+            .unwrap_or_default()
+        };
         assert_eq!(forgets(1, 0, false, false), "");
         assert_eq!(forgets(1, 1, true, false), "");
         assert!(forgets(0, 1, true, false).contains("innodb_flush_log_at_trx_commit is 0"));

@@ -36,8 +36,16 @@ impl SqliteSession {
     /// A connection that was set up.
     pub(super) fn new(connection: SqliteConnection, lock_wait: Duration) -> Self {
         // There is no server that could be another one.
-        let server = Server { packet_bytes_max: PACKET_BYTES_MAX, id: DatabaseId::of("sqlite"), forgets: None };
-        Self { connection, lock_wait, server }
+        let server = Server {
+            packet_bytes_max: PACKET_BYTES_MAX,
+            id: DatabaseId::of("sqlite"),
+            forgets: None,
+        };
+        Self {
+            connection,
+            lock_wait,
+            server,
+        }
     }
 }
 
@@ -45,22 +53,35 @@ impl Session for SqliteSession {
     async fn execute(&mut self, text: Arc<str>, args: &[Arg<'_>]) -> Result<u64, Fault> {
         let until = Instant::now() + self.lock_wait;
         loop {
-            let result = self.connection.execute(query(Arc::clone(&text), args)).await;
+            let result = self
+                .connection
+                .execute(query(Arc::clone(&text), args))
+                .await;
             match result.map(|done| done.rows_affected()).map_err(fault) {
-                // SQLite waits for other processes by itself, but not for a connection of the same cache: one that was thrown away
-                // and is still rolling back. A statement that met it did nothing.
-                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => tokio::time::sleep(LOCKED_PAUSE).await,
+                // SQLite waits for other processes by itself, but not for a connection of the same
+                // cache: one that was thrown away and is still rolling back. A statement that met
+                // it did nothing.
+                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => {
+                    tokio::time::sleep(LOCKED_PAUSE).await
+                }
                 result => return result,
             }
         }
     }
 
-    async fn fetch(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> Result<(), Fault> {
+    async fn fetch(
+        &mut self,
+        text: Arc<str>,
+        args: &[Arg<'_>],
+        visit: Visit<'_>,
+    ) -> Result<(), Fault> {
         let until = Instant::now() + self.lock_wait;
         loop {
             match self.rows(Arc::clone(&text), args, &mut *visit).await {
                 // Met before the first row, as above.
-                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => tokio::time::sleep(LOCKED_PAUSE).await,
+                Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => {
+                    tokio::time::sleep(LOCKED_PAUSE).await
+                }
                 result => return result,
             }
         }
@@ -79,17 +100,24 @@ impl Session for SqliteSession {
     }
 
     async fn close(self) {
-        // What the last checkpoint didn't reach stays in the write-ahead log and is read from there.
+        // What the last checkpoint didn't reach stays in the write-ahead log and is read from
+        // there.
         drop(self.connection.close().await);
     }
 }
 
 impl SqliteSession {
-    async fn rows(&mut self, text: Arc<str>, args: &[Arg<'_>], visit: Visit<'_>) -> Result<(), Fault> {
+    async fn rows(
+        &mut self,
+        text: Arc<str>,
+        args: &[Arg<'_>],
+        visit: Visit<'_>,
+    ) -> Result<(), Fault> {
         let mut rows = query(text, args).fetch(&mut self.connection);
         let mut visited = Ok(());
         while let Some(row) = rows.try_next().await.map_err(fault)? {
-            // Read to the end whatever the visitor says: only then is the statement over and its lock released.
+            // Read to the end whatever the visitor says: only then is the statement over and its
+            // lock released.
             if visited.is_ok() {
                 visited = visit(&row);
             }
@@ -99,21 +127,29 @@ impl SqliteSession {
 }
 
 fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
-    args.iter().fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
-        Arg::Bytes(bytes) => query.bind(*bytes),
-        // Versions and epochs stay far below; what doesn't fit matches no row.
-        Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
-    })
+    args.iter()
+        .fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
+            Arg::Bytes(bytes) => query.bind(*bytes),
+            // Versions and epochs stay far below; what doesn't fit matches no row.
+            Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
+        })
 }
 
 impl Record for SqliteRow {
     fn bytes(&self, column: usize) -> Result<&[u8], Fault> {
-        self.try_get(column).map_err(|error| Fault::operator(error.to_string()))
+        self.try_get(column)
+            .map_err(|error| Fault::operator(error.to_string()))
     }
 
     fn number(&self, column: usize) -> Result<u64, Fault> {
-        let number: i64 = self.try_get(column).map_err(|error| Fault::operator(error.to_string()))?;
-        u64::try_from(number).map_err(|_| Fault::operator(format!("column {column} holds the negative number {number}")))
+        let number: i64 = self
+            .try_get(column)
+            .map_err(|error| Fault::operator(error.to_string()))?;
+        u64::try_from(number).map_err(|_| {
+            Fault::operator(format!(
+                "column {column} holds the negative number {number}"
+            ))
+        })
     }
 }
 
@@ -121,7 +157,10 @@ impl Record for SqliteRow {
 pub(super) fn fault(error: Error) -> Fault {
     match error {
         Error::Database(answer) => {
-            let code = answer.code().and_then(|code| code.parse().ok()).unwrap_or_default();
+            let code = answer
+                .code()
+                .and_then(|code| code.parse().ok())
+                .unwrap_or_default();
             Fault::answered(Dialect::Sqlite, code, answer.message())
         }
         Error::Configuration(error) => Fault::operator(error.to_string()),

@@ -22,7 +22,8 @@ pub(crate) struct Sqlite {
     options: SqliteConnectOptions,
     /// The readers of a file; none for a database in memory, which has one connection for all.
     readers: Option<u32>,
-    /// Keeps a database in memory alive when its one connection is thrown away. Opened with the first connection, never used.
+    /// Keeps a database in memory alive when its one connection is thrown away. Opened with the
+    /// first connection, never used.
     anchor: OnceCell<SqliteConnection>,
     lock_wait: Duration,
 }
@@ -30,29 +31,47 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     /// Reads the URL and the options. Opens nothing.
     pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
-        let (connect, in_memory) = setup::options(&options.url, options.lock_wait(), options.read_only)?;
+        let (connect, in_memory) =
+            setup::options(&options.url, options.lock_wait(), options.read_only)?;
         let readers = (!in_memory).then(|| options.connections.saturating_sub(1).max(1));
-        Ok(Self { options: connect, readers, anchor: OnceCell::new(), lock_wait: options.lock_wait() })
+        Ok(Self {
+            options: connect,
+            readers,
+            anchor: OnceCell::new(),
+            lock_wait: options.lock_wait(),
+        })
     }
 
-    /// A file that can't be opened since the settings name the wrong place is told from one that can't be opened now.
+    /// A file that can't be opened since the settings name the wrong place is told from one that
+    /// can't be opened now.
     fn unopened(&self, fault: Fault) -> Fault {
         const CANNOT_OPEN: u32 = 14;
         let file = self.options.get_filename();
         if self.readers.is_none() || fault.code & 0xff != CANNOT_OPEN {
             return fault;
         }
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         if !folder.is_dir() {
-            return Fault::settings(format!("the folder {} does not exist: make it, or correct sql.url", folder.display()));
+            return Fault::settings(format!(
+                "the folder {} does not exist: make it, or correct sql.url",
+                folder.display()
+            ));
         }
         if file.is_dir() {
             return Fault::settings("it is a folder, and not a file: correct sql.url");
         }
         let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
-        let opened = std::fs::OpenOptions::new().read(true).write(true).open(file);
+        let opened = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(file);
         if opened.is_err_and(denied) {
-            return Fault::settings("this user may not read and write the file: change its rights, or correct sql.url");
+            return Fault::settings(
+                "this user may not read and write the file: change its rights, or correct sql.url",
+            );
         }
         fault
     }
@@ -81,7 +100,8 @@ impl Engine for Sqlite {
     }
 
     fn connections(&self) -> Share {
-        self.readers.map_or(Share::All(1), |readers| Share::OneWriter { readers })
+        self.readers
+            .map_or(Share::All(1), |readers| Share::OneWriter { readers })
     }
 
     fn template(&self) -> fn(Statement) -> &'static str {
@@ -90,8 +110,16 @@ impl Engine for Sqlite {
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
         &[
-            (1, "tables", include_str!("../../migrations/sqlite/0001_tables.sql")),
-            (2, "layout", include_str!("../../migrations/sqlite/0002_layout.sql")),
+            (
+                1,
+                "tables",
+                include_str!("../../migrations/sqlite/0001_tables.sql"),
+            ),
+            (
+                2,
+                "layout",
+                include_str!("../../migrations/sqlite/0002_layout.sql"),
+            ),
         ]
     }
 }

@@ -1,4 +1,5 @@
-//! Migrations. Each is one transaction, so that one process's wins and another one's fails as a whole.
+//! Migrations. Each is one transaction, so that one process's wins and another one's fails as a
+//! whole.
 
 use sqlx::SqliteConnection;
 use sqlx::migrate::{MigrateError, Migration};
@@ -9,8 +10,14 @@ use crate::schema;
 use crate::statement::Names;
 
 /// Applies the missing migrations.
-pub(super) async fn migrate(connection: &mut SqliteConnection, migrations: &[Migration], names: &Names) -> Result<(), Fault> {
-    schema::apply(connection, migrations, &names.migration()).await.map_err(failed)
+pub(super) async fn migrate(
+    connection: &mut SqliteConnection,
+    migrations: &[Migration],
+    names: &Names,
+) -> Result<(), Fault> {
+    schema::apply(connection, migrations, &names.migration())
+        .await
+        .map_err(failed)
 }
 
 fn failed(error: MigrateError) -> Fault {

@@ -13,25 +13,40 @@ const STATEMENTS_MAX: usize = 256;
 
 /// The driver's options for a URL, and whether it names a database in memory.
 ///
-/// A file has a write-ahead log, so that readers and the writer don't wait for each other, and is synchronised at checkpoints, not at
-/// each commit: a crash of the process loses nothing; a loss of power may lose the last commits, but never tears one.
-pub(super) fn options(url: &str, lock_wait: Duration, read_only: bool) -> Result<(SqliteConnectOptions, bool), ColdError> {
+/// A file has a write-ahead log, so that readers and the writer don't wait for each other, and is
+/// synchronised at checkpoints, not at each commit: a crash of the process loses nothing; a loss of
+/// power may lose the last commits, but never tears one.
+pub(super) fn options(
+    url: &str,
+    lock_wait: Duration,
+    read_only: bool,
+) -> Result<(SqliteConnectOptions, bool), ColdError> {
     let parsed = SqliteConnectOptions::from_str(url);
-    let options = parsed.map_err(|_| ColdError::settings("the URL is not of the form sqlite:PATH or sqlite::memory:".into()))?;
+    let options = parsed.map_err(|_| {
+        ColdError::settings("the URL is not of the form sqlite:PATH or sqlite::memory:".into())
+    })?;
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() {
-        return Err(ColdError::settings("the URL names no file; write sqlite:PATH or sqlite::memory:".into()));
+        return Err(ColdError::settings(
+            "the URL names no file; write sqlite:PATH or sqlite::memory:".into(),
+        ));
     }
     let in_memory = path.starts_with(":memory:") || path.contains("mode=memory");
-    let options = options.busy_timeout(lock_wait).statement_cache_capacity(STATEMENTS_MAX).disable_statement_logging();
+    let options = options
+        .busy_timeout(lock_wait)
+        .statement_cache_capacity(STATEMENTS_MAX)
+        .disable_statement_logging();
     let options = if in_memory {
         options
     } else if read_only {
         // The file stays as it is; its log may be read back into it, as by any connection.
         options.create_if_missing(false).pragma("query_only", "ON")
     } else {
-        options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Normal)
+        options
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Normal)
     };
     Ok((options, in_memory))
 }

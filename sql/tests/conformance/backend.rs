@@ -16,7 +16,11 @@ static DATABASES: AtomicUsize = AtomicUsize::new(0);
 
 /// The server of the cases that don't change it.
 pub(crate) async fn server() -> &'static MariaDbServer {
-    let start = || async { MariaDbServer::start(MariaDbOptions::default()).await.unwrap() };
+    let start = || async {
+        MariaDbServer::start(MariaDbOptions::default())
+            .await
+            .unwrap()
+    };
     SERVER.get_or_init(start).await
 }
 
@@ -43,11 +47,16 @@ impl Backend for MySql {
     }
 
     async fn poison(&self) -> bool {
-        self.sql("ALTER TABLE landing_rows ADD CONSTRAINT harmless CHECK (field <> 'poison')").await
+        self.sql("ALTER TABLE landing_rows ADD CONSTRAINT harmless CHECK (field <> 'poison')")
+            .await
     }
 
     async fn sql(&self, statement: &str) -> bool {
-        server().await.sql(&format!("USE {}; {statement}", self.database)).await.unwrap();
+        server()
+            .await
+            .sql(&format!("USE {}; {statement}", self.database))
+            .await
+            .unwrap();
         true
     }
 }
@@ -85,7 +94,10 @@ impl Backend for SqliteFile {
 
     async fn sql(&self, statement: &str) -> bool {
         let mut connection = SqliteConnection::connect(&self.url()).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+            .execute(&mut connection)
+            .await
+            .unwrap();
         connection.close().await.unwrap();
         true
     }

@@ -13,15 +13,26 @@ use crate::backend::{mysql, server};
 
 async fn with_args(args: &[&str]) -> MariaDbServer {
     let args = args.iter().map(|&arg| arg.to_owned()).collect();
-    MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await.unwrap()
+    MariaDbServer::start(MariaDbOptions {
+        args,
+        ..MariaDbOptions::default()
+    })
+    .await
+    .unwrap()
 }
 
 fn options(server: &MariaDbServer) -> ColdOptions {
-    ColdOptions { acquire_timeout: Duration::from_millis(500), ..ColdOptions::new(server.url()) }
+    ColdOptions {
+        acquire_timeout: Duration::from_millis(500),
+        ..ColdOptions::new(server.url())
+    }
 }
 
 async fn init(store: &dyn ColdStore) {
-    store.raise(&[storage_sql::Raise::by_one(Partition(0), Epoch(0))]).await.unwrap();
+    store
+        .raise(&[storage_sql::Raise::by_one(Partition(0), Epoch(0))])
+        .await
+        .unwrap();
 }
 
 fn ann(value: &str, version: u64) -> Vec<Row> {
@@ -43,26 +54,48 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
     server.kill().unwrap();
     for _ in 0..3 {
-        assert_eq!(kind(land_on(&*store, 0, ann("2", 2)).await), ColdKind::Unwell);
-        assert_eq!(store.load(&[owner("ann")], 9).await.unwrap_err().kind, ColdKind::Unwell);
+        assert_eq!(
+            kind(land_on(&*store, 0, ann("2", 2)).await),
+            ColdKind::Unwell
+        );
+        assert_eq!(
+            store.load(&[owner("ann")], 9).await.unwrap_err().kind,
+            ColdKind::Unwell
+        );
     }
     let late = open(&options(&server)).await.unwrap();
     server.restart().await.unwrap();
     land_on(&*store, 0, ann("2", 2)).await.unwrap();
-    assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("2", 2), "a store opened meanwhile works too");
+    assert_eq!(
+        late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        ann("2", 2),
+        "a store opened meanwhile works too"
+    );
 }
 
 /// H33: after a restart commits may be missing, so the server counts as another one.
 #[tokio::test]
 async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
-    let flush = |flush_log_at_trx_commit| MariaDbOptions { flush_log_at_trx_commit, ..MariaDbOptions::default() };
+    let flush = |flush_log_at_trx_commit| MariaDbOptions {
+        flush_log_at_trx_commit,
+        ..MariaDbOptions::default()
+    };
     let server = MariaDbServer::start(flush(1)).await.unwrap();
     let store = open(&options(&server)).await.unwrap();
-    let database = async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
+    let database =
+        async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
     let before = database(&*store).await;
     assert_eq!(store.forgets().await.unwrap(), None);
-    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0").await.unwrap();
-    let warned = open(&options(&server)).await.unwrap().forgets().await.unwrap();
+    server
+        .sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+        .await
+        .unwrap();
+    let warned = open(&options(&server))
+        .await
+        .unwrap()
+        .forgets()
+        .await
+        .unwrap();
     assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
     server.kill().unwrap();
     server.restart().await.unwrap();
@@ -70,20 +103,33 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     assert_ne!(after, before);
     // Its old connection is broken; it may find that out by its next call.
     let _ = store.partitions(&[Partition(0)]).await;
-    assert_eq!(database(&*store).await, after, "a store that was open learns it with its next connection");
+    assert_eq!(
+        database(&*store).await,
+        after,
+        "a store that was open learns it with its next connection"
+    );
 }
 
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;
-    let store = open(&ColdOptions { statement_timeout: Duration::from_millis(700), ..options(&server) }).await.unwrap();
+    let store = open(&ColdOptions {
+        statement_timeout: Duration::from_millis(700),
+        ..options(&server)
+    })
+    .await
+    .unwrap();
     init(&*store).await;
     server.pause().unwrap();
     let late = open(&options(&server)).await.unwrap();
-    let call = |store: Arc<dyn ColdStore>| async move { store.load(&[owner("ann")], 9).await.unwrap_err().kind };
+    let call = |store: Arc<dyn ColdStore>| async move {
+        store.load(&[owner("ann")], 9).await.unwrap_err().kind
+    };
     // One after another, the callers of either store would take longer than this.
     let calls = (0..100).flat_map(|_| [call(Arc::clone(&store)), call(Arc::clone(&late))]);
-    let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls)).await.unwrap();
+    let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls))
+        .await
+        .unwrap();
     assert!(kinds.iter().all(|kind| *kind == ColdKind::Unwell));
     server.resume().unwrap();
     // The server first has to get through the connections that were given up meanwhile.
@@ -95,17 +141,30 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
             assert_eq!(error.kind, ColdKind::Unwell);
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), lands).await.unwrap();
-    assert_eq!(late.load(&[owner("ann")], 9).await.unwrap()[0].rows, ann("1", 1));
+    tokio::time::timeout(Duration::from_secs(30), lands)
+        .await
+        .unwrap();
+    assert_eq!(
+        late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        ann("1", 1)
+    );
 }
 
 #[tokio::test]
 async fn a_server_without_strict_mode_cuts_nothing() {
-    let server = with_args(&["--sql-mode=", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci"]).await;
+    let server = with_args(&[
+        "--sql-mode=",
+        "--character-set-server=utf8mb4",
+        "--collation-server=utf8mb4_unicode_ci",
+    ])
+    .await;
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
     // A column that an operator made shorter than the names it has to hold.
-    server.sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL").await.unwrap();
+    server
+        .sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL")
+        .await
+        .unwrap();
     match land_on(&*store, 0, ann("12345", 1)).await {
         Err(LandError::Refused(fault)) => assert_eq!(fault.code, 1406),
         other => panic!("{other:?}"),
@@ -113,29 +172,57 @@ async fn a_server_without_strict_mode_cuts_nothing() {
     land_on(&*store, 0, ann("1234", 1)).await.unwrap();
     // Nor does it fold names that its collation takes for equal.
     let names = ["gold", "Gold", "g\u{f6}ld", "gold ", "gold\u{a0}"];
-    land_on(&*store, 0, names.iter().map(|name| live(&owner(name), name, "1", 2)).collect()).await.unwrap();
-    for (name, loaded) in names.iter().zip(store.load(&names.map(owner), 9).await.unwrap()) {
+    land_on(
+        &*store,
+        0,
+        names
+            .iter()
+            .map(|name| live(&owner(name), name, "1", 2))
+            .collect(),
+    )
+    .await
+    .unwrap();
+    for (name, loaded) in names
+        .iter()
+        .zip(store.load(&names.map(owner), 9).await.unwrap())
+    {
         assert_eq!(loaded.rows, [live(&owner(name), name, "1", 2)]);
     }
 }
 
 #[tokio::test]
-async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_break_the_connection() {
+async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_break_the_connection()
+ {
     let server = with_args(&["--max-allowed-packet=1M"]).await;
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
     let limit = store.value_bytes_max();
     assert_eq!(limit, 512 << 10);
     for (bytes, fits) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
-        let landed = land_on(&*store, 0, vec![live(&owner("ann"), &bytes.to_string(), vec![1; bytes], 1)]).await;
+        let landed = land_on(
+            &*store,
+            0,
+            vec![live(&owner("ann"), &bytes.to_string(), vec![1; bytes], 1)],
+        )
+        .await;
         assert_eq!(landed.is_ok(), fits, "{bytes}: {landed:?}");
     }
     // Together far above one packet.
-    let rows = (0..1_000).map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1)).collect();
+    let rows = (0..1_000)
+        .map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1))
+        .collect();
     land_on(&*store, 0, rows).await.unwrap();
-    assert_eq!(store.load(&[owner("bob")], 1_000).await.unwrap()[0].rows.len(), 1_000);
+    assert_eq!(
+        store.load(&[owner("bob")], 1_000).await.unwrap()[0]
+            .rows
+            .len(),
+        1_000
+    );
     let few = with_args(&["--max-allowed-packet=512K"]).await;
-    assert_eq!(open(&options(&few)).await.unwrap_err().kind, ColdKind::Operator);
+    assert_eq!(
+        open(&options(&few)).await.unwrap_err().kind,
+        ColdKind::Operator
+    );
 }
 
 #[tokio::test]
@@ -144,10 +231,22 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
     server.sql("SET GLOBAL read_only = 1").await.unwrap();
-    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Unwell);
-    server.sql("SET GLOBAL read_only = 0; RENAME TABLE storage.landing_rows TO storage.away").await.unwrap();
-    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
-    server.sql("RENAME TABLE storage.away TO storage.landing_rows").await.unwrap();
+    assert_eq!(
+        kind(land_on(&*store, 0, ann("1", 1)).await),
+        ColdKind::Unwell
+    );
+    server
+        .sql("SET GLOBAL read_only = 0; RENAME TABLE storage.landing_rows TO storage.away")
+        .await
+        .unwrap();
+    assert_eq!(
+        kind(land_on(&*store, 0, ann("1", 1)).await),
+        ColdKind::Operator
+    );
+    server
+        .sql("RENAME TABLE storage.away TO storage.landing_rows")
+        .await
+        .unwrap();
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
 }
 
@@ -157,52 +256,90 @@ async fn a_database_that_refuses_every_row_blames_none() {
     let backend = mysql().await;
     let store = open(&backend.options()).await.unwrap();
     init(&*store).await;
-    backend.sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)").await;
-    assert_eq!(kind(land_on(&*store, 0, ann("1", 1)).await), ColdKind::Operator);
-    backend.sql("ALTER TABLE landing_rows DROP CONSTRAINT mistake").await;
+    backend
+        .sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)")
+        .await;
+    assert_eq!(
+        kind(land_on(&*store, 0, ann("1", 1)).await),
+        ColdKind::Operator
+    );
+    backend
+        .sql("ALTER TABLE landing_rows DROP CONSTRAINT mistake")
+        .await;
     backend.poison().await;
     let poison = vec![live(&owner("ann"), "poison", "1", 1)];
-    assert!(matches!(land_on(&*store, 0, poison).await, Err(LandError::Refused(_))));
+    assert!(matches!(
+        land_on(&*store, 0, poison).await,
+        Err(LandError::Refused(_))
+    ));
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
     let owners = store.all_owners(None, 9).await.unwrap();
     assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
 }
 
-/// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and nothing is blamed on a row.
+/// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and
+/// nothing is blamed on a row.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
     let server = with_args(&[]).await;
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
-    for (number, statement) in (1..).zip([Statement::Begin, Statement::Fence, Statement::Upsert, Statement::Commit]) {
+    for (number, statement) in (1..).zip([
+        Statement::Begin,
+        Statement::Fence,
+        Statement::Upsert,
+        Statement::Commit,
+    ]) {
         let gate = Arc::new(Gate::before(statement));
         let held = open_through(&options(&server), gate.clone()).await.unwrap();
-        let landing = tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
+        let landing =
+            tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
         gate.reached().await;
         server.sql("SET GLOBAL read_only = 1").await.unwrap();
         gate.open();
-        assert_eq!(kind(landing.await.unwrap()), ColdKind::Unwell, "{statement:?}");
-        assert_eq!(kind(land_on(&*store, 0, ann("refused", 10 * number)).await), ColdKind::Unwell);
+        assert_eq!(
+            kind(landing.await.unwrap()),
+            ColdKind::Unwell,
+            "{statement:?}"
+        );
+        assert_eq!(
+            kind(land_on(&*store, 0, ann("refused", 10 * number)).await),
+            ColdKind::Unwell
+        );
         server.sql("SET GLOBAL read_only = 0").await.unwrap();
         let rows = ann(&number.to_string(), 10 * number - 1);
         land_on(&*store, 0, rows.clone()).await.unwrap();
-        assert_eq!(store.load(&[owner("ann")], 9).await.unwrap()[0].rows, rows, "{statement:?}");
+        assert_eq!(
+            store.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+            rows,
+            "{statement:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
     let url = mysql().await.options().url;
-    let error = open(&ColdOptions { password: Some("hunter2".into()), ..ColdOptions::new(url) }).await.unwrap_err();
+    let error = open(&ColdOptions {
+        password: Some("hunter2".into()),
+        ..ColdOptions::new(url)
+    })
+    .await
+    .unwrap_err();
     assert_eq!(error.kind, ColdKind::Operator);
-    assert!(error.message.contains("1045") && !error.message.contains("hunter2"), "{error}");
+    assert!(
+        error.message.contains("1045") && !error.message.contains("hunter2"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     let backend = mysql().await;
     drop(open(&backend.options()).await.unwrap());
-    backend.sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta").await;
+    backend
+        .sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta")
+        .await;
     let store = open(&backend.options()).await.unwrap();
     store.pairing().await.unwrap();
 }
@@ -213,12 +350,23 @@ async fn pages_of_owners_use_the_primary_key() {
     let backend = mysql().await;
     let store = open(&backend.options()).await.unwrap();
     init(&*store).await;
-    let rows = (0..2_000).map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1)).collect();
+    let rows = (0..2_000)
+        .map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1))
+        .collect();
     land_on(&*store, 0, rows).await.unwrap();
     let database = backend.options().url.rsplit('/').next().unwrap().to_owned();
     let query = "SELECT app_id FROM landing_rows WHERE (app_id > 'game' OR (app_id = 'game' AND region_id > 'eu') OR (app_id = 'game' AND region_id = 'eu' AND logic_type > 'player') OR (app_id = 'game' AND region_id = 'eu' AND logic_type = 'player' AND owner_id > '01900')) AND is_del = 0 GROUP BY app_id, region_id, logic_type, owner_id ORDER BY app_id, region_id, logic_type, owner_id LIMIT 10";
-    let plan = server().await.sql(&format!("USE {database}; ANALYZE TABLE landing_rows; EXPLAIN {query}")).await.unwrap();
+    let plan = server()
+        .await
+        .sql(&format!(
+            "USE {database}; ANALYZE TABLE landing_rows; EXPLAIN {query}"
+        ))
+        .await
+        .unwrap();
     let plan = plan.lines().last().unwrap();
     assert!(plan.contains("range") && plan.contains("PRIMARY"), "{plan}");
-    assert!(!plan.contains("temporary") && !plan.contains("filesort"), "{plan}");
+    assert!(
+        !plan.contains("temporary") && !plan.contains("filesort"),
+        "{plan}"
+    );
 }

@@ -1,5 +1,5 @@
-//! Where a database is, and what its servers are set to: each error names the place and the way out, and only what passes by itself is
-//! called away.
+//! Where a database is, and what its servers are set to: each error names the place and the way
+//! out, and only what passes by itself is called away.
 
 use std::path::Path;
 
@@ -11,7 +11,12 @@ use storage_sql::{ColdError, ColdKind, ColdOptions, LandError, Raise, Tls, open}
 use crate::backend::mysql;
 
 async fn server_with(args: Vec<String>) -> MariaDbServer {
-    MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await.unwrap()
+    MariaDbServer::start(MariaDbOptions {
+        args,
+        ..MariaDbOptions::default()
+    })
+    .await
+    .unwrap()
 }
 
 /// Without user and password.
@@ -32,16 +37,29 @@ fn gold(version: u64) -> Vec<Row> {
 #[tokio::test]
 async fn an_error_of_the_database_names_its_address_and_the_way_out() {
     let url = mysql().await.options().url;
-    let wrong = ColdOptions { password: Some("hunter2".into()), ..ColdOptions::new(&url) };
+    let wrong = ColdOptions {
+        password: Some("hunter2".into()),
+        ..ColdOptions::new(&url)
+    };
     let error = refused(&wrong, ColdKind::Operator).await.to_string();
-    assert!(error.contains(place(&url)) && error.contains("sql.password") && !error.contains("hunter2"), "{error}");
+    assert!(
+        error.contains(place(&url)) && error.contains("sql.password") && !error.contains("hunter2"),
+        "{error}"
+    );
 
     let (server, _) = url.rsplit_once('/').unwrap();
     let missing = format!("{server}/nowhere");
-    let error = refused(&ColdOptions::new(&missing), ColdKind::Operator).await.to_string();
-    assert!(error.contains(place(&missing)) && error.contains("create it"), "{error}");
+    let error = refused(&ColdOptions::new(&missing), ColdKind::Operator)
+        .await
+        .to_string();
+    assert!(
+        error.contains(place(&missing)) && error.contains("create it"),
+        "{error}"
+    );
 
-    let away = open(&ColdOptions::new("mysql://ann:hunter2@127.0.0.1:1/game")).await.unwrap();
+    let away = open(&ColdOptions::new("mysql://ann:hunter2@127.0.0.1:1/game"))
+        .await
+        .unwrap();
     let told = [
         away.load(&[owner("ann")], 9).await.unwrap_err().to_string(),
         match land_on(&*away, 0, gold(1)).await {
@@ -50,16 +68,31 @@ async fn an_error_of_the_database_names_its_address_and_the_way_out() {
         },
     ];
     for error in told {
-        assert!(error.contains("127.0.0.1:1/game: ") && !error.contains("hunter2") && !error.contains("ann"), "{error}");
+        assert!(
+            error.contains("127.0.0.1:1/game: ")
+                && !error.contains("hunter2")
+                && !error.contains("ann"),
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_handshake_is_an_outage() {
-    let redis = RedisServer::start(RedisOptions { tls: true, ..RedisOptions::default() }).await.unwrap();
+async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_handshake_is_an_outage()
+ {
+    let redis = RedisServer::start(RedisOptions {
+        tls: true,
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
     let folder = redis.ca_pem().unwrap().parent().unwrap().to_owned();
     let file = |option: &str, name: &str| format!("--{option}={}", folder.join(name).display());
-    let args = vec![file("ssl-ca", "ca.pem"), file("ssl-cert", "server.pem"), file("ssl-key", "server.key")];
+    let args = vec![
+        file("ssl-ca", "ca.pem"),
+        file("ssl-cert", "server.pem"),
+        file("ssl-key", "server.key"),
+    ];
     let server = server_with(args).await;
     let options = |tls, ca_file: Option<&Path>| ColdOptions {
         tls: Some(tls),
@@ -68,11 +101,25 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
     };
     open(&options(Tls::Required, None)).await.unwrap();
     open(&options(Tls::VerifyCa, redis.ca_pem())).await.unwrap();
-    let error = refused(&options(Tls::VerifyCa, None), ColdKind::Operator).await.to_string();
-    assert!(error.contains("TLS") && error.contains("sql.ca_file") && error.contains(place(&server.url())), "{error}");
+    let error = refused(&options(Tls::VerifyCa, None), ColdKind::Operator)
+        .await
+        .to_string();
+    assert!(
+        error.contains("TLS")
+            && error.contains("sql.ca_file")
+            && error.contains(place(&server.url())),
+        "{error}"
+    );
 
     let plain = server_with(vec!["--skip-ssl".into()]).await;
-    let error = refused(&ColdOptions { tls: Some(Tls::Required), ..ColdOptions::new(plain.url()) }, ColdKind::Operator).await;
+    let error = refused(
+        &ColdOptions {
+            tls: Some(Tls::Required),
+            ..ColdOptions::new(plain.url())
+        },
+        ColdKind::Operator,
+    )
+    .await;
     assert!(error.message.contains("TLS"), "{error}");
 
     // Takes each connection and closes it in the middle of the handshake.
@@ -84,23 +131,51 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         }
     });
     let url = format!("mysql://ann@127.0.0.1:{port}/game");
-    let store = open(&ColdOptions { tls: Some(Tls::VerifyCa), ..ColdOptions::new(url) }).await.unwrap();
-    assert_eq!(store.load(&[owner("ann")], 9).await.unwrap_err().kind, ColdKind::Unwell);
+    let store = open(&ColdOptions {
+        tls: Some(Tls::VerifyCa),
+        ..ColdOptions::new(url)
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        store.load(&[owner("ann")], 9).await.unwrap_err().kind,
+        ColdKind::Unwell
+    );
 }
 
-/// A server may end the connection after each commit, begin another transaction, or begin each one read-only.
+/// A server may end the connection after each commit, begin another transaction, or begin each one
+/// read-only.
 #[tokio::test]
 async fn what_a_server_sets_for_new_sessions_changes_no_call() {
     let server = server_with(Vec::new()).await;
-    for (number, set) in (0_u32..).zip(["completion_type = 2", "completion_type = 1", "tx_read_only = 1", "autocommit = 0"]) {
+    for (number, set) in (0_u32..).zip([
+        "completion_type = 2",
+        "completion_type = 1",
+        "tx_read_only = 1",
+        "autocommit = 0",
+    ]) {
         server.sql(&format!("SET GLOBAL {set}")).await.unwrap();
-        let store = open(&ColdOptions { connections: 1, ..ColdOptions::new(server.url()) }).await.unwrap();
+        let store = open(&ColdOptions {
+            connections: 1,
+            ..ColdOptions::new(server.url())
+        })
+        .await
+        .unwrap();
         let (partition, owner) = (Partition(number), owner(&number.to_string()));
-        store.raise(&[Raise::by_one(partition, Epoch(0))]).await.unwrap();
+        store
+            .raise(&[Raise::by_one(partition, Epoch(0))])
+            .await
+            .unwrap();
         for version in 1..6 {
             let rows = vec![live(&owner, "gold", "1", version)];
-            land_on(&*store, number, rows.clone()).await.unwrap_or_else(|error| panic!("{set}: {error}"));
-            assert_eq!(store.load(std::slice::from_ref(&owner), 9).await.unwrap()[0].rows, rows, "{set}");
+            land_on(&*store, number, rows.clone())
+                .await
+                .unwrap_or_else(|error| panic!("{set}: {error}"));
+            assert_eq!(
+                store.load(std::slice::from_ref(&owner), 9).await.unwrap()[0].rows,
+                rows,
+                "{set}"
+            );
         }
     }
 }
@@ -109,7 +184,10 @@ async fn what_a_server_sets_for_new_sessions_changes_no_call() {
 async fn a_server_that_prepares_no_statement_is_for_an_operator() {
     let server = server_with(vec!["--max-prepared-stmt-count=0".into()]).await;
     let error = refused(&ColdOptions::new(server.url()), ColdKind::Operator).await;
-    assert!(error.message.contains("raise max_prepared_stmt_count"), "{error}");
+    assert!(
+        error.message.contains("raise max_prepared_stmt_count"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -119,11 +197,24 @@ async fn a_file_in_no_folder_is_a_settings_error_that_names_both() {
     let file = inner.join("game.db");
     let options = ColdOptions::new(format!("sqlite:{}", file.display()));
     let error = refused(&options, ColdKind::Settings).await.to_string();
-    assert!(error.contains(&file.display().to_string()) && error.contains("does not exist: make it"), "{error}");
+    assert!(
+        error.contains(&file.display().to_string()) && error.contains("does not exist: make it"),
+        "{error}"
+    );
 
     std::fs::create_dir(&inner).unwrap();
-    let store = open(&ColdOptions { connections: 2, ..options }).await.unwrap();
+    let store = open(&ColdOptions {
+        connections: 2,
+        ..options
+    })
+    .await
+    .unwrap();
     store.close().await;
-    let error = refused(&ColdOptions::new(format!("sqlite:{}", inner.display())), ColdKind::Settings).await.to_string();
+    let error = refused(
+        &ColdOptions::new(format!("sqlite:{}", inner.display())),
+        ColdKind::Settings,
+    )
+    .await
+    .to_string();
     assert!(error.contains("it is a folder"), "{error}");
 }

@@ -28,7 +28,11 @@ impl Place {
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
         if meta.path.is_ident("logic_type") {
-            once(meta, &mut self.logic_type, name(meta, "logic_type", LOGIC_TYPE_BYTES_MAX)?)
+            once(
+                meta,
+                &mut self.logic_type,
+                name(meta, "logic_type", LOGIC_TYPE_BYTES_MAX)?,
+            )
         } else if meta.path.is_ident("field") {
             once(meta, &mut self.field, name(meta, "field", FIELD_BYTES_MAX)?)
         } else if meta.path.is_ident("schema_version") {
@@ -49,7 +53,9 @@ pub(crate) fn is_owner_id(field: &Field) -> Result<bool> {
     for attribute in save_object(&field.attrs) {
         attribute.parse_nested_meta(|meta| {
             if !meta.path.is_ident("owner_id") {
-                return Err(meta.error("unknown save_object attribute; a field takes owner_id alone"));
+                return Err(
+                    meta.error("unknown save_object attribute; a field takes owner_id alone")
+                );
             }
             if !meta.input.is_empty() && !meta.input.peek(syn::Token![,]) {
                 return Err(meta.error("owner_id takes no value; write #[save_object(owner_id)]"));
@@ -63,12 +69,22 @@ pub(crate) fn is_owner_id(field: &Field) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// An owner id that is not stored would come back as a default, and the object be saved to that owner.
+/// An owner id that is not stored would come back as a default, and the object be saved to that
+/// owner.
 fn refuse_skipped(field: &Field) -> Result<()> {
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+    for attribute in field
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("serde"))
+    {
         attribute.parse_nested_meta(|meta| {
-            if ["skip", "skip_serializing", "skip_deserializing"].iter().any(|skip| meta.path.is_ident(skip)) {
-                return Err(meta.error("the owner id must be stored with the object; remove this skip"));
+            if ["skip", "skip_serializing", "skip_deserializing"]
+                .iter()
+                .any(|skip| meta.path.is_ident(skip))
+            {
+                return Err(
+                    meta.error("the owner id must be stored with the object; remove this skip")
+                );
             }
             // Serde checks its own attributes; here they are stepped over.
             if meta.input.peek(syn::Token![=]) {
@@ -85,7 +101,9 @@ fn refuse_skipped(field: &Field) -> Result<()> {
 }
 
 fn save_object(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
-    attributes.iter().filter(|attribute| attribute.path().is_ident("save_object"))
+    attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("save_object"))
 }
 
 fn once<T>(meta: &ParseNestedMeta<'_>, slot: &mut Option<T>, value: T) -> Result<()> {
@@ -104,10 +122,15 @@ fn name(meta: &ParseNestedMeta<'_>, part: &str, limit: usize) -> Result<LitStr> 
         return refuse(format!("{part} is empty; it needs 1 to {limit} bytes"));
     }
     if name.len() > limit {
-        return refuse(format!("{part} has {} bytes; the limit is {limit}, so shorten it", name.len()));
+        return refuse(format!(
+            "{part} has {} bytes; the limit is {limit}, so shorten it",
+            name.len()
+        ));
     }
     if let Some(character) = name.chars().find(|c| c.is_control()) {
-        return refuse(format!("{part} holds the control character {character:?}; names may hold any other UTF-8"));
+        return refuse(format!(
+            "{part} holds the control character {character:?}; names may hold any other UTF-8"
+        ));
     }
     Ok(literal)
 }
@@ -116,6 +139,12 @@ fn schema_version(meta: &ParseNestedMeta<'_>) -> Result<LitInt> {
     let literal: LitInt = meta.value()?.parse()?;
     match literal.base10_parse::<u32>() {
         Ok(1..) if matches!(literal.suffix(), "" | "u32") => Ok(literal),
-        _ => Err(Error::new(literal.span(), format!("schema_version is {literal}; it must be a u32 from 1 to {}", u32::MAX))),
+        _ => Err(Error::new(
+            literal.span(),
+            format!(
+                "schema_version is {literal}; it must be a u32 from 1 to {}",
+                u32::MAX
+            ),
+        )),
     }
 }

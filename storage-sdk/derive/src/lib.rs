@@ -5,7 +5,8 @@ mod expand;
 
 use proc_macro::TokenStream;
 
-/// Implements `storage_sdk::SaveObject` for a struct with named fields and without generic parameters.
+/// Implements `storage_sdk::SaveObject` for a struct with named fields and without generic
+/// parameters.
 ///
 /// | attribute | where | what |
 /// | --- | --- | --- |
@@ -18,5 +19,7 @@ use proc_macro::TokenStream;
 /// What is missing, given twice, unknown or out of bounds is a compile error at its place.
 #[proc_macro_derive(SaveObject, attributes(save_object))]
 pub fn derive_save_object(input: TokenStream) -> TokenStream {
-    expand::expand(input.into()).unwrap_or_else(|error| error.to_compile_error()).into()
+    expand::expand(input.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
 }

@@ -1,5 +1,5 @@
-//! Writing a value as MessagePack, with a count of how deep the serializer is in it: a value that is too deep ends as an error, and not
-//! at the end of the thread's stack.
+//! Writing a value as MessagePack, with a count of how deep the serializer is in it: a value that
+//! is too deep ends as an error, and not at the end of the thread's stack.
 
 mod byte;
 
@@ -7,15 +7,16 @@ use std::cell::Cell;
 
 use rmp_serde::encode::Error as Refusal;
 use serde::ser::{
-    Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple, SerializeTupleStruct,
-    SerializeTupleVariant,
+    Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
 };
 use serde::{Serialize, Serializer};
 
 use self::byte::OnlyByte;
 use super::DEPTH_MAX;
 
-/// The most layers around one value that recurse and leave nothing behind in MessagePack: `Some` and newtypes.
+/// The most layers around one value that recurse and leave nothing behind in MessagePack: `Some`
+/// and newtypes.
 const LAYERS_MAX: usize = 4 * DEPTH_MAX;
 
 /// Why a value was not written.
@@ -26,11 +27,22 @@ pub(super) enum Unwritten {
     Refused(Refusal),
 }
 
-/// Writes a value behind what the buffer holds. With `bytes`, sequences of nothing but `u8` are written as bytes.
-pub(super) fn write<T: Serialize + ?Sized>(value: &T, buffer: &mut Vec<u8>, bytes: bool) -> Result<(), Unwritten> {
+/// Writes a value behind what the buffer holds. With `bytes`, sequences of nothing but `u8` are
+/// written as bytes.
+pub(super) fn write<T: Serialize + ?Sized>(
+    value: &T,
+    buffer: &mut Vec<u8>,
+    bytes: bool,
+) -> Result<(), Unwritten> {
     let too_deep = Cell::new(false);
-    let room = Room { levels: DEPTH_MAX, layers: LAYERS_MAX, bytes, too_deep: &too_deep };
-    let written = Within { value, room }.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map());
+    let room = Room {
+        levels: DEPTH_MAX,
+        layers: LAYERS_MAX,
+        bytes,
+        too_deep: &too_deep,
+    };
+    let written =
+        Within { value, room }.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map());
     match written {
         _ if too_deep.get() => Err(Unwritten::TooDeep),
         written => written.map_err(Unwritten::Refused),
@@ -43,19 +55,26 @@ struct Room<'a> {
     levels: usize,
     layers: usize,
     bytes: bool,
-    /// Set by the value that goes too deep: the error itself passes through the type, which may replace it.
+    /// Set by the value that goes too deep: the error itself passes through the type, which may
+    /// replace it.
     too_deep: &'a Cell<bool>,
 }
 
 impl Room<'_> {
     /// Within one more sequence or map.
     fn level<E: serde::ser::Error>(self) -> Result<Self, E> {
-        self.levels.checked_sub(1).map(|levels| Self { levels, ..self }).ok_or_else(|| self.refuse())
+        self.levels
+            .checked_sub(1)
+            .map(|levels| Self { levels, ..self })
+            .ok_or_else(|| self.refuse())
     }
 
     /// Within one more layer.
     fn layer<E: serde::ser::Error>(self) -> Result<Self, E> {
-        self.layers.checked_sub(1).map(|layers| Self { layers, ..self }).ok_or_else(|| self.refuse())
+        self.layers
+            .checked_sub(1)
+            .map(|layers| Self { layers, ..self })
+            .ok_or_else(|| self.refuse())
     }
 
     #[cold]
@@ -73,7 +92,10 @@ struct Within<'a, T: ?Sized> {
 
 impl<T: Serialize + ?Sized> Serialize for Within<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Bounded { inner: serializer, room: self.room })
+        self.value.serialize(Bounded {
+            inner: serializer,
+            room: self.room,
+        })
     }
 }
 
@@ -118,16 +140,34 @@ impl<'a, S: Serializer> Serializer for Bounded<'a, S> {
         self.inner.serialize_unit()
     }
 
-    fn serialize_unit_variant(self, name: &'static str, index: u32, variant: &'static str) -> Result<S::Ok, S::Error> {
+    fn serialize_unit_variant(
+        self,
+        name: &'static str,
+        index: u32,
+        variant: &'static str,
+    ) -> Result<S::Ok, S::Error> {
         self.inner.serialize_unit_variant(name, index, variant)
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&Within { value, room: self.room.layer()? })
+        self.inner.serialize_some(&Within {
+            value,
+            room: self.room.layer()?,
+        })
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_struct(name, &Within { value, room: self.room.layer()? })
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<S::Ok, S::Error> {
+        self.inner.serialize_newtype_struct(
+            name,
+            &Within {
+                value,
+                room: self.room.layer()?,
+            },
+        )
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -137,19 +177,40 @@ impl<'a, S: Serializer> Serializer for Bounded<'a, S> {
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(name, index, variant, &Within { value, room: self.room.level()? })
+        self.inner.serialize_newtype_variant(
+            name,
+            index,
+            variant,
+            &Within {
+                value,
+                room: self.room.level()?,
+            },
+        )
     }
 
     fn serialize_seq(self, length: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
-        Ok(Bounded { room: self.room.level()?, inner: self.inner.serialize_seq(length)? })
+        Ok(Bounded {
+            room: self.room.level()?,
+            inner: self.inner.serialize_seq(length)?,
+        })
     }
 
     fn serialize_tuple(self, length: usize) -> Result<Self::SerializeTuple, S::Error> {
-        Ok(Bounded { room: self.room.level()?, inner: self.inner.serialize_tuple(length)? })
+        Ok(Bounded {
+            room: self.room.level()?,
+            inner: self.inner.serialize_tuple(length)?,
+        })
     }
 
-    fn serialize_tuple_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeTupleStruct, S::Error> {
-        Ok(Bounded { room: self.room.level()?, inner: self.inner.serialize_tuple_struct(name, length)? })
+    fn serialize_tuple_struct(
+        self,
+        name: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeTupleStruct, S::Error> {
+        Ok(Bounded {
+            room: self.room.level()?,
+            inner: self.inner.serialize_tuple_struct(name, length)?,
+        })
     }
 
     fn serialize_tuple_variant(
@@ -160,15 +221,30 @@ impl<'a, S: Serializer> Serializer for Bounded<'a, S> {
         length: usize,
     ) -> Result<Self::SerializeTupleVariant, S::Error> {
         let room = self.room.level()?.level()?; // a map from the variant to a sequence
-        Ok(Bounded { room, inner: self.inner.serialize_tuple_variant(name, index, variant, length)? })
+        Ok(Bounded {
+            room,
+            inner: self
+                .inner
+                .serialize_tuple_variant(name, index, variant, length)?,
+        })
     }
 
     fn serialize_map(self, length: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
-        Ok(Bounded { room: self.room.level()?, inner: self.inner.serialize_map(length)? })
+        Ok(Bounded {
+            room: self.room.level()?,
+            inner: self.inner.serialize_map(length)?,
+        })
     }
 
-    fn serialize_struct(self, name: &'static str, length: usize) -> Result<Self::SerializeStruct, S::Error> {
-        Ok(Bounded { room: self.room.level()?, inner: self.inner.serialize_struct(name, length)? })
+    fn serialize_struct(
+        self,
+        name: &'static str,
+        length: usize,
+    ) -> Result<Self::SerializeStruct, S::Error> {
+        Ok(Bounded {
+            room: self.room.level()?,
+            inner: self.inner.serialize_struct(name, length)?,
+        })
     }
 
     fn serialize_struct_variant(
@@ -179,17 +255,30 @@ impl<'a, S: Serializer> Serializer for Bounded<'a, S> {
         length: usize,
     ) -> Result<Self::SerializeStructVariant, S::Error> {
         let room = self.room.level()?.level()?; // a map from the variant to a map
-        Ok(Bounded { room, inner: self.inner.serialize_struct_variant(name, index, variant, length)? })
+        Ok(Bounded {
+            room,
+            inner: self
+                .inner
+                .serialize_struct_variant(name, index, variant, length)?,
+        })
     }
 
     fn collect_seq<I: IntoIterator<Item: Serialize>>(self, items: I) -> Result<S::Ok, S::Error> {
         let items = items.into_iter();
-        let length = Some(items.size_hint()).filter(|(least, most)| Some(*least) == *most).map(|(length, _)| length);
+        let length = Some(items.size_hint())
+            .filter(|(least, most)| Some(*least) == *most)
+            .map(|(length, _)| length);
         let mut items = items.peekable();
         let may_be_bytes = self.room.bytes && length.is_some() && byte::may_be_bytes::<I>();
-        if may_be_bytes && items.peek().is_some_and(|first| first.serialize(OnlyByte).is_ok()) {
+        if may_be_bytes
+            && items
+                .peek()
+                .is_some_and(|first| first.serialize(OnlyByte).is_ok())
+        {
             let bytes: Result<Vec<u8>, _> = items.map(|item| item.serialize(OnlyByte)).collect();
-            return self.inner.serialize_bytes(&bytes.map_err(|_| S::Error::custom("the sequence begins like bytes"))?);
+            return self.inner.serialize_bytes(
+                &bytes.map_err(|_| S::Error::custom("the sequence begins like bytes"))?,
+            );
         }
         let mut sequence = self.serialize_seq(length)?;
         items.try_for_each(|item| sequence.serialize_element(&item))?;
@@ -237,11 +326,17 @@ impl<S: SerializeMap> SerializeMap for Bounded<'_, S> {
     type Error = S::Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_key(&Within { value, room: self.room })
+        self.inner.serialize_key(&Within {
+            value,
+            room: self.room,
+        })
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_value(&Within { value, room: self.room })
+        self.inner.serialize_value(&Within {
+            value,
+            room: self.room,
+        })
     }
 
     fn end(self) -> Result<S::Ok, S::Error> {

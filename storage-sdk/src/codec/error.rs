@@ -16,7 +16,9 @@ pub enum CodecError {
         found: String,
     },
     /// The value ends within the header.
-    #[error("the object has {bytes} bytes, fewer than its header's {header}: it was cut short, so restore it from a backup")]
+    #[error(
+        "the object has {bytes} bytes, fewer than its header's {header}: it was cut short, so restore it from a backup"
+    )]
     CutShort {
         /// The value's bytes.
         bytes: usize,
@@ -24,7 +26,9 @@ pub enum CodecError {
         header: usize,
     },
     /// The header has another format.
-    #[error("the object has format {found}, this program reads formats up to {newest}; update the program")]
+    #[error(
+        "the object has format {found}, this program reads formats up to {newest}; update the program"
+    )]
     Format {
         /// The object's format.
         found: u8,
@@ -43,13 +47,17 @@ pub enum CodecError {
         computed: u64,
     },
     /// The payload has another codec.
-    #[error("the object has codec {found}, this program reads codec 1 (MessagePack); update the program")]
+    #[error(
+        "the object has codec {found}, this program reads codec 1 (MessagePack); update the program"
+    )]
     Codec {
         /// The object's codec.
         found: u8,
     },
     /// The payload is compressed.
-    #[error("the object has compression {found}, this program reads compression 0 (none); update the program")]
+    #[error(
+        "the object has compression {found}, this program reads compression 0 (none); update the program"
+    )]
     Compression {
         /// The object's compression.
         found: u8,
@@ -68,13 +76,17 @@ pub enum CodecError {
         newest: u32,
     },
     /// Sequences and maps lie too deep in one another.
-    #[error("the object nests deeper than {limit} levels, which is the limit; store the parts as a list that refers by index")]
+    #[error(
+        "the object nests deeper than {limit} levels, which is the limit; store the parts as a list that refers by index"
+    )]
     TooDeep {
         /// The most levels.
         limit: usize,
     },
     /// Bytes follow the value.
-    #[error("{bytes} bytes follow the object's value: it was not written as one object, so write it anew")]
+    #[error(
+        "{bytes} bytes follow the object's value: it was not written as one object, so write it anew"
+    )]
     TrailingBytes {
         /// How many.
         bytes: usize,

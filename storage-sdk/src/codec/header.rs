@@ -40,15 +40,24 @@ pub(super) fn seal(mut object: Vec<u8>) -> Vec<u8> {
 
 /// The schema version and the payload of an object whose header and checksum are good.
 pub(super) fn open(object: &[u8]) -> Result<(u32, &[u8]), CodecError> {
-    let cut_short = || CodecError::CutShort { bytes: object.len(), header: LEN };
-    let rest = object.strip_prefix(&MAGIC).ok_or_else(|| not_an_object(object))?;
+    let cut_short = || CodecError::CutShort {
+        bytes: object.len(),
+        header: LEN,
+    };
+    let rest = object
+        .strip_prefix(&MAGIC)
+        .ok_or_else(|| not_an_object(object))?;
     // The format comes first: another one may have another layout from here on.
     let (&format, rest) = rest.split_first().ok_or_else(cut_short)?;
     if format != FORMAT {
-        return Err(CodecError::Format { found: format, newest: FORMAT });
+        return Err(CodecError::Format {
+            found: format,
+            newest: FORMAT,
+        });
     }
     let (stored, checked) = rest.split_first_chunk().ok_or_else(cut_short)?;
-    let (&[codec, compression, schema @ ..], payload) = checked.split_first_chunk::<6>().ok_or_else(cut_short)?;
+    let (&[codec, compression, schema @ ..], payload) =
+        checked.split_first_chunk::<6>().ok_or_else(cut_short)?;
     let (stored, computed) = (u64::from_be_bytes(*stored), xxh3_64(checked));
     if stored != computed {
         return Err(CodecError::Checksum { stored, computed });
@@ -64,7 +73,15 @@ pub(super) fn open(object: &[u8]) -> Result<(u32, &[u8]), CodecError> {
 
 #[cold]
 fn not_an_object(bytes: &[u8]) -> CodecError {
-    let first: Vec<String> = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let found = if first.is_empty() { "is empty".to_owned() } else { format!("begins with {}", first.join(" ")) };
+    let first: Vec<String> = bytes
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let found = if first.is_empty() {
+        "is empty".to_owned()
+    } else {
+        format!("begins with {}", first.join(" "))
+    };
     CodecError::NotAnObject { found }
 }

@@ -2,7 +2,8 @@
 
 /// The most sequences and maps around one value, the outermost included.
 ///
-/// Decoding recurses; at this depth it stays far from the end of any thread's stack, whatever the bytes are.
+/// Decoding recurses; at this depth it stays far from the end of any thread's stack, whatever the
+/// bytes are.
 pub const DEPTH_MAX: usize = 128;
 
 /// Why bytes have no measure.
@@ -45,15 +46,24 @@ impl Walk<'_> {
             0xc7 => self.length_8().and_then(|length| self.extension(length)),
             0xc8 => self.length_16().and_then(|length| self.extension(length)),
             0xc9 => self.length_32().and_then(|length| self.extension(length)),
-            0xdc => self.take().and_then(|n| self.items(u16::from_be_bytes(n).into(), depth)),
-            0xdd => self.take().and_then(|n| self.items(u32::from_be_bytes(n).into(), depth)),
-            0xde => self.take().and_then(|n| self.items(2 * u64::from(u16::from_be_bytes(n)), depth)),
-            0xdf => self.take().and_then(|n| self.items(2 * u64::from(u32::from_be_bytes(n)), depth)),
+            0xdc => self
+                .take()
+                .and_then(|n| self.items(u16::from_be_bytes(n).into(), depth)),
+            0xdd => self
+                .take()
+                .and_then(|n| self.items(u32::from_be_bytes(n).into(), depth)),
+            0xde => self
+                .take()
+                .and_then(|n| self.items(2 * u64::from(u16::from_be_bytes(n)), depth)),
+            0xdf => self
+                .take()
+                .and_then(|n| self.items(2 * u64::from(u32::from_be_bytes(n)), depth)),
             0xc1 => Err(Fault::Malformed),
         }
     }
 
-    /// Steps over the items of a sequence or map. A count that lies ends where the bytes do, since each item has at least one.
+    /// Steps over the items of a sequence or map. A count that lies ends where the bytes do, since
+    /// each item has at least one.
     fn items(&mut self, count: u64, depth: usize) -> Result<(), Fault> {
         let depth = depth.checked_sub(1).ok_or(Fault::TooDeep)?;
         (0..count).try_for_each(|_| self.value(depth))
@@ -69,7 +79,8 @@ impl Walk<'_> {
     }
 
     fn length_16(&mut self) -> Result<usize, Fault> {
-        self.take().map(|length| usize::from(u16::from_be_bytes(length)))
+        self.take()
+            .map(|length| usize::from(u16::from_be_bytes(length)))
     }
 
     fn length_32(&mut self) -> Result<usize, Fault> {
@@ -95,19 +106,39 @@ mod tests {
     /// One value per marker that MessagePack has, with its length.
     fn every_marker() -> Vec<Vec<u8>> {
         let with = |head: &[u8], body: usize| [head, &vec![0; body]].concat();
-        let mut values: Vec<Vec<u8>> =
-            (0x00..=0x7f).chain(0xe0..=0xff).chain([0xc0, 0xc2, 0xc3]).map(|byte| vec![byte]).collect();
+        let mut values: Vec<Vec<u8>> = (0x00..=0x7f)
+            .chain(0xe0..=0xff)
+            .chain([0xc0, 0xc2, 0xc3])
+            .map(|byte| vec![byte])
+            .collect();
         values.extend((0_u8..16).map(|n| with(&[0x80 | n], 2 * usize::from(n))));
         values.extend((0_u8..16).map(|n| with(&[0x90 | n], usize::from(n))));
         values.extend((0_u8..32).map(|n| with(&[0xa0 | n], usize::from(n))));
-        let numbers =
-            [(0xca, 4), (0xcb, 8), (0xcc, 1), (0xcd, 2), (0xce, 4), (0xcf, 8), (0xd0, 1), (0xd1, 2), (0xd2, 4), (0xd3, 8)];
+        let numbers = [
+            (0xca, 4),
+            (0xcb, 8),
+            (0xcc, 1),
+            (0xcd, 2),
+            (0xce, 4),
+            (0xcf, 8),
+            (0xd0, 1),
+            (0xd1, 2),
+            (0xd2, 4),
+            (0xd3, 8),
+        ];
         values.extend(numbers.map(|(marker, body)| with(&[marker], body)));
-        values.extend([(0xd4, 2), (0xd5, 3), (0xd6, 5), (0xd7, 9), (0xd8, 17)].map(|(marker, body)| with(&[marker], body)));
+        values.extend(
+            [(0xd4, 2), (0xd5, 3), (0xd6, 5), (0xd7, 9), (0xd8, 17)]
+                .map(|(marker, body)| with(&[marker], body)),
+        );
         values.extend([0xc4, 0xd9].map(|marker| with(&[marker, 200], 200)));
         values.extend([0xc5, 0xda].map(|marker| with(&[marker, 1, 2], 258)));
         values.extend([0xc6, 0xdb].map(|marker| with(&[marker, 0, 1, 0, 2], 65_538)));
-        values.extend([with(&[0xc7, 3], 4), with(&[0xc8, 1, 0], 257), with(&[0xc9, 0, 0, 1, 0], 257)]);
+        values.extend([
+            with(&[0xc7, 3], 4),
+            with(&[0xc8, 1, 0], 257),
+            with(&[0xc9, 0, 0, 1, 0], 257),
+        ]);
         values.extend([with(&[0xdc, 1, 1], 257), with(&[0xdd, 0, 0, 1, 1], 257)]);
         values.extend([with(&[0xde, 1, 1], 514), with(&[0xdf, 0, 0, 1, 1], 514)]);
         values
@@ -119,8 +150,18 @@ mod tests {
         let markers: std::collections::BTreeSet<u8> = values.iter().map(|value| value[0]).collect();
         assert_eq!(markers.len(), 255, "all but c1");
         for value in values {
-            assert_eq!(measure(&[&value[..], &[0]].concat()), Ok(value.len()), "{:02x}", value[0]);
-            assert_eq!(measure(&value[..value.len() - 1]), Err(Fault::Malformed), "{:02x}", value[0]);
+            assert_eq!(
+                measure(&[&value[..], &[0]].concat()),
+                Ok(value.len()),
+                "{:02x}",
+                value[0]
+            );
+            assert_eq!(
+                measure(&value[..value.len() - 1]),
+                Err(Fault::Malformed),
+                "{:02x}",
+                value[0]
+            );
         }
     }
 
@@ -139,6 +180,9 @@ mod tests {
 
     #[test]
     fn a_count_that_lies_ends_where_the_bytes_end() {
-        assert_eq!(measure(&[0xdf, 0xff, 0xff, 0xff, 0xff, 1]), Err(Fault::Malformed));
+        assert_eq!(
+            measure(&[0xdf, 0xff, 0xff, 0xff, 0xff, 1]),
+            Err(Fault::Malformed)
+        );
     }
 }

@@ -44,8 +44,16 @@ enum Tree {
 }
 
 fn sample() -> Sample {
-    let sword = Item::Sword { damage: 300, names: vec!["Sting".into()] };
-    let items = [("a", Item::Nothing), ("b", Item::Coins(70_000)), ("c", Item::Pair(1, "x".into())), ("d", sword)];
+    let sword = Item::Sword {
+        damage: 300,
+        names: vec!["Sting".into()],
+    };
+    let items = [
+        ("a", Item::Nothing),
+        ("b", Item::Coins(70_000)),
+        ("c", Item::Pair(1, "x".into())),
+        ("d", sword),
+    ];
     Sample {
         id: u64::MAX,
         name: "Ann 名".into(),
@@ -77,7 +85,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 #[test]
@@ -89,8 +100,16 @@ fn every_shape_of_value_comes_back_as_it_was() {
 #[test]
 fn byte_vectors_are_stored_as_bytes_and_fields_by_name() {
     let payload = |object: Bytes| object.slice(header::LEN..);
-    assert_eq!(payload(encode(&vec![200_u8; 1_000], 1).unwrap()).len(), 1_003);
-    assert!(encode(&sample(), 1).unwrap().windows(5).any(|window| window == b"level"));
+    assert_eq!(
+        payload(encode(&vec![200_u8; 1_000], 1).unwrap()).len(),
+        1_003
+    );
+    assert!(
+        encode(&sample(), 1)
+            .unwrap()
+            .windows(5)
+            .any(|window| window == b"level")
+    );
 }
 
 /// Objects of released programs. A change that breaks one breaks what players have stored.
@@ -106,7 +125,12 @@ mod fixtures {
     }
 
     fn player() -> Player {
-        Player { id: 42, level: 1_000, guild: Some("Ents".into()), bag: vec![1, 200] }
+        Player {
+            id: 42,
+            level: 1_000,
+            guild: Some("Ents".into()),
+            bag: vec![1, 200],
+        }
     }
 
     const FORMAT_1: &str = "c1534f 01 5766d1dba9d3ba99 01 00 00000002
@@ -126,9 +150,18 @@ mod fixtures {
             altered[bit / 8] ^= 1 << (bit % 8);
             let error = decode::<Player>(&altered, u32::MAX).unwrap_err();
             match bit / 8 {
-                0..3 => assert!(matches!(error, CodecError::NotAnObject { .. }), "bit {bit}: {error}"),
-                3 => assert!(matches!(error, CodecError::Format { newest: 1, .. }), "bit {bit}: {error}"),
-                _ => assert!(matches!(error, CodecError::Checksum { .. }), "bit {bit}: {error}"),
+                0..3 => assert!(
+                    matches!(error, CodecError::NotAnObject { .. }),
+                    "bit {bit}: {error}"
+                ),
+                3 => assert!(
+                    matches!(error, CodecError::Format { newest: 1, .. }),
+                    "bit {bit}: {error}"
+                ),
+                _ => assert!(
+                    matches!(error, CodecError::Checksum { .. }),
+                    "bit {bit}: {error}"
+                ),
             }
         }
     }
@@ -139,9 +172,21 @@ mod fixtures {
         for length in 0..whole.len() {
             let error = decode::<Player>(&whole[..length], 2).unwrap_err();
             match length {
-                0..3 => assert!(matches!(error, CodecError::NotAnObject { .. }), "length {length}: {error}"),
-                3..18 => assert_eq!(error, CodecError::CutShort { bytes: length, header: 18 }),
-                _ => assert!(matches!(error, CodecError::Checksum { .. }), "length {length}: {error}"),
+                0..3 => assert!(
+                    matches!(error, CodecError::NotAnObject { .. }),
+                    "length {length}: {error}"
+                ),
+                3..18 => assert_eq!(
+                    error,
+                    CodecError::CutShort {
+                        bytes: length,
+                        header: 18
+                    }
+                ),
+                _ => assert!(
+                    matches!(error, CodecError::Checksum { .. }),
+                    "length {length}: {error}"
+                ),
             }
         }
     }
@@ -158,7 +203,11 @@ mod evolution {
     }
 
     fn old() -> Old {
-        Old { id: 1, level: 9, title: "Sir".into() }
+        Old {
+            id: 1,
+            level: 9,
+            title: "Sir".into(),
+        }
     }
 
     #[test]
@@ -172,7 +221,15 @@ mod evolution {
             title: String,
         }
         let new: New = decode(&encode(&old(), 1).unwrap(), 2).unwrap();
-        assert_eq!(new, New { id: 1, guild: None, level: 9, title: "Sir".into() });
+        assert_eq!(
+            new,
+            New {
+                id: 1,
+                guild: None,
+                level: 9,
+                title: "Sir".into()
+            }
+        );
     }
 
     #[test]
@@ -182,7 +239,10 @@ mod evolution {
             level: u32,
             id: u64,
         }
-        assert_eq!(decode::<New>(&encode(&old(), 1).unwrap(), 1).unwrap(), New { level: 9, id: 1 });
+        assert_eq!(
+            decode::<New>(&encode(&old(), 1).unwrap(), 1).unwrap(),
+            New { level: 9, id: 1 }
+        );
     }
 
     #[test]
@@ -192,15 +252,30 @@ mod evolution {
             #[expect(dead_code, reason = "only its absence matters")]
             mana: u32,
         }
-        let error = decode::<New>(&encode(&old(), 1).unwrap(), 2).unwrap_err().to_string();
-        assert!(error.contains("schema version 1 is no ") && error.contains("missing field `mana`"), "{error}");
+        let error = decode::<New>(&encode(&old(), 1).unwrap(), 2)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("schema version 1 is no ") && error.contains("missing field `mana`"),
+            "{error}"
+        );
         assert!(error.contains("#[serde(default)]"), "{error}");
     }
 
     #[test]
     fn an_older_program_refuses_a_newer_schema() {
         let error = decode::<Old>(&encode(&old(), 3).unwrap(), 2).unwrap_err();
-        assert!(matches!(error, CodecError::SchemaTooNew { found: 3, newest: 2, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                CodecError::SchemaTooNew {
+                    found: 3,
+                    newest: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         assert!(error.to_string().contains("update the program"), "{error}");
     }
 }

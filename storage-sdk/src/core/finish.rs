@@ -1,4 +1,5 @@
-//! From a mutation's first answer to its last: it is repeated while its outcome is unknown, until its time is up.
+//! From a mutation's first answer to its last: it is repeated while its outcome is unknown, until
+//! its time is up.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::{Error, Kind, Result};
 
 /// Adoptions that one mutation meets, of which there is one at a time.
 const MOVES_MAX: u32 = 16;
-/// Loads for one mutation; each but the first is needed only if the owner changed during the one before.
+/// Loads for one mutation; each but the first is needed only if the owner changed during the one
+/// before.
 const LOADS_MAX: u32 = 64;
 
 /// A mutation whose first answer was not its last.
@@ -37,7 +39,8 @@ pub(super) struct Unfinished {
 struct Progress {
     /// Whether one of them may have been applied.
     unknown: bool,
-    /// Whether the last of them may have been applied: the next one must not be taken for another write.
+    /// Whether the last of them may have been applied: the next one must not be taken for another
+    /// write.
     last_unknown: bool,
     /// Whether a deadline that lay too far ahead was set anew.
     timed: bool,
@@ -68,7 +71,14 @@ enum Next {
 
 impl Progress {
     fn new() -> Self {
-        Self { unknown: false, last_unknown: false, timed: false, loads: 0, moves: 0, pause: REPEAT_MIN }
+        Self {
+            unknown: false,
+            last_unknown: false,
+            timed: false,
+            loads: 0,
+            moves: 0,
+            pause: REPEAT_MIN,
+        }
     }
 
     /// What an answer calls for; `late` if the mutation's time is up.
@@ -81,29 +91,37 @@ impl Progress {
                 self.loads += 1;
                 Err(Next::Load)
             }
-            Ok(Mutated::Load(_)) => {
-                Err(Next::GiveUp(Error::new(Kind::Contended, "others changed the owner each time it was loaded")))
-            }
+            Ok(Mutated::Load(_)) => Err(Next::GiveUp(Error::new(
+                Kind::Contended,
+                "others changed the owner each time it was loaded",
+            ))),
             Err(error) => Err(self.failed(error, late)),
         }
     }
 
     fn refused(&mut self, refusal: &Refusal, late: bool) -> Next {
         match refusal {
-            // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock moved.
+            // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock
+            // moved.
             Refusal::Expired if !self.unknown && !late => Next::Time,
             // No copy from before will be applied any more.
             Refusal::Moved { epoch, generation } if self.moves < MOVES_MAX => {
                 self.moves += 1;
-                Next::Moved { epoch: *epoch, generation: *generation }
+                Next::Moved {
+                    epoch: *epoch,
+                    generation: *generation,
+                }
             }
             Refusal::Moved { epoch, .. } => {
-                let text = format!("its partition was adopted each time it was sent, last in epoch {epoch}");
+                let text = format!(
+                    "its partition was adopted each time it was sent, last in epoch {epoch}"
+                );
                 Next::GiveUp(Error::new(Kind::Contended, text))
             }
-            // Final also after an unknown outcome: this copy did not find the id, so no earlier one was applied, and none will be, since
-            // versions don't go back. A clock may: one that leapt ahead refuses this copy as too late, is set right, and takes an earlier
-            // one that is still on its way.
+            // Final also after an unknown outcome: this copy did not find the id, so no earlier one
+            // was applied, and none will be, since versions don't go back. A clock may: one that
+            // leapt ahead refuses this copy as too late, is set right, and takes an earlier one
+            // that is still on its way.
             Refusal::Version(_) => Next::End(Error::refused(refusal)),
             _ => Next::GiveUp(Error::refused(refusal)),
         }
@@ -113,7 +131,8 @@ impl Progress {
         match error.kind {
             HotKind::Unprepared(partition) if !late => Next::Prepare(partition),
             HotKind::Unprepared(_) => Next::GiveUp(error.into()),
-            // The deadline lay too far ahead: the hot tier's clock was set back, or another server has taken over.
+            // The deadline lay too far ahead: the hot tier's clock was set back, or another server
+            // has taken over.
             HotKind::Settings if !self.unknown && !self.timed => {
                 self.timed = true;
                 Next::Time
@@ -122,16 +141,38 @@ impl Progress {
             _ => {
                 self.last_unknown |= error.outcome != Outcome::NotApplied;
                 self.unknown |= self.last_unknown;
-                let passes = matches!(error.kind, HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites);
-                if passes { Next::Wait(error) } else { Next::GiveUp(error.into()) }
+                let passes = matches!(
+                    error.kind,
+                    HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites
+                );
+                if passes {
+                    Next::Wait(error)
+                } else {
+                    Next::GiveUp(error.into())
+                }
             }
         }
     }
 }
 
 impl Unfinished {
-    pub(super) fn new(mutation: Mutation, partition: Partition, generation: Epoch, within: Duration, until: Instant) -> Self {
-        Self { mutation, partition, generation, earlier: None, within, until, progress: Progress::new(), load: None }
+    pub(super) fn new(
+        mutation: Mutation,
+        partition: Partition,
+        generation: Epoch,
+        within: Duration,
+        until: Instant,
+    ) -> Self {
+        Self {
+            mutation,
+            partition,
+            generation,
+            earlier: None,
+            within,
+            until,
+            progress: Progress::new(),
+            load: None,
+        }
     }
 
     /// What the next copy is.
@@ -145,13 +186,19 @@ impl Unfinished {
 
     /// The generation of the hot tier in which a copy may have been applied, if one may have been.
     fn maybe_applied(&self) -> Option<Epoch> {
-        self.earlier.or(self.progress.unknown.then_some(self.generation))
+        self.earlier
+            .or(self.progress.unknown.then_some(self.generation))
     }
 }
 
 impl Core {
-    /// Goes on from a mutation's first answer until it is final. Answers in which epoch it was found to be applied, too.
-    pub(super) async fn finish(&self, mut write: Unfinished, first: Result<Mutated, HotError>) -> Result<(Applied, Epoch)> {
+    /// Goes on from a mutation's first answer until it is final. Answers in which epoch it was
+    /// found to be applied, too.
+    pub(super) async fn finish(
+        &self,
+        mut write: Unfinished,
+        first: Result<Mutated, HotError>,
+    ) -> Result<(Applied, Epoch)> {
         let mut answer = first;
         loop {
             match write.progress.heed(answer, Instant::now() >= write.until) {
@@ -174,9 +221,17 @@ impl Core {
                 self.tiers.note(write.partition, epoch, generation);
                 return Ok(());
             }
-            Next::Load => self.load_for(&write.mutation).await.map(|load| write.load = Some(load)).map_err(Error::from),
-            Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition)).await.map_err(Error::from),
-            Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => Err(error.into()),
+            Next::Load => self
+                .load_for(&write.mutation)
+                .await
+                .map(|load| write.load = Some(load))
+                .map_err(Error::from),
+            Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition))
+                .await
+                .map_err(Error::from),
+            Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
+                Err(error.into())
+            }
             Next::Wait(_) => {
                 sleep_until(Instant::now() + write.progress.pause).await;
                 write.progress.pause = (write.progress.pause * 2).min(REPEAT_MAX);
@@ -210,9 +265,11 @@ impl Core {
         }
     }
 
-    /// With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the row that the first made.
+    /// With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the
+    /// row that the first made.
     pub(super) fn forgotten(&self, mutation: &Mutation, generation: Epoch) -> Error {
-        self.given_up(mutation, Some(generation), Error::forgotten()).reread()
+        self.given_up(mutation, Some(generation), Error::forgotten())
+            .reread()
     }
 
     /// Loads what a mutation builds on.
@@ -221,7 +278,11 @@ impl Core {
             Some(full) => Ok(full.load.clone()),
             None => {
                 self.tiers.heal(&mutation.owner).await?;
-                let fields: Vec<Field> = mutation.changes.iter().map(|(field, _)| field.clone()).collect();
+                let fields: Vec<Field> = mutation
+                    .changes
+                    .iter()
+                    .map(|(field, _)| field.clone())
+                    .collect();
                 Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
             }
         }
@@ -239,34 +300,66 @@ mod tests {
     }
 
     fn lost() -> Result<Mutated, HotError> {
-        Err(HotError { outcome: Outcome::Unknown, ..HotError::not_applied(HotKind::Interrupted, "update", "no answer") })
+        Err(HotError {
+            outcome: Outcome::Unknown,
+            ..HotError::not_applied(HotKind::Interrupted, "update", "no answer")
+        })
     }
 
     #[test]
     fn a_clock_that_moved_is_asked_only_while_no_copy_may_have_been_applied_and_there_is_time() {
         let mut progress = Progress::new();
-        assert_eq!(progress.heed(refused(Refusal::Expired), false), Err(Next::Time));
-        assert!(matches!(progress.heed(refused(Refusal::Expired), true), Err(Next::GiveUp(_))));
+        assert_eq!(
+            progress.heed(refused(Refusal::Expired), false),
+            Err(Next::Time)
+        );
+        assert!(matches!(
+            progress.heed(refused(Refusal::Expired), true),
+            Err(Next::GiveUp(_))
+        ));
         assert!(matches!(progress.heed(lost(), false), Err(Next::Wait(_))));
-        assert!(matches!(progress.heed(refused(Refusal::Expired), false), Err(Next::GiveUp(_))));
+        assert!(matches!(
+            progress.heed(refused(Refusal::Expired), false),
+            Err(Next::GiveUp(_))
+        ));
     }
 
     #[test]
     fn another_version_is_final_also_after_a_lost_answer_and_any_other_refusal_is_not() {
         let mut progress = Progress::new();
         assert!(matches!(progress.heed(lost(), false), Err(Next::Wait(_))));
-        assert!(matches!(progress.heed(refused(Refusal::Version(Version::default())), false), Err(Next::End(_))));
-        assert!(matches!(progress.heed(refused(Refusal::NotLanded), false), Err(Next::GiveUp(_))));
+        assert!(matches!(
+            progress.heed(refused(Refusal::Version(Version::default())), false),
+            Err(Next::End(_))
+        ));
+        assert!(matches!(
+            progress.heed(refused(Refusal::NotLanded), false),
+            Err(Next::GiveUp(_))
+        ));
         assert!(progress.unknown);
     }
 
     #[test]
     fn loads_and_adoptions_without_end_are_given_up() {
         let mut progress = Progress::new();
-        let moved = || refused(Refusal::Moved { epoch: Epoch(2), generation: Epoch(1) });
+        let moved = || {
+            refused(Refusal::Moved {
+                epoch: Epoch(2),
+                generation: Epoch(1),
+            })
+        };
         for _ in 0..MOVES_MAX {
-            assert_eq!(progress.heed(moved(), false), Err(Next::Moved { epoch: Epoch(2), generation: Epoch(1) }));
+            assert_eq!(
+                progress.heed(moved(), false),
+                Err(Next::Moved {
+                    epoch: Epoch(2),
+                    generation: Epoch(1)
+                })
+            );
         }
-        assert!(matches!(progress.heed(moved(), false), Err(Next::GiveUp(_))));
+        assert!(matches!(
+            progress.heed(moved(), false),
+            Err(Next::GiveUp(_))
+        ));
     }
 }

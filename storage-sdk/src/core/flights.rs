@@ -40,14 +40,20 @@ struct Unknown {
 
 impl Unknown {
     fn of(mutation: &Mutation, generation: Epoch) -> Self {
-        Self { owner: mutation.owner.clone(), id: mutation.id, named: mutation.attempt.is_named(), generation }
+        Self {
+            owner: mutation.owner.clone(),
+            id: mutation.id,
+            named: mutation.attempt.is_named(),
+            generation,
+        }
     }
 }
 
 /// One write under way; `close` waits for it.
 pub(super) struct Flight<'a> {
     flights: &'a Flights,
-    /// What is remembered if it is dropped before it has ended, since its caller may repeat it. Boxed, as few have it.
+    /// What is remembered if it is dropped before it has ended, since its caller may repeat it.
+    /// Boxed, as few have it.
     dropped: Option<Box<Unknown>>,
 }
 
@@ -94,7 +100,10 @@ impl Core {
     /// A write that is under way from now on; a session's also while the storage ends its sessions.
     pub(super) fn flight(&self, of_session: bool) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
-        let flight = Flight { flights: &self.flights, dropped: None };
+        let flight = Flight {
+            flights: &self.flights,
+            dropped: None,
+        };
         if !(of_session && self.flights.sessions_save.load(Ordering::SeqCst)) {
             self.check_open()?;
         }
@@ -109,14 +118,22 @@ impl Core {
     /// Refuses a call of a closed storage. A write asks for its flight, which asks here.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.flights.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(Kind::Closed, "the storage was closed; open it anew, or end the work that still uses it"));
+            return Err(Error::new(
+                Kind::Closed,
+                "the storage was closed; open it anew, or end the work that still uses it",
+            ));
         }
         Ok(())
     }
 
-    /// What a call that failed is told: once the storage is closed, that, whatever broke under it. A loop that obeys `retry` then ends.
+    /// What a call that failed is told: once the storage is closed, that, whatever broke under it.
+    /// A loop that obeys `retry` then ends.
     pub(crate) fn told(&self, error: Error) -> Error {
-        if self.check_open().is_ok() { error } else { error.closed() }
+        if self.check_open().is_ok() {
+            error
+        } else {
+            error.closed()
+        }
     }
 
     /// Does what is no write, unless the storage is closed before or meanwhile.
@@ -125,21 +142,35 @@ impl Core {
         work.await.map_err(|error| self.told(error))
     }
 
-    /// The last word on a write that is not repeated any more; `unknown` if it may have been applied, in a hot tier of this generation.
-    pub(super) fn given_up(&self, mutation: &Mutation, unknown: Option<Epoch>, error: Error) -> Error {
-        let Some(generation) = unknown else { return error.with_outcome(Outcome::NotApplied) };
+    /// The last word on a write that is not repeated any more; `unknown` if it may have been
+    /// applied, in a hot tier of this generation.
+    pub(super) fn given_up(
+        &self,
+        mutation: &Mutation,
+        unknown: Option<Epoch>,
+        error: Error,
+    ) -> Error {
+        let Some(generation) = unknown else {
+            return error.with_outcome(Outcome::NotApplied);
+        };
         self.flights.remember(Unknown::of(mutation, generation));
         error.with_outcome(Outcome::Unknown)
     }
 
-    /// The generation of the hot tier in which an earlier call of this repeat may have been applied, if one was given up or dropped of
-    /// late.
+    /// The generation of the hot tier in which an earlier call of this repeat may have been
+    /// applied, if one was given up or dropped of late.
     pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
         if repeat.attempt != Attempt::RetryNamed || broken("R11-given-up") {
             return None;
         }
-        let list = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        list.iter().find(|unknown| unknown.id == repeat.id).map(|unknown| unknown.generation)
+        let list = self
+            .flights
+            .unknown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        list.iter()
+            .find(|unknown| unknown.id == repeat.id)
+            .map(|unknown| unknown.generation)
     }
 
     /// Refuses further calls.
@@ -147,7 +178,8 @@ impl Core {
         self.flights.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Refuses further calls and waits for the writes under way, until `deadline`; answers how many are left, and which ended unknown.
+    /// Refuses further calls and waits for the writes under way, until `deadline`; answers how many
+    /// are left, and which ended unknown.
     pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, Option<OpId>)>) {
         self.refuse_writes();
         loop {
@@ -159,8 +191,15 @@ impl Core {
                 break;
             }
         }
-        let unknown = self.flights.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = unknown.iter().map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id))).collect();
+        let unknown = self
+            .flights
+            .unknown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let unknown = unknown
+            .iter()
+            .map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id)))
+            .collect();
         (self.flights.open.load(Ordering::SeqCst), unknown)
     }
 }

@@ -11,7 +11,8 @@ use tokio::time::{Instant, timeout};
 use super::Core;
 use crate::Result;
 
-/// The hot tier's time, as far as this process knows: what it was at some moment, and what has passed since.
+/// The hot tier's time, as far as this process knows: what it was at some moment, and what has
+/// passed since.
 #[derive(Debug)]
 pub(super) struct HotTime(Mutex<(Instant, Timestamp)>);
 
@@ -49,14 +50,18 @@ impl Core {
         Ok(())
     }
 
-    /// The result of some work within this time, by the clock of home: a caller's may be paused, and then leaps whenever all of its tasks
-    /// wait.
+    /// The result of some work within this time, by the clock of home: a caller's may be paused,
+    /// and then leaps whenever all of its tasks wait.
     pub(crate) async fn within<W>(&self, limit: Duration, work: W) -> Result<W::Output, Late>
     where
         W: Future + Send + 'static,
         W::Output: Send,
     {
-        let done = self.tiers.home().run(async move { timeout(limit, work).await }).await;
+        let done = self
+            .tiers
+            .home()
+            .run(async move { timeout(limit, work).await })
+            .await;
         done.map_err(|_| Late(limit))?.map_err(|_| Late(limit))
     }
 
@@ -78,12 +83,22 @@ mod tests {
     #[tokio::test]
     async fn writes_go_on_after_the_hot_tiers_time_was_learned_too_early_or_too_late() {
         let folder = tempfile::tempdir().unwrap();
-        let storage = Storage::embedded(folder.path().join("game.db")).await.unwrap();
+        let storage = Storage::embedded(folder.path().join("game.db"))
+            .await
+            .unwrap();
         let core = Arc::clone(&storage.core);
-        let owner = storage.scope("a", "r").unwrap().bytes().owner("t", 1_u64).unwrap();
+        let owner = storage
+            .scope("a", "r")
+            .unwrap()
+            .bytes()
+            .owner("t", 1_u64)
+            .unwrap();
         let hour = Duration::from_secs(3_600);
         let now = core.expiry(Duration::ZERO);
-        for wrong in [now.plus(hour), storage_model::Timestamp(now.0 - 3_600_000_000)] {
+        for wrong in [
+            now.plus(hour),
+            storage_model::Timestamp(now.0 - 3_600_000_000),
+        ] {
             core.time.set(Instant::now(), wrong);
             owner.update([("gold", "1")]).await.unwrap();
         }

@@ -12,7 +12,8 @@ use super::handle::Handle;
 use super::state::{LossReason, SessionState};
 use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
 
-/// The fields of an owner that a session holds. A field that was removed is kept as none until that is saved.
+/// The fields of an owner that a session holds. A field that was removed is kept as none until that
+/// is saved.
 #[derive(Debug, Default)]
 struct Fields(Mutex<Edited>);
 
@@ -26,7 +27,10 @@ struct Edited {
 impl Edited {
     /// The live fields, by name.
     fn live(&self) -> Vec<(Field, Bytes)> {
-        let live = self.fields.iter().filter_map(|(field, edit)| Some((field.clone(), edit.value.clone()?)));
+        let live = self
+            .fields
+            .iter()
+            .filter_map(|(field, edit)| Some((field.clone(), edit.value.clone()?)));
         live.collect()
     }
 
@@ -44,8 +48,19 @@ struct Edit {
 
 impl Fields {
     fn of(record: &Record) -> Self {
-        let fields = record.iter().map(|(field, value)| (field.clone(), Edit { value: Some(value.clone()), edit: 0 }));
-        Self(Mutex::new(Edited { fields: fields.collect(), edit: 0 }))
+        let fields = record.iter().map(|(field, value)| {
+            (
+                field.clone(),
+                Edit {
+                    value: Some(value.clone()),
+                    edit: 0,
+                },
+            )
+        });
+        Self(Mutex::new(Edited {
+            fields: fields.collect(),
+            edit: 0,
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Edited> {
@@ -68,7 +83,9 @@ impl Content for Fields {
             return Ok(None);
         }
         let newer = edited.fields.iter().filter(|(_, edit)| edit.edit > since);
-        let changes = newer.map(|(field, edit)| (field.clone(), change(edit.value.as_ref()))).collect();
+        let changes = newer
+            .map(|(field, edit)| (field.clone(), change(edit.value.as_ref())))
+            .collect();
         Ok(Some(Copied::new(edited.edit, changes, edited.left())))
     }
 
@@ -78,14 +95,18 @@ impl Content for Fields {
         for (field, edit) in &edited.fields {
             changes.push((field.clone(), change(edit.value.as_ref())));
         }
-        for (field, _) in stored.iter().filter(|(field, _)| !edited.fields.contains_key(*field)) {
+        for (field, _) in stored
+            .iter()
+            .filter(|(field, _)| !edited.fields.contains_key(*field))
+        {
             changes.push((field.clone(), Change::Remove));
         }
         Ok(Copied::new(edited.edit, changes, edited.left()))
     }
 }
 
-/// A session of an owner's fields: this process alone writes them. See [`Session`](super::Session) for what it promises.
+/// A session of an owner's fields: this process alone writes them. See [`Session`](super::Session)
+/// for what it promises.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -134,8 +155,8 @@ impl ByteSession {
     /// Sets a field in memory; the next save has it.
     ///
     /// # Errors
-    /// `Invalid`: the name is impossible, or the session would have more than `limits.fields_max` fields. `Fenced`: the session is lost.
-    /// `Closing`: it ends, or has ended.
+    /// `Invalid`: the name is impossible, or the session would have more than `limits.fields_max`
+    /// fields. `Fenced`: the session is lost. `Closing`: it ends, or has ended.
     pub fn set(&self, field: &str, value: impl Into<Value>) -> Result<()> {
         self.edit(field, Some(value.into().into_bytes()))
     }
@@ -155,7 +176,10 @@ impl ByteSession {
         // ORDER: under the lock. The last save takes its copy after the session began to end.
         self.handle.hold().check_editable()?;
         if edited.fields.len() >= self.fields_max && !edited.fields.contains_key(&field) {
-            let message = format!("a session has at most {} fields (limits.fields_max), removed ones included", self.fields_max);
+            let message = format!(
+                "a session has at most {} fields (limits.fields_max), removed ones included",
+                self.fields_max
+            );
             return Err(Error::new(Kind::Invalid, message).of(owner));
         }
         edited.edit += 1;
@@ -169,7 +193,8 @@ impl ByteOwner {
     /// Starts a session of the owner, which need not exist yet.
     ///
     /// # Errors
-    /// As [`Sessions::start`](super::Sessions::start); `Invalid` if the owner has more than `limits.fields_max` fields.
+    /// As [`Sessions::start`](super::Sessions::start); `Invalid` if the owner has more than
+    /// `limits.fields_max` fields.
     ///
     /// # Cancel safety
     /// As [`Sessions::start`](super::Sessions::start).
@@ -177,19 +202,30 @@ impl ByteOwner {
         let fields_max = self.core().limits.fields_max;
         let content = move |record: &Record| {
             if record.len() > fields_max {
-                let message =
-                    format!("the owner has {} fields, and a session at most {fields_max} (limits.fields_max)", record.len());
+                let message = format!(
+                    "the owner has {} fields, and a session at most {fields_max} (limits.fields_max)",
+                    record.len()
+                );
                 return Err(Error::new(Kind::Invalid, message));
             }
             Ok(Some(Arc::new(Fields::of(record))))
         };
-        let opened = self.core().open_session(self.owner(), options, self.default_durability(), content).await;
+        let opened = self
+            .core()
+            .open_session(self.owner(), options, self.default_durability(), content)
+            .await;
         let opened = opened.map_err(|error| error.of(self.owner()))?;
-        let (hold, fields) = opened.ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
-        Ok(ByteSession { handle: Handle::new(hold), fields, fields_max })
+        let (hold, fields) = opened
+            .ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
+        Ok(ByteSession {
+            handle: Handle::new(hold),
+            fields,
+            fields_max,
+        })
     }
 
-    /// The name of the server that holds the owner in a session; none if nobody does. One round trip.
+    /// The name of the server that holds the owner in a session; none if nobody does. One round
+    /// trip.
     ///
     /// # Errors
     /// The hot tier is away.
@@ -198,11 +234,22 @@ impl ByteOwner {
     /// Only reads.
     pub async fn held_by(&self) -> Result<Option<String>> {
         let held = async {
-            let session = self.core().tiers.hot().sessions_of(std::slice::from_ref(self.owner())).await.pop();
+            let session = self
+                .core()
+                .tiers
+                .hot()
+                .sessions_of(std::slice::from_ref(self.owner()))
+                .await
+                .pop();
             let session = session.unwrap_or(Ok(None))?;
-            Ok(session.filter(|session| !session.is_lapsed()).map(|session| session.name))
+            Ok(session
+                .filter(|session| !session.is_lapsed())
+                .map(|session| session.name))
         };
-        self.core().while_open(held).await.map_err(|error| error.of(self.owner()))
+        self.core()
+            .while_open(held)
+            .await
+            .map_err(|error| error.of(self.owner()))
     }
 }
 

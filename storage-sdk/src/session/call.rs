@@ -18,7 +18,8 @@ pub(super) fn after(wait: Duration) -> Instant {
 }
 
 impl Core {
-    /// Calls the hot tier; prepares the partition if need be, and repeats a call whose answer was lost, until the deadline.
+    /// Calls the hot tier; prepares the partition if need be, and repeats a call whose answer was
+    /// lost, until the deadline.
     pub(super) async fn ask_hot<T, C>(&self, until: Instant, call: impl Fn() -> C) -> Result<T>
     where
         C: Future<Output = Result<T, HotError>>,
@@ -31,7 +32,9 @@ impl Core {
             };
             match error.kind {
                 _ if Instant::now() + pause >= until => return Err(error.into()),
-                HotKind::Unprepared(partition) => Box::pin(self.tiers.prepare_for_call(partition)).await?,
+                HotKind::Unprepared(partition) => {
+                    Box::pin(self.tiers.prepare_for_call(partition)).await?
+                }
                 HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                     sleep(pause).await;
                     pause = (pause * 2).min(REPEAT_MAX);

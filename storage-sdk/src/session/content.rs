@@ -32,7 +32,9 @@ impl Left {
     pub(crate) fn is_in(&self, stored: &Record) -> bool {
         match self {
             Self::Field(field, value) => stored.get(field.as_str()) == Some(value),
-            Self::All(fields) => stored.iter().eq(fields.iter().map(|(field, value)| (field, value))),
+            Self::All(fields) => stored
+                .iter()
+                .eq(fields.iter().map(|(field, value)| (field, value))),
         }
     }
 }
@@ -40,12 +42,18 @@ impl Left {
 impl Copied {
     pub(crate) fn new(edit: u64, mut changes: Vec<(Field, Change)>, left: Left) -> Self {
         changes.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Self { edit, changes: changes.into(), left: Arc::new(left) }
+        Self {
+            edit,
+            changes: changes.into(),
+            left: Arc::new(left),
+        }
     }
 
     /// Whether a save of it only sets fields: then it can end its session in the same step.
     pub(crate) fn only_sets(&self) -> bool {
-        self.changes.iter().all(|(_, change)| matches!(change, Change::Set(_)))
+        self.changes
+            .iter()
+            .all(|(_, change)| matches!(change, Change::Set(_)))
     }
 }
 

@@ -22,7 +22,8 @@ use crate::{Ack, Error, Kind, Result};
 pub struct Closed {
     /// How many ended, with all of their edits saved.
     pub ended: u64,
-    /// How many are saved and are not known to have ended. They lapse a lease after the process has gone.
+    /// How many are saved and are not known to have ended. They lapse a lease after the process has
+    /// gone.
     pub left: u64,
     /// The owners of those whose last edits are not known to be saved.
     pub unsaved: Vec<Owner>,
@@ -33,13 +34,23 @@ impl Hold {
     pub(crate) async fn end(self: &Arc<Self>, within: Duration) -> Result<Ack> {
         let over = self.change(|known| {
             known.closing = true;
-            known.is_over().then(|| known.refusal().unwrap_or_else(Error::forgotten))
+            known
+                .is_over()
+                .then(|| known.refusal().unwrap_or_else(Error::forgotten))
         });
         match over {
             Some(error) => Err(error.of(&self.owner)),
             None => {
-                let ended = self.save(Wanted { durability: self.durability, within, ends: true }).await;
-                if ended.as_ref().is_err_and(|error| error.kind() == Kind::Invalid && error.outcome() == Outcome::NotApplied) {
+                let ended = self
+                    .save(Wanted {
+                        durability: self.durability,
+                        within,
+                        ends: true,
+                    })
+                    .await;
+                if ended.as_ref().is_err_and(|error| {
+                    error.kind() == Kind::Invalid && error.outcome() == Outcome::NotApplied
+                }) {
                     // It can be edited again, so that it can be saved.
                     self.change(|known| known.closing = false);
                 }
@@ -75,17 +86,24 @@ const LEAST: Duration = Duration::from_millis(1);
 pub(super) fn by_partition(holds: &[Arc<Hold>]) -> Vec<Vec<Arc<Hold>>> {
     let mut parts: BTreeMap<Partition, Vec<Arc<Hold>>> = BTreeMap::new();
     for hold in holds {
-        parts.entry(hold.partition).or_default().push(Arc::clone(hold));
+        parts
+            .entry(hold.partition)
+            .or_default()
+            .push(Arc::clone(hold));
     }
     parts.into_values().collect()
 }
 
 /// Ends sessions until the deadline, those with unsaved edits first (S16).
 pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed {
-    holds.sort_by_key(|hold| std::cmp::Reverse(hold.content.edit().saturating_sub(hold.known().saved)));
+    holds.sort_by_key(|hold| {
+        std::cmp::Reverse(hold.content.edit().saturating_sub(hold.known().saved))
+    });
     let parts = by_partition(&holds).into_iter().map(|part| async move {
         let ends = stream::iter(part).for_each_concurrent(AT_ONCE, async |hold: Arc<Hold>| {
-            let left = until.saturating_duration_since(Instant::now()).clamp(LEAST, DEADLINE_MAX);
+            let left = until
+                .saturating_duration_since(Instant::now())
+                .clamp(LEAST, DEADLINE_MAX);
             // What does not end in time is counted below.
             let _ = timeout_at(until, hold.end(left)).await;
         });

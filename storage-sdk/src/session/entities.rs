@@ -19,8 +19,8 @@ use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 /// How many sessions are kept, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntityOptions {
-    /// The most sessions. Default: 20,000. When there are so many, the one that was used least lately and that nobody uses now is ended
-    /// for the next.
+    /// The most sessions. Default: 20,000. When there are so many, the one that was used least
+    /// lately and that nobody uses now is ended for the next.
     pub max: usize,
     /// How long a session is kept that nobody uses. Default: 5 min.
     pub idle: Duration,
@@ -30,12 +30,17 @@ pub struct EntityOptions {
 
 impl Default for EntityOptions {
     fn default() -> Self {
-        Self { max: 20_000, idle: Duration::from_mins(5), session: SessionOptions::default() }
+        Self {
+            max: 20_000,
+            idle: Duration::from_mins(5),
+            session: SessionOptions::default(),
+        }
     }
 }
 
-/// The sessions of many objects of one type: each is started when it is first asked for, and ended when nobody has used it for a while,
-/// when another server asks for it, or with [`Entities::close`]. Dropped without a close, all of them are ended in the background at once.
+/// The sessions of many objects of one type: each is started when it is first asked for, and ended
+/// when nobody has used it for a while, when another server asks for it, or with
+/// [`Entities::close`]. Dropped without a close, all of them are ended in the background at once.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,8 +81,8 @@ struct Entries<T: SaveObject + Send + Sync + 'static> {
     is_tended: bool,
 }
 
-/// What became of a start: whether there is such an object. The session itself is found among the entries, since whoever else had it
-/// would use it.
+/// What became of a start: whether there is such an object. The session itself is found among the
+/// entries, since whoever else had it would use it.
 type Started = Option<Result<bool>>;
 
 /// A session, or the start of one.
@@ -88,13 +93,18 @@ enum Entry<T: SaveObject + Send + Sync + 'static> {
 
 impl<T: SaveObject + Send + Sync> Clone for Entities<T> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
     }
 }
 
 impl<T: SaveObject + Send + Sync> fmt::Debug for Entities<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entities").field("options", &self.shared.options).field("open", &self.len()).finish()
+        f.debug_struct("Entities")
+            .field("options", &self.shared.options)
+            .field("open", &self.len())
+            .finish()
     }
 }
 
@@ -102,8 +112,19 @@ type Made<T> = Box<dyn FnOnce() -> Option<T> + Send>;
 
 impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     pub(crate) fn new(sessions: Sessions<T>, home: Home, options: EntityOptions) -> Self {
-        let entries = Mutex::new(Entries { by_id: BTreeMap::new(), closed: false, is_tended: false });
-        Self { shared: Arc::new(Shared { sessions, options, home, entries }) }
+        let entries = Mutex::new(Entries {
+            by_id: BTreeMap::new(),
+            closed: false,
+            is_tended: false,
+        });
+        Self {
+            shared: Arc::new(Shared {
+                sessions,
+                options,
+                home,
+                entries,
+            }),
+        }
     }
 
     /// How many sessions there are.
@@ -118,12 +139,13 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
         self.len() == 0
     }
 
-    /// The session of an object, started if there is none. None if there is no such object. Callers who ask at once get one session. It
-    /// is kept while a caller keeps it: keep it for one action, and ask again for the next.
+    /// The session of an object, started if there is none. None if there is no such object. Callers
+    /// who ask at once get one session. It is kept while a caller keeps it: keep it for one action,
+    /// and ask again for the next.
     ///
     /// # Errors
-    /// As [`Sessions::start`]; `Overloaded` if there are [`EntityOptions::max`] sessions that are all in use; `Closed` after
-    /// [`Entities::close`].
+    /// As [`Sessions::start`]; `Overloaded` if there are [`EntityOptions::max`] sessions that are
+    /// all in use; `Closed` after [`Entities::close`].
     ///
     /// # Cancel safety
     /// A start that others wait for goes on.
@@ -138,12 +160,22 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     ///
     /// # Cancel safety
     /// As [`Entities::get`].
-    pub async fn get_or(&self, id: impl OwnerId, make: impl FnOnce() -> T + Send + 'static) -> Result<Arc<Session<T>>> {
-        let session = self.session_of(&id.to_owner_id(), Some(Box::new(|| Some(make())))).await?;
+    pub async fn get_or(
+        &self,
+        id: impl OwnerId,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Arc<Session<T>>> {
+        let session = self
+            .session_of(&id.to_owner_id(), Some(Box::new(|| Some(make()))))
+            .await?;
         session.ok_or_else(|| Error::new(Kind::Corrupt, "a session has no object"))
     }
 
-    async fn session_of(&self, id: &str, mut make: Option<Made<T>>) -> Result<Option<Arc<Session<T>>>> {
+    async fn session_of(
+        &self,
+        id: &str,
+        mut make: Option<Made<T>>,
+    ) -> Result<Option<Arc<Session<T>>>> {
         loop {
             let mut starting = match self.shared.look(id)? {
                 Found::Open(session) => return Ok(Some(session)),
@@ -152,11 +184,17 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
                     let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
                     let make = make.take().unwrap_or_else(|| Box::new(|| None));
                     let starting = start.subscribe();
-                    self.shared.home.spawn(async move { shared.start(&id, make, &start, frees).await });
+                    self.shared
+                        .home
+                        .spawn(async move { shared.start(&id, make, &start, frees).await });
                     starting
                 }
             };
-            let started = starting.wait_for(Option::is_some).await.ok().and_then(|started| started.clone());
+            let started = starting
+                .wait_for(Option::is_some)
+                .await
+                .ok()
+                .and_then(|started| started.clone());
             match started {
                 // Found, unless it has ended meanwhile.
                 Some(Ok(true)) => {}
@@ -165,20 +203,31 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
                 Some(Ok(false)) => return Ok(None),
                 Some(Err(error)) => return Err(error),
                 None => {
-                    return Err(Error::new(Kind::Closed, "the storage's background tasks ended before the session was started"));
+                    return Err(Error::new(
+                        Kind::Closed,
+                        "the storage's background tasks ended before the session was started",
+                    ));
                 }
             }
         }
     }
 
-    /// Ends all sessions, those with unsaved edits first, until the deadline; starts none any more. Says what was not saved.
+    /// Ends all sessions, those with unsaved edits first, until the deadline; starts none any more.
+    /// Says what was not saved.
     ///
     /// # Cancel safety
     /// A dropped call leaves sessions that go on; call it again.
     pub async fn close(&self, deadline: Duration) -> Closed {
         let sessions = self.shared.close();
-        let holds = sessions.iter().map(|session| Arc::clone(session.hold())).collect();
-        let closed = self.shared.home.run(async move { end_all(holds, Instant::now() + deadline).await }).await;
+        let holds = sessions
+            .iter()
+            .map(|session| Arc::clone(session.hold()))
+            .collect();
+        let closed = self
+            .shared
+            .home
+            .run(async move { end_all(holds, Instant::now() + deadline).await })
+            .await;
         closed.unwrap_or_default()
     }
 }
@@ -206,7 +255,9 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         }
         match entries.by_id.get_mut(id) {
             // One without a sender has panicked.
-            Some(Entry::Starting(starting)) if starting.has_changed().is_ok() => return Ok(Found::Starting(starting.clone())),
+            Some(Entry::Starting(starting)) if starting.has_changed().is_ok() => {
+                return Ok(Found::Starting(starting.clone()));
+            }
             Some(Entry::Open(session, used)) if is_usable(session) => {
                 *used = Instant::now();
                 return Ok(Found::Open(Arc::clone(session)));
@@ -222,16 +273,29 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             frees = Some(entries.take_oldest(self.options.max)?);
         }
         let (start, starting) = watch::channel(None);
-        entries.by_id.insert(id.to_owned(), Entry::Starting(starting));
+        entries
+            .by_id
+            .insert(id.to_owned(), Entry::Starting(starting));
         if !std::mem::replace(&mut entries.is_tended, true) {
-            self.home.spawn(tend(Arc::downgrade(self), self.options.idle));
+            self.home
+                .spawn(tend(Arc::downgrade(self), self.options.idle));
         }
         Ok(Found::Nothing { start, frees })
     }
 
-    async fn start(&self, id: &str, make: Made<T>, start: &watch::Sender<Started>, frees: Option<Arc<Session<T>>>) {
+    async fn start(
+        &self,
+        id: &str,
+        make: Made<T>,
+        start: &watch::Sender<Started>,
+        frees: Option<Arc<Session<T>>>,
+    ) {
         if let Some(session) = frees
-            && let Some(error) = session.end().await.err().filter(|error| error.kind() != Kind::Closing)
+            && let Some(error) = session
+                .end()
+                .await
+                .err()
+                .filter(|error| error.kind() != Kind::Closing)
         {
             tracing::warn!(%error, "a session that nobody used could not be ended");
             self.entries().by_id.remove(id);
@@ -244,7 +308,10 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         let mut entries = self.entries();
         match started {
             Ok(Some(session)) if !entries.closed => {
-                entries.by_id.insert(id.to_owned(), Entry::Open(Arc::new(session), Instant::now()));
+                entries.by_id.insert(
+                    id.to_owned(),
+                    Entry::Open(Arc::new(session), Instant::now()),
+                );
             }
             // Dropped, a session ends by itself.
             _ => drop(entries.by_id.remove(id)),
@@ -258,7 +325,10 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         let mut entries = self.entries();
         if !session.hold().is_over() && !entries.closed {
             let id = session.hold().owner().id().to_owned();
-            entries.by_id.entry(id).or_insert_with(|| Entry::Open(session, Instant::now()));
+            entries
+                .by_id
+                .entry(id)
+                .or_insert_with(|| Entry::Open(session, Instant::now()));
         }
     }
 
@@ -266,7 +336,14 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         let mut entries = self.entries();
         entries.closed = true;
         let all = std::mem::take(&mut entries.by_id).into_values();
-        all.filter_map(|entry| if let Entry::Open(session, _) = entry { Some(session) } else { None }).collect()
+        all.filter_map(|entry| {
+            if let Entry::Open(session, _) = entry {
+                Some(session)
+            } else {
+                None
+            }
+        })
+        .collect()
     }
 
     /// Takes out the sessions that are to end: idle, asked for, or over.
@@ -279,7 +356,12 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
                 is_idle || !is_usable(session)
             }
         };
-        let due: Vec<String> = entries.by_id.iter().filter(|(_, entry)| is_due(entry)).map(|(id, _)| id.clone()).collect();
+        let due: Vec<String> = entries
+            .by_id
+            .iter()
+            .filter(|(_, entry)| is_due(entry))
+            .map(|(id, _)| id.clone())
+            .collect();
         let mut sessions = Vec::new();
         for id in due {
             if let Some(Entry::Open(session, _)) = entries.by_id.remove(&id) {
@@ -310,7 +392,8 @@ impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
     }
 }
 
-/// Whether nobody uses a session. One that is suspect stays: it alone may have what the hot tier forgot.
+/// Whether nobody uses a session. One that is suspect stays: it alone may have what the hot tier
+/// forgot.
 fn is_unused<T: SaveObject + Send + Sync>(session: &Arc<Session<T>>) -> bool {
     Arc::strong_count(session) == 1 && session.state() != SessionState::Suspect
 }
@@ -324,7 +407,9 @@ fn is_usable<T: SaveObject + Send + Sync>(session: &Session<T>) -> bool {
 async fn tend<T: SaveObject + Send + Sync + 'static>(shared: Weak<Shared<T>>, idle: Duration) {
     let rhythm = (idle / 8).clamp(Duration::from_millis(20), Duration::from_millis(200));
     loop {
-        let Some(strong) = shared.upgrade() else { return };
+        let Some(strong) = shared.upgrade() else {
+            return;
+        };
         let due = strong.take_due();
         drop(strong);
         let kept = &shared;

@@ -26,9 +26,10 @@ impl Drop for Handle {
 ///
 /// # Errors
 /// - `Fenced`: the session is lost, and nothing was written.
-/// - `Invalid`: the object can't be encoded, or has outgrown a limit. Nothing was written, and the session goes on: make it smaller, and
-///   save again.
-/// - `Timeout`: with the outcome `NotApplied`, the session could not be confirmed in time after the hot tier was replaced. Its edits stay.
+/// - `Invalid`: the object can't be encoded, or has outgrown a limit. Nothing was written, and the
+///   session goes on: make it smaller, and save again.
+/// - `Timeout`: with the outcome `NotApplied`, the session could not be confirmed in time after the
+///   hot tier was replaced. Its edits stay.
 /// - else as [`Write`](crate::Write).
 ///
 /// # Cancel safety
@@ -41,7 +42,8 @@ pub struct SaveSession {
 }
 
 impl SaveSession {
-    /// How safe the save must be before it is acknowledged. Default: that of the owner's logic type; see [`Write::durability`](crate::Write::durability).
+    /// How safe the save must be before it is acknowledged. Default: that of the owner's logic
+    /// type; see [`Write::durability`](crate::Write::durability).
     pub fn durability(mut self, durability: Durability) -> Self {
         self.wanted.durability = durability;
         self
@@ -73,8 +75,15 @@ impl Handle {
     }
 
     pub(super) fn save(&self) -> SaveSession {
-        let wanted = Wanted { durability: self.0.durability, within: self.0.core.deadline, ends: false };
-        SaveSession { hold: Arc::clone(&self.0), wanted }
+        let wanted = Wanted {
+            durability: self.0.durability,
+            within: self.0.core.deadline,
+            ends: false,
+        };
+        SaveSession {
+            hold: Arc::clone(&self.0),
+            wanted,
+        }
     }
 
     pub(super) fn saved(&self) -> Version {
@@ -100,8 +109,20 @@ impl Handle {
     }
 
     pub(super) async fn lost(&self) -> LossReason {
-        let lost = |standing: &Standing| if let Standing::Lost(why) = standing { Some(why.clone()) } else { None };
-        match lost(&self.0.until(|known| lost(&known.standing).is_some()).await.standing) {
+        let lost = |standing: &Standing| {
+            if let Standing::Lost(why) = standing {
+                Some(why.clone())
+            } else {
+                None
+            }
+        };
+        match lost(
+            &self
+                .0
+                .until(|known| lost(&known.standing).is_some())
+                .await
+                .standing,
+        ) {
             Some(why) => why,
             None => std::future::pending().await,
         }
@@ -134,24 +155,27 @@ macro_rules! shared_by_sessions {
                 self.handle.save()
             }
 
-            /// The version of the last acknowledged save; of the owner as it was found, if nothing was saved yet.
+            /// The version of the last acknowledged save; of the owner as it was found, if nothing
+            /// was saved yet.
             #[must_use]
             pub fn saved(&self) -> Version {
                 self.handle.saved()
             }
 
-            /// The greatest version that this session knows to be in the database: of a save that waited for it, or of
-            /// `wait_landed`. A purchase is confirmed when the version that holds it has landed.
+            /// The greatest version that this session knows to be in the database: of a save that
+            /// waited for it, or of `wait_landed`. A purchase is confirmed when the version that
+            /// holds it has landed.
             #[must_use]
             pub fn landed(&self) -> Version {
                 self.handle.landed()
             }
 
-            /// Waits until what has been saved is in the database; answers that version. It lands by itself: this makes it sooner.
+            /// Waits until what has been saved is in the database; answers that version. It lands
+            /// by itself: this makes it sooner.
             ///
             /// # Errors
-            /// As [`ByteOwner::flush`](crate::ByteOwner::flush). With the outcome `Unknown` if the hot tier was replaced since the save: save
-            /// again, and wait again.
+            /// As [`ByteOwner::flush`](crate::ByteOwner::flush). With the outcome `Unknown` if the
+            /// hot tier was replaced since the save: save again, and wait again.
             ///
             /// # Cancel safety
             /// As [`ByteOwner::flush`](crate::ByteOwner::flush).
@@ -180,8 +204,9 @@ macro_rules! shared_by_sessions {
                 self.handle.lost().await
             }
 
-            /// Ready once another server asks for the owner, with that server's name. What was edited until then is saved at once. The game
-            /// should end the session; see [`OnConflict::Ask`](super::OnConflict::Ask) for what happens if it does not.
+            /// Ready once another server asks for the owner, with that server's name. What was
+            /// edited until then is saved at once. The game should end the session; see
+            /// [`OnConflict::Ask`](super::OnConflict::Ask) for what happens if it does not.
             ///
             /// # Cancel safety
             /// It only waits.
@@ -189,8 +214,9 @@ macro_rules! shared_by_sessions {
                 self.handle.asked().await
             }
 
-            /// Saves what is left and ends the session in the same step: whoever opens the owner next finds the last edit. Nothing can be
-            /// edited from the moment of the call on. It is tried for `hot.operation_deadline`. A call that fails may be repeated.
+            /// Saves what is left and ends the session in the same step: whoever opens the owner
+            /// next finds the last edit. Nothing can be edited from the moment of the call on. It
+            /// is tried for `hot.operation_deadline`. A call that fails may be repeated.
             ///
             /// # Errors
             /// As [`SaveSession`](super::SaveSession); `Closing` if the session had ended before.

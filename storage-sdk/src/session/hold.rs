@@ -15,7 +15,8 @@ use super::state::{Known, LossReason, SessionState, Standing};
 use crate::core::Core;
 use crate::{Error, Result};
 
-/// A session that this process holds, or held. Shared by its handle and by the tasks that save and claim it.
+/// A session that this process holds, or held. Shared by its handle and by the tasks that save and
+/// claim it.
 pub(crate) struct Hold {
     pub(super) core: Arc<Core>,
     pub(super) owner: Owner,
@@ -36,7 +37,10 @@ pub(crate) struct Hold {
 
 impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold").field("owner", &self.owner).field("state", &self.state()).finish_non_exhaustive()
+        f.debug_struct("Hold")
+            .field("owner", &self.owner)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,8 +64,20 @@ pub(super) struct Begun {
 
 impl Hold {
     pub(super) fn new(core: &Arc<Core>, begun: Begun, content: Arc<dyn Content>) -> Arc<Self> {
-        let Begun { owner, fence, epoch, version, durability, autosave } = begun;
-        let known = Known { epoch, acked_in: epoch, acked: version, ..Known::default() };
+        let Begun {
+            owner,
+            fence,
+            epoch,
+            version,
+            durability,
+            autosave,
+        } = begun;
+        let known = Known {
+            epoch,
+            acked_in: epoch,
+            acked: version,
+            ..Known::default()
+        };
         let partition = owner.partition(core.tiers.hot().partition_count());
         Arc::new(Self {
             core: Arc::clone(core),
@@ -110,7 +126,10 @@ impl Hold {
 
     /// Refuses an edit of a session that is over or ends.
     pub(super) fn check_editable(&self) -> Result<()> {
-        self.known.borrow().refusal().map_or(Ok(()), |error| Err(error.of(&self.owner)))
+        self.known
+            .borrow()
+            .refusal()
+            .map_or(Ok(()), |error| Err(error.of(&self.owner)))
     }
 
     pub(super) fn change<R: Default>(&self, change: impl FnOnce(&mut Known) -> R) -> R {
@@ -123,7 +142,11 @@ impl Hold {
     pub(super) async fn until(&self, holds: impl FnMut(&Known) -> bool) -> Known {
         let mut known = self.known.subscribe();
         // The sender is this session's own, so it is there.
-        known.wait_for(holds).await.map(|known| known.clone()).unwrap_or_default()
+        known
+            .wait_for(holds)
+            .await
+            .map(|known| known.clone())
+            .unwrap_or_default()
     }
 
     /// The session may not be the owner's any more: saves wait until it was claimed.
@@ -159,7 +182,9 @@ impl Hold {
     /// Its place was taken by this session, or by none.
     pub(super) fn lose_to(&self, other: Option<&Stored>) -> Error {
         self.lose(match other {
-            Some(other) => LossReason::Stolen { by: other.name.clone() },
+            Some(other) => LossReason::Stolen {
+                by: other.name.clone(),
+            },
             None => LossReason::Forgotten,
         })
     }

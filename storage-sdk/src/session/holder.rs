@@ -19,9 +19,10 @@ pub(crate) struct Holder {
     pub(super) name: String,
     pub(super) lease: Duration,
     max: usize,
-    /// The sessions by their tokens. One is there before its opening is sent, and until its end is known: whatever else the hot tier has
-    /// under this holder nobody knows, and it is ended.
-    // A plain mutex: held for map operations only, never across an await. In the order of tokens, so that a seed replays exactly.
+    /// The sessions by their tokens. One is there before its opening is sent, and until its end is
+    /// known: whatever else the hot tier has under this holder nobody knows, and it is ended.
+    // A plain mutex: held for map operations only, never across an await. In the order of tokens,
+    // so that a seed replays exactly.
     sessions: Mutex<BTreeMap<OpId, Weak<Hold>>>,
     begun: AtomicBool,
     closed: AtomicBool,
@@ -48,7 +49,9 @@ impl Place<'_> {
     /// The session is open.
     pub(super) fn take(mut self, hold: &Arc<Hold>) {
         self.taken = true;
-        self.holder.sessions().insert(self.token, Arc::downgrade(hold));
+        self.holder
+            .sessions()
+            .insert(self.token, Arc::downgrade(hold));
     }
 }
 
@@ -134,14 +137,24 @@ impl Holder {
     pub(super) fn place(&self, token: OpId) -> Result<Place<'_>> {
         let mut sessions = self.sessions();
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::new(Kind::Closed, "the storage was closed; open it anew, or end the work that still uses it"));
+            return Err(Error::new(
+                Kind::Closed,
+                "the storage was closed; open it anew, or end the work that still uses it",
+            ));
         }
         if sessions.len() >= self.max {
-            let message = format!("this process holds {} sessions, the most that sessions.max allows; end some", sessions.len());
+            let message = format!(
+                "this process holds {} sessions, the most that sessions.max allows; end some",
+                sessions.len()
+            );
             return Err(Error::overloaded(message, Duration::from_secs(1)));
         }
         sessions.insert(token, Weak::new());
-        Ok(Place { holder: self, token, taken: false })
+        Ok(Place {
+            holder: self,
+            token,
+            taken: false,
+        })
     }
 
     pub(super) fn forget(&self, token: OpId) {
@@ -149,7 +162,10 @@ impl Holder {
     }
 
     pub(super) fn loading(&self) -> Loading<'_> {
-        Loading { loads: &self.loads, others: self.loads.fetch_add(1, Ordering::Relaxed) }
+        Loading {
+            loads: &self.loads,
+            others: self.loads.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Whether this process knows of a session: it is open, or being opened.
@@ -167,7 +183,10 @@ impl Holder {
     }
 
     pub(super) fn open_in(&self, partition: Partition) -> Vec<Arc<Hold>> {
-        self.open().into_iter().filter(|hold| hold.partition == partition).collect()
+        self.open()
+            .into_iter()
+            .filter(|hold| hold.partition == partition)
+            .collect()
     }
 
     /// No session is opened any more.
@@ -197,6 +216,10 @@ impl Holder {
     /// How many sessions there are, how many were lost, and how many were dropped without an end.
     pub(crate) fn counts(&self) -> [u64; 3] {
         let open = u64::try_from(self.sessions().len()).unwrap_or(u64::MAX);
-        [open, self.lost.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed)]
+        [
+            open,
+            self.lost.load(Ordering::Relaxed),
+            self.dropped.load(Ordering::Relaxed),
+        ]
     }
 }

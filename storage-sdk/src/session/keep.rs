@@ -1,4 +1,5 @@
-//! What a holder does by itself: it beats, hears who asks for its owners, claims what is suspect, saves, and ends what nobody knows.
+//! What a holder does by itself: it beats, hears who asks for its owners, claims what is suspect,
+//! saves, and ends what nobody knows.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -21,7 +22,8 @@ use crate::{Error, Kind, Result};
 
 /// Beats in a lease.
 const BEATS: u32 = 4;
-/// Between beats of a holder that not every partition has heard of yet: its first session waits for that.
+/// Between beats of a holder that not every partition has heard of yet: its first session waits for
+/// that.
 const FIRST_BEATS_EVERY: Duration = Duration::from_millis(200);
 /// Looks in a lease at who asks: a holder hears of it within some fiftieth of the lease.
 const LOOKS: u32 = 50;
@@ -30,28 +32,50 @@ pub(super) const AT_ONCE: usize = 64;
 /// How long suspect sessions wait until they are claimed again.
 const CLAIM_EVERY: Duration = Duration::from_millis(200);
 
-/// Begins to beat, if this process does not yet; ready once each partition has its beat, so that whoever sees a session sees its holder.
+/// Begins to beat, if this process does not yet; ready once each partition has its beat, so that
+/// whoever sees a session sees its holder.
 pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     if core.holder.begins() {
         let weak = Arc::downgrade(core);
-        core.background.begin("beats of sessions", &core.tiers, &core.brake, move || beat(weak.clone()));
+        core.background
+            .begin("beats of sessions", &core.tiers, &core.brake, move || {
+                beat(weak.clone())
+            });
         let weak = Arc::downgrade(core);
-        core.background.begin("claims of sessions", &core.tiers, &core.brake, move || claim_all(weak.clone()));
+        core.background
+            .begin("claims of sessions", &core.tiers, &core.brake, move || {
+                claim_all(weak.clone())
+            });
         let weak = Arc::downgrade(core);
-        core.background.begin("asks for sessions", &core.tiers, &core.brake, move || listen(weak.clone()));
+        core.background
+            .begin("asks for sessions", &core.tiers, &core.brake, move || {
+                listen(weak.clone())
+            });
         let weak = Arc::downgrade(core);
-        core.background.begin("upkeep of sessions", &core.tiers, &core.brake, move || upkeep(weak.clone()));
+        core.background
+            .begin("upkeep of sessions", &core.tiers, &core.brake, move || {
+                upkeep(weak.clone())
+            });
     }
     if core.holder.is_heard() {
         return Ok(());
     }
     // Tells which tier is away, if one is.
-    let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count()).map(Partition).collect();
+    let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count())
+        .map(Partition)
+        .collect();
     core.tiers.prepare(&partitions).await?;
     let left = until.saturating_duration_since(Instant::now());
     let waiting = Arc::clone(core);
-    let heard = core.within(left, async move { waiting.holder.until_heard().await }).await;
-    heard.map_err(|late| Error::new(Kind::HotUnavailable, format!("the hot tier did not hear of this server {late}")))
+    let heard = core
+        .within(left, async move { waiting.holder.until_heard().await })
+        .await;
+    heard.map_err(|late| {
+        Error::new(
+            Kind::HotUnavailable,
+            format!("the hot tier did not hear of this server {late}"),
+        )
+    })
 }
 
 /// What a holder knows of its own beats.
@@ -63,8 +87,14 @@ struct Pulse {
 }
 
 async fn beat(core: Weak<Core>) {
-    let Some(lease) = core.upgrade().map(|core| core.holder.lease) else { return };
-    let mut pulse = Pulse { number: 0, leases: Leases::new(lease), heard: BTreeMap::new() };
+    let Some(lease) = core.upgrade().map(|core| core.holder.lease) else {
+        return;
+    };
+    let mut pulse = Pulse {
+        number: 0,
+        leases: Leases::new(lease),
+        heard: BTreeMap::new(),
+    };
     let mut next_beat = Instant::now();
     loop {
         let Some(core) = core.upgrade() else { return };
@@ -75,16 +105,27 @@ async fn beat(core: Weak<Core>) {
         } else {
             pulse.look_again(&core).await;
         }
-        let pause = if core.holder.is_heard() { lease / LOOKS } else { FIRST_BEATS_EVERY.min(lease / LOOKS) };
+        let pause = if core.holder.is_heard() {
+            lease / LOOKS
+        } else {
+            FIRST_BEATS_EVERY.min(lease / LOOKS)
+        };
         drop(core);
         sleep(pause).await;
     }
 }
 
-/// The beats of these partitions, one by one, so that a node that hangs keeps no other partition from being heard.
-async fn beats_of(core: &Core, partitions: &[Partition], raise: Option<(OpId, u64)>) -> Vec<(Partition, Beats)> {
+/// The beats of these partitions, one by one, so that a node that hangs keeps no other partition
+/// from being heard.
+async fn beats_of(
+    core: &Core,
+    partitions: &[Partition],
+    raise: Option<(OpId, u64)>,
+) -> Vec<(Partition, Beats)> {
     let beats = partitions.iter().map(|partition| async move {
-        let beats = timeout(core.holder.lease / BEATS, beats_in(core, *partition, raise)).await.ok()??;
+        let beats = timeout(core.holder.lease / BEATS, beats_in(core, *partition, raise))
+            .await
+            .ok()??;
         Some((*partition, beats))
     });
     join_all(beats).await.into_iter().flatten().collect()
@@ -127,20 +168,32 @@ impl Pulse {
     /// Says what follows from beats about other holders.
     async fn judge(&mut self, core: &Core, beats: &[(Partition, Beats)]) {
         let (hot, own, now) = (core.tiers.hot().as_ref(), core.holder.id, Instant::now());
-        let verdicts: Vec<_> =
-            beats.iter().map(|(partition, beats)| (*partition, self.leases.see(*partition, beats, now))).collect();
+        let verdicts: Vec<_> = beats
+            .iter()
+            .map(|(partition, beats)| (*partition, self.leases.see(*partition, beats, now)))
+            .collect();
         let said = verdicts.into_iter().map(|(partition, verdict)| async move {
-            if let Ok(Err(error)) = timeout(core.holder.lease / BEATS, verdict.say(hot, partition, Some(own))).await {
+            if let Ok(Err(error)) = timeout(
+                core.holder.lease / BEATS,
+                verdict.say(hot, partition, Some(own)),
+            )
+            .await
+            {
                 tracing::debug!(%error, "the holders of sessions could not be judged");
             }
         });
         join_all(said).await;
     }
 
-    /// Looks again at partitions in which another holder's time is up, without waiting for the next beat.
+    /// Looks again at partitions in which another holder's time is up, without waiting for the next
+    /// beat.
     async fn look_again(&mut self, core: &Core) {
         let overdue = self.leases.overdue(core.holder.id, Instant::now());
-        let answering = |partition: &Partition| self.heard.get(partition).is_some_and(|at| at.elapsed() < core.holder.lease / 2);
+        let answering = |partition: &Partition| {
+            self.heard
+                .get(partition)
+                .is_some_and(|at| at.elapsed() < core.holder.lease / 2)
+        };
         let overdue: Vec<Partition> = overdue.into_iter().filter(answering).collect();
         if !overdue.is_empty() {
             let beats = beats_of(core, &overdue, None).await;
@@ -148,10 +201,19 @@ impl Pulse {
         }
     }
 
-    /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may have lapsed before it.
-    fn heard(&mut self, core: &Core, holds: &[Arc<Hold>], partition: Partition, beats: &Beats, sent: Instant) {
+    /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may
+    /// have lapsed before it.
+    fn heard(
+        &mut self,
+        core: &Core,
+        holds: &[Arc<Hold>],
+        partition: Partition,
+        beats: &Beats,
+        sent: Instant,
+    ) {
         let before = self.heard.insert(partition, sent);
-        let lapsed = before.is_some_and(|before| sent.saturating_duration_since(before) > core.holder.lease);
+        let lapsed =
+            before.is_some_and(|before| sent.saturating_duration_since(before) > core.holder.lease);
         for hold in holds.iter().filter(|hold| hold.partition == partition) {
             if lapsed || hold.look(|known| known.epoch) != beats.epoch {
                 hold.suspect();
@@ -163,7 +225,10 @@ impl Pulse {
     fn doubt(&self, core: &Core) {
         for (partition, heard) in &self.heard {
             if heard.elapsed() > core.holder.lease {
-                core.holder.open_in(*partition).iter().for_each(|hold| hold.suspect());
+                core.holder
+                    .open_in(*partition)
+                    .iter()
+                    .for_each(|hold| hold.suspect());
             }
         }
     }
@@ -184,9 +249,15 @@ async fn hear(core: &Arc<Core>) {
     let hot = core.tiers.hot();
     let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
     let holds = core.holder.open();
-    for (partition, asked) in partitions.iter().zip(hot.asked(&partitions, core.holder.id).await) {
+    for (partition, asked) in partitions
+        .iter()
+        .zip(hot.asked(&partitions, core.holder.id).await)
+    {
         let Ok(asked) = asked else { continue };
-        let by: BTreeMap<OpId, String> = asked.into_iter().map(|asked| (asked.fence.token, asked.by)).collect();
+        let by: BTreeMap<OpId, String> = asked
+            .into_iter()
+            .map(|asked| (asked.fence.token, asked.by))
+            .collect();
         for hold in holds.iter().filter(|hold| hold.partition == *partition) {
             let by = by.get(&hold.fence.token).cloned();
             let saves = by.is_some() && hold.is_dirty() && !hold.is_suspect();
@@ -200,7 +271,11 @@ async fn hear(core: &Arc<Core>) {
 
 /// Saves a session in a task of its own.
 fn begin_save(core: &Arc<Core>, hold: Arc<Hold>) {
-    let wanted = Wanted { durability: hold.durability, within: core.deadline, ends: false };
+    let wanted = Wanted {
+        durability: hold.durability,
+        within: core.deadline,
+        ends: false,
+    };
     core.tiers.home().spawn(async move {
         if let Err(error) = hold.save(wanted).await {
             tracing::warn!(%error, "a session could not save by itself; it tries again");
@@ -214,7 +289,9 @@ async fn claim_all(core: Weak<Core>) {
         let Some(strong) = core.upgrade() else { return };
         let mut suspect = strong.holder.open();
         suspect.retain(|hold| hold.is_suspect());
-        let parts = by_partition(&suspect).into_iter().map(|part| timeout(strong.holder.lease, claim(part)));
+        let parts = by_partition(&suspect)
+            .into_iter()
+            .map(|part| timeout(strong.holder.lease, claim(part)));
         join_all(parts).await;
         tokio::select! {
             biased;
@@ -236,7 +313,10 @@ async fn upkeep(core: Weak<Core>) {
         if swept.1.elapsed() >= strong.holder.lease {
             // A node that hangs must not hold up the saves.
             let _ = timeout(strong.holder.lease / BEATS, sweep(&strong, swept.0)).await;
-            swept = (Partition((swept.0.0 + 1) % strong.tiers.hot().partition_count().max(1)), Instant::now());
+            swept = (
+                Partition((swept.0.0 + 1) % strong.tiers.hot().partition_count().max(1)),
+                Instant::now(),
+            );
         }
         let pause = due.pause(holds.len());
         drop((holds, strong));
@@ -254,11 +334,13 @@ async fn claim(suspect: Vec<Arc<Hold>>) {
     claims.await;
 }
 
-/// Ends the sessions of a partition that the hot tier has under this holder and that nobody here knows: a call about them came late, or
-/// their end was forgotten.
+/// Ends the sessions of a partition that the hot tier has under this holder and that nobody here
+/// knows: a call about them came late, or their end was forgotten.
 async fn sweep(core: &Arc<Core>, partition: Partition) {
     let hot = core.tiers.hot();
-    let Ok(held) = hot.held_by(partition, core.holder.id).await else { return };
+    let Ok(held) = hot.held_by(partition, core.holder.id).await else {
+        return;
+    };
     for (owner, fence) in held {
         // ORDER: the hot tier was asked first. What is being opened is known before that.
         if !core.holder.knows(fence.token) {
@@ -268,7 +350,8 @@ async fn sweep(core: &Arc<Core>, partition: Partition) {
     }
 }
 
-/// When sessions save by themselves (S17): the first time at a random moment within their period, so that they are spread.
+/// When sessions save by themselves (S17): the first time at a random moment within their period,
+/// so that they are spread.
 #[derive(Default)]
 struct Due {
     next: BTreeMap<OpId, Instant>,
@@ -279,9 +362,15 @@ impl Due {
     fn now(&mut self, holds: &[Arc<Hold>], ids: &dyn Ids) -> Vec<Arc<Hold>> {
         let (now, mut due, mut next) = (Instant::now(), Vec::new(), BTreeMap::new());
         for hold in holds {
-            let Some(period) = hold.autosave else { continue };
+            let Some(period) = hold.autosave else {
+                continue;
+            };
             let token = hold.fence.token;
-            let at = self.next.get(&token).copied().unwrap_or_else(|| after(random_part_of(period, ids)));
+            let at = self
+                .next
+                .get(&token)
+                .copied()
+                .unwrap_or_else(|| after(random_part_of(period, ids)));
             let is_due = at <= now;
             // What is suspect saves everything once it is claimed.
             if is_due && hold.is_dirty() && !hold.is_over() && !hold.is_suspect() {
@@ -293,9 +382,14 @@ impl Due {
         due
     }
 
-    /// How long until it is looked again: so often that no period is missed by much, and rarely while there are no sessions.
+    /// How long until it is looked again: so often that no period is missed by much, and rarely
+    /// while there are no sessions.
     fn pause(&self, sessions: usize) -> Duration {
-        if sessions == 0 { Duration::from_millis(200) } else { Duration::from_millis(50) }
+        if sessions == 0 {
+            Duration::from_millis(200)
+        } else {
+            Duration::from_millis(50)
+        }
     }
 }
 

@@ -20,8 +20,9 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 
 /// Starts sessions of objects of one type. Cheap to clone.
 ///
-/// While a session holds an owner, nobody else writes it: the script of each save compares the session's fence, so a server that was
-/// paused, cut off or replaced can never write over a later one. The object is kept in memory, edited there, and saved now and then.
+/// While a session holds an owner, nobody else writes it: the script of each save compares the
+/// session's fence, so a server that was paused, cut off or replaced can never write over a later
+/// one. The object is kept in memory, edited there, and saved now and then.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,45 +62,65 @@ pub struct Sessions<T> {
 
 impl<T> Clone for Sessions<T> {
     fn clone(&self) -> Self {
-        Self { bytes: self.bytes.clone(), options: self.options, object: PhantomData }
+        Self {
+            bytes: self.bytes.clone(),
+            options: self.options,
+            object: PhantomData,
+        }
     }
 }
 
 impl<T> fmt::Debug for Sessions<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("scope", &self.bytes.scope).field("options", &self.options).finish()
+        f.debug_struct("Sessions")
+            .field("scope", &self.bytes.scope)
+            .field("options", &self.options)
+            .finish()
     }
 }
 
 impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     pub(crate) fn new(bytes: ByteStorage, options: SessionOptions) -> Self {
-        Self { bytes, options, object: PhantomData }
+        Self {
+            bytes,
+            options,
+            object: PhantomData,
+        }
     }
 
-    /// Starts a session of an object that exists; hot-loaded if it is cold. None if there is no such object; then the owner stays free.
+    /// Starts a session of an object that exists; hot-loaded if it is cold. None if there is no
+    /// such object; then the owner stays free.
     ///
     /// # Errors
-    /// - `Held`: another session holds the owner, and did not end in time; see [`OnConflict`](super::OnConflict).
+    /// - `Held`: another session holds the owner, and did not end in time; see
+    ///   [`OnConflict`](super::OnConflict).
     /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max`.
-    /// - `Corrupt`: the stored bytes are no such object, or a newer program wrote them. The owner stays free.
+    /// - `Corrupt`: the stored bytes are no such object, or a newer program wrote them. The owner
+    ///   stays free.
     /// - `Overloaded`: this process holds `sessions.max` sessions, or writes are refused.
-    /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as [`Write`](crate::Write).
+    /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as
+    ///   [`Write`](crate::Write).
     ///
     /// # Cancel safety
-    /// A dropped call may leave the owner held. The process gives it back by itself within one lease a partition: 80 s with the default
-    /// settings.
+    /// A dropped call may leave the owner held. The process gives it back by itself within one
+    /// lease a partition: 80 s with the default settings.
     pub async fn start(&self, id: impl OwnerId) -> Result<Option<Session<T>>> {
         self.begin_with(id, || None).await
     }
 
-    /// As [`Sessions::start`], of an object that is made if there is none. A new object is saved with the first save.
+    /// As [`Sessions::start`], of an object that is made if there is none. A new object is saved
+    /// with the first save.
     ///
     /// # Errors
     /// As [`Sessions::start`].
     ///
     /// # Cancel safety
     /// As [`Sessions::start`].
-    pub async fn start_or(&self, id: impl OwnerId, make: impl FnOnce() -> T + Send) -> Result<Session<T>> {
+    pub async fn start_or(
+        &self,
+        id: impl OwnerId,
+        make: impl FnOnce() -> T + Send,
+    ) -> Result<Session<T>> {
         let started = self.begin_with(id, || Some(make())).await?;
         started.ok_or_else(|| Error::new(crate::Kind::Corrupt, "a session has no object"))
     }
@@ -124,9 +145,16 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
             };
             Object::new(&its, object, edit).map(|object| Some(Arc::new(object)))
         };
-        let opened = self.bytes.core.open_session(owner.owner(), self.options, durability, object).await;
+        let opened = self
+            .bytes
+            .core
+            .open_session(owner.owner(), self.options, durability, object)
+            .await;
         let opened = opened.map_err(|error| error.of(owner.owner()))?;
-        Ok(opened.map(|(hold, object)| Session { handle: Handle::new(hold), object }))
+        Ok(opened.map(|(hold, object)| Session {
+            handle: Handle::new(hold),
+            object,
+        }))
     }
 }
 
@@ -135,7 +163,8 @@ struct Object<T> {
     field: Field,
     owner_id: String,
     edited: RwLock<Edited<T>>,
-    /// The number of the last edit, as it is under the lock: read without it, so that no task waits for a game that looks at its object.
+    /// The number of the last edit, as it is under the lock: read without it, so that no task waits
+    /// for a game that looks at its object.
     last: AtomicU64,
 }
 
@@ -147,7 +176,9 @@ struct Edited<T> {
 
 impl<T> fmt::Debug for Object<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Object").field("owner_id", &self.owner_id).finish_non_exhaustive()
+        f.debug_struct("Object")
+            .field("owner_id", &self.owner_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -165,7 +196,8 @@ impl<T: SaveObject> Object<T> {
     fn encoded(&self, edited: &Edited<T>) -> Result<Bytes> {
         let id = edited.object.owner_id().to_owner_id();
         if id != self.owner_id {
-            let message = format!("the object's owner id became {id:?}; a session's object keeps its id");
+            let message =
+                format!("the object's owner id became {id:?}; a session's object keeps its id");
             return Err(Error::new(crate::Kind::Invalid, message));
         }
         Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?)
@@ -187,20 +219,29 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
     }
 
     fn changed(&self, since: u64) -> Result<Option<Copied>> {
-        if self.edit() <= since { Ok(None) } else { self.whole(&Record::default()).map(Some) }
+        if self.edit() <= since {
+            Ok(None)
+        } else {
+            self.whole(&Record::default()).map(Some)
+        }
     }
 
     fn whole(&self, _: &Record) -> Result<Copied> {
         let edited = self.read();
         let bytes = self.encoded(&edited)?;
         let left = Left::Field(self.field.clone(), bytes.clone());
-        Ok(Copied::new(edited.edit, vec![(self.field.clone(), Change::Set(bytes))], left))
+        Ok(Copied::new(
+            edited.edit,
+            vec![(self.field.clone(), Change::Set(bytes))],
+            left,
+        ))
     }
 }
 
 /// A session of one object: this process alone writes it.
 ///
-/// A session is ended by [`Session::end`]. Dropped without, it is saved and ended in the background, and that is counted and warned of.
+/// A session is ended by [`Session::end`]. Dropped without, it is saved and ended in the
+/// background, and that is counted and warned of.
 pub struct Session<T: SaveObject + Send + Sync + 'static> {
     handle: Handle,
     object: Arc<Object<T>>,
@@ -212,8 +253,8 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
     }
 }
 
-/// The object of a session, as it is now. While it is kept, edits and saves of the object wait: keep it for a moment. An edit by the thread
-/// that keeps it waits for ever.
+/// The object of a session, as it is now. While it is kept, edits and saves of the object wait:
+/// keep it for a moment. An edit by the thread that keeps it waits for ever.
 pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
 
 impl<T> Deref for ObjectRef<'_, T> {
@@ -241,28 +282,41 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
         ObjectRef(self.object.read())
     }
 
-    /// Edits the object in memory; the next save has it. Answers what the closure answers. If the closure panics, what it had changed stays
-    /// changed; [`Session::try_edit`] changes all or nothing.
+    /// Edits the object in memory; the next save has it. Answers what the closure answers. If the
+    /// closure panics, what it had changed stays changed; [`Session::try_edit`] changes all or
+    /// nothing.
     ///
     /// # Errors
     /// `Fenced`: the session is lost. `Closing`: it ends, or has ended. Nothing was changed.
     pub fn edit<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
-        let mut edited = self.object.edited.write().unwrap_or_else(PoisonError::into_inner);
+        let mut edited = self
+            .object
+            .edited
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         // ORDER: under the lock. The last save takes its copy after the session began to end.
         self.handle.hold().check_editable()?;
         self.object.count(&mut edited);
         Ok(change(&mut edited.object))
     }
 
-    /// Edits a copy of the object, which takes the object's place if the closure says yes. If it says no, or panics, nothing is changed.
+    /// Edits a copy of the object, which takes the object's place if the closure says yes. If it
+    /// says no, or panics, nothing is changed.
     ///
     /// # Errors
     /// `Aborted` with the closure's own error; `Storage` as [`Session::edit`].
-    pub fn try_edit<R, E>(&self, change: impl FnOnce(&mut T) -> Result<R, E>) -> Result<R, ModifyError<E>>
+    pub fn try_edit<R, E>(
+        &self,
+        change: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Result<R, ModifyError<E>>
     where
         T: Clone,
     {
-        let mut edited = self.object.edited.write().unwrap_or_else(PoisonError::into_inner);
+        let mut edited = self
+            .object
+            .edited
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         self.handle.hold().check_editable()?;
         let mut copy = edited.object.clone();
         let answer = change(&mut copy).map_err(ModifyError::Aborted)?;

@@ -46,7 +46,8 @@ pub(super) struct Taken {
 }
 
 impl Core {
-    /// Opens a session of an owner. What it begins with is made of the whole owner; if that is not possible, the owner is free again.
+    /// Opens a session of an owner. What it begins with is made of the whole owner; if that is not
+    /// possible, the owner is free again.
     pub(crate) async fn open_session<C>(
         self: &Arc<Self>,
         owner: &Owner,
@@ -62,10 +63,20 @@ impl Core {
         let place = self.holder.place(self.ids.next())?;
         let (core, its, token) = (Arc::clone(self), owner.clone(), place.token);
         // At home, where time is the wall's: a caller's clock may be paused.
-        let opened = self.tiers.home().run(async move { open_at_home(&core, &its, options, within, token).await }).await;
+        let opened = self
+            .tiers
+            .home()
+            .run(async move { open_at_home(&core, &its, options, within, token).await })
+            .await;
         let ended = || Error::new(Kind::Closed, "the storage's runtime has ended");
-        let opened = opened.unwrap_or_else(|_| Err(ended())).map_err(|error| self.told(error));
-        let Taken { fence, epoch, record } = opened?;
+        let opened = opened
+            .unwrap_or_else(|_| Err(ended()))
+            .map_err(|error| self.told(error));
+        let Taken {
+            fence,
+            epoch,
+            record,
+        } = opened?;
         let until = after(self.deadline);
         // One that was closed meanwhile ends no session any more.
         let begun = self.check_open().and_then(|()| begin(&record));
@@ -74,7 +85,9 @@ impl Core {
             // Without one, the owner is given back, or it would be held by nobody.
             refused => {
                 let hot = self.tiers.hot();
-                let given_back = self.ask_hot(until, || hot.close_session(owner, fence)).await;
+                let given_back = self
+                    .ask_hot(until, || hot.close_session(owner, fence))
+                    .await;
                 refused?;
                 given_back?;
                 return Ok(None);
@@ -84,17 +97,39 @@ impl Core {
             Autosave::Every(period) => Some(period),
             Autosave::Off => None,
         };
-        let begun = Begun { owner: owner.clone(), fence, epoch, version: record.version(), durability, autosave };
+        let begun = Begun {
+            owner: owner.clone(),
+            fence,
+            epoch,
+            version: record.version(),
+            durability,
+            autosave,
+        };
         let hold = Hold::new(self, begun, Arc::clone(&content) as _);
         place.take(&hold);
         Ok(Some((hold, content)))
     }
 }
 
-async fn open_at_home(core: &Arc<Core>, owner: &Owner, options: SessionOptions, within: Duration, token: OpId) -> Result<Taken> {
+async fn open_at_home(
+    core: &Arc<Core>,
+    owner: &Owner,
+    options: SessionOptions,
+    within: Duration,
+    token: OpId,
+) -> Result<Taken> {
     let until = after(within);
     keep::begin(core, until).await?;
-    let opening = Opening { core, owner, options, until, poll: POLL_MIN, takes: None, held: None, asked: None };
+    let opening = Opening {
+        core,
+        owner,
+        options,
+        until,
+        poll: POLL_MIN,
+        takes: None,
+        held: None,
+        asked: None,
+    };
     opening.open(token).await
 }
 
@@ -114,7 +149,11 @@ impl Opening<'_> {
                 }
                 Opened::Expired => {
                     self.core.learn_time().await?;
-                    self.wait(Error::new(Kind::Timeout, "the deadline passed before the session was opened")).await?;
+                    self.wait(Error::new(
+                        Kind::Timeout,
+                        "the deadline passed before the session was opened",
+                    ))
+                    .await?;
                 }
             }
         }
@@ -122,8 +161,13 @@ impl Opening<'_> {
 
     async fn send(&self, token: OpId, load: Option<Load>) -> Result<Opened> {
         let (core, hot) = (self.core, self.core.tiers.hot());
-        // Given up within a lease: none that is sent in one epoch is carried out after the grace of the next.
-        let left = self.until.saturating_duration_since(Instant::now()).min(core.deadline).min(core.holder.lease);
+        // Given up within a lease: none that is sent in one epoch is carried out after the grace of
+        // the next.
+        let left = self
+            .until
+            .saturating_duration_since(Instant::now())
+            .min(core.deadline)
+            .min(core.holder.lease);
         let open = OpenSession {
             owner: self.owner.clone(),
             token,
@@ -133,18 +177,26 @@ impl Opening<'_> {
             deadline: core.expiry(left),
             load,
         };
-        core.ask_hot(Instant::now() + left, || hot.open_session(&open)).await
+        core.ask_hot(Instant::now() + left, || hot.open_session(&open))
+            .await
     }
 
     fn taken(self, fence: Fence, epoch: Epoch, read: HotRead) -> Result<Taken> {
         if is_suspect(&read) {
-            return Err(Error::new(Kind::Corrupt, "a session was opened with a hash from before the hot tier was replaced"));
+            return Err(Error::new(
+                Kind::Corrupt,
+                "a session was opened with a hash from before the hot tier was replaced",
+            ));
         }
-        Ok(Taken { fence, epoch, record: Record::of(read) })
+        Ok(Taken {
+            fence,
+            epoch,
+            record: Record::of(read),
+        })
     }
 
-    /// What the opening builds on. A few openings load by themselves, and the opening that follows fills the hash. Many go together, in
-    /// one statement.
+    /// What the opening builds on. A few openings load by themselves, and the opening that follows
+    /// fills the hash. Many go together, in one statement.
     async fn load(&self, observed: Observed) -> Result<Load> {
         let (tiers, holder) = (&self.core.tiers, &self.core.holder);
         let loading = holder.loading();
@@ -155,7 +207,10 @@ impl Opening<'_> {
         };
         match load {
             Some(load) => Ok(load),
-            None => Err(Error::new(Kind::Invalid, "the owner has more rows than hot.load_rows_max, so no session can hold it")),
+            None => Err(Error::new(
+                Kind::Invalid,
+                "the owner has more rows than hot.load_rows_max, so no session can hold it",
+            )),
         }
     }
 
@@ -163,18 +218,31 @@ impl Opening<'_> {
     async fn held_by(&mut self, session: &Stored) -> Result<()> {
         let since = self.held.get_or_insert_with(Instant::now).elapsed();
         let refused = || {
-            let held = format!("{} holds the owner; it was waited for {since:?}", session.name);
+            let held = format!(
+                "{} holds the owner; it was waited for {since:?}",
+                session.name
+            );
             Error::new(Kind::Held, held)
         };
         match self.options.on_conflict {
             OnConflict::Fail => return Err(refused()),
             OnConflict::Wait { at_most } if since >= at_most => return Err(refused()),
             OnConflict::Steal => self.takes = Some(session.fence),
-            OnConflict::Ask { after, then: Otherwise::Fail } if since >= after => return Err(refused()),
-            OnConflict::Ask { after, then: Otherwise::Steal } if since >= after => self.takes = Some(session.fence),
+            OnConflict::Ask {
+                after,
+                then: Otherwise::Fail,
+            } if since >= after => return Err(refused()),
+            OnConflict::Ask {
+                after,
+                then: Otherwise::Steal,
+            } if since >= after => self.takes = Some(session.fence),
             OnConflict::Ask { .. } if self.asked != Some(session.fence) => {
                 let (hot, name) = (self.core.tiers.hot(), &self.core.holder.name);
-                self.core.ask_hot(self.until, || hot.ask_session(self.owner, session.fence, name)).await?;
+                self.core
+                    .ask_hot(self.until, || {
+                        hot.ask_session(self.owner, session.fence, name)
+                    })
+                    .await?;
                 self.asked = Some(session.fence);
                 self.poll = POLL_MIN;
             }

@@ -13,7 +13,8 @@ pub enum OnConflict {
         /// The longest wait.
         at_most: Duration,
     },
-    /// It asks the holder for the owner, and waits. The holder saves at once, and its game is told; see [`Session::asked`](crate::Session::asked).
+    /// It asks the holder for the owner, and waits. The holder saves at once, and its game is told;
+    /// see [`Session::asked`](crate::Session::asked).
     Ask {
         /// How long the holder has to end its session.
         after: Duration,
@@ -39,7 +40,8 @@ pub enum Otherwise {
 pub enum Autosave {
     /// Never: the game saves.
     Off,
-    /// About so often. The first save comes at a random moment within it, so that many sessions that begin together are spread.
+    /// About so often. The first save comes at a random moment within it, so that many sessions
+    /// that begin together are spread.
     Every(Duration),
 }
 
@@ -56,18 +58,23 @@ pub enum Autosave {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// What a start does if another session holds the owner. Default: it asks, and takes the owner after 10 s.
+    /// What a start does if another session holds the owner. Default: it asks, and takes the owner
+    /// after 10 s.
     pub on_conflict: OnConflict,
     /// When a session saves by itself. Default: every 60 s.
     pub autosave: Autosave,
-    /// How long a start may take in all. Default: 60 s. After the hot tier was replaced, nothing starts for a lease and its tenth.
+    /// How long a start may take in all. Default: 60 s. After the hot tier was replaced, nothing
+    /// starts for a lease and its tenth.
     pub within: Duration,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
-            on_conflict: OnConflict::Ask { after: Duration::from_secs(10), then: Otherwise::Steal },
+            on_conflict: OnConflict::Ask {
+                after: Duration::from_secs(10),
+                then: Otherwise::Steal,
+            },
             autosave: Autosave::Every(Duration::from_mins(1)),
             within: Duration::from_mins(1),
         }

@@ -1,4 +1,5 @@
-//! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to S8).
+//! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to
+//! S8).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,8 @@ use super::state::{LossReason, Standing};
 use crate::{Error, Kind, Record, Result};
 
 impl Hold {
-    /// Claims the session and, once the grace has ended, saves all that it holds and goes on. While that is not possible it stays suspect.
+    /// Claims the session and, once the grace has ended, saves all that it holds and goes on. While
+    /// that is not possible it stays suspect.
     ///
     /// # Errors
     /// A tier is away, or refuses. It is tried again.
@@ -34,7 +36,11 @@ impl Hold {
         };
         let until = Instant::now() + core.deadline;
         let (epoch, begun) = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
-            Claimed::Yes { epoch, graced: true, begun } => (epoch, begun),
+            Claimed::Yes {
+                epoch,
+                graced: true,
+                begun,
+            } => (epoch, begun),
             Claimed::Yes { graced: false, .. } => return Ok(()),
             Claimed::No(None) if self.has_ended().await? => {
                 self.ended();
@@ -61,12 +67,14 @@ impl Hold {
         self.confirm(&stored, epoch, until).await
     }
 
-    /// Whether the owner is as the session left it, or older: then nobody else has written it. What was written in an epoch in which the
-    /// session was acknowledged nothing is by others, also below the last version that it was told of: a clock was set back.
+    /// Whether the owner is as the session left it, or older: then nobody else has written it. What
+    /// was written in an epoch in which the session was acknowledged nothing is by others, also
+    /// below the last version that it was told of: a clock was set back.
     fn knows_of(&self, stored: &Record, (epoch, begun): (Epoch, Version)) -> bool {
         let (known, version) = (self.known(), stored.version());
         let is_of_the_epoch = version > begun && known.acked_in != epoch && !broken("S7-later");
-        version <= known.acked && !is_of_the_epoch || known.doubtful.iter().any(|left| left.is_in(stored))
+        version <= known.acked && !is_of_the_epoch
+            || known.doubtful.iter().any(|left| left.is_in(stored))
     }
 
     /// Saves all that the session holds, if the owner still is as it was read.
@@ -80,12 +88,21 @@ impl Hold {
             copy.changes = Arc::from([(Field::new("none").map_err(Error::from)?, Change::Remove)]);
         }
         let left = until.saturating_duration_since(Instant::now());
-        let answer = self.write(&copy, Condition::Version(stored.version()), false, Durability::Cached, left).await;
+        let answer = self
+            .write(
+                &copy,
+                Condition::Version(stored.version()),
+                false,
+                Durability::Cached,
+                left,
+            )
+            .await;
         match answer {
             Ok(_) => {
                 self.change(|known| {
                     if known.standing == Standing::Suspect {
-                        (known.standing, known.epoch, known.trouble) = (Standing::Held, epoch, None);
+                        (known.standing, known.epoch, known.trouble) =
+                            (Standing::Held, epoch, None);
                     }
                 });
                 tracing::info!(owner = %self.owner, "a session goes on");
@@ -99,14 +116,22 @@ impl Hold {
         }
     }
 
-    /// Ends in the hot tier a session that was just claimed and is not the owner's any more. What fails here the next sweep does.
+    /// Ends in the hot tier a session that was just claimed and is not the owner's any more. What
+    /// fails here the next sweep does.
     async fn give_back(&self) {
-        if let Err(error) = self.core.tiers.hot().close_session(&self.owner, self.fence).await {
+        if let Err(error) = self
+            .core
+            .tiers
+            .hot()
+            .close_session(&self.owner, self.fence)
+            .await
+        {
             tracing::debug!(%error, owner = %self.owner, "a lost session could not be given back yet");
         }
     }
 
-    /// What the session holds can't be saved: who saves is told. It goes on once it was edited so that it can.
+    /// What the session holds can't be saved: who saves is told. It goes on once it was edited so
+    /// that it can.
     fn in_trouble(&self, error: Error) -> Error {
         self.change(|known| known.trouble = Some(error.clone()));
         error

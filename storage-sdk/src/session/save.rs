@@ -1,4 +1,5 @@
-//! Saving a session. One save of a session is under way at a time, and what is asked for meanwhile joins the next one (S4).
+//! Saving a session. One save of a session is under way at a time, and what is asked for meanwhile
+//! joins the next one (S4).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,7 +45,8 @@ pub(super) struct Queue {
     waiting: VecDeque<Waiter>,
 }
 
-/// The task that carries out saves. If it ends early, with the storage's runtime, those who wait are told.
+/// The task that carries out saves. If it ends early, with the storage's runtime, those who wait
+/// are told.
 struct Carrier<'a> {
     hold: &'a Hold,
     ended: bool,
@@ -94,12 +96,24 @@ impl Hold {
             // At home: a caller's runtime may end, or stand still, while others wait for the save.
             self.core.tiers.home().spawn(Arc::clone(self).carry());
         }
-        let ended = || Error::new(Kind::Closed, "the storage's runtime ended before the save did").with_outcome(Outcome::Unknown);
-        answer.await.unwrap_or_else(|_| Err(ended())).map_err(|error| error.of(&self.owner))
+        let ended = || {
+            Error::new(
+                Kind::Closed,
+                "the storage's runtime ended before the save did",
+            )
+            .with_outcome(Outcome::Unknown)
+        };
+        answer
+            .await
+            .unwrap_or_else(|_| Err(ended()))
+            .map_err(|error| error.of(&self.owner))
     }
 
     async fn carry(self: Arc<Self>) {
-        let mut carrier = Carrier { hold: &self, ended: false };
+        let mut carrier = Carrier {
+            hold: &self,
+            ended: false,
+        };
         while let Some((wanted, waiters)) = self.next_group() {
             let sent = AssertUnwindSafe(self.send(wanted)).catch_unwind().await;
             let answer = sent.unwrap_or_else(|_| Err(panicked().with_outcome(Outcome::Unknown)));
@@ -118,20 +132,35 @@ impl Hold {
             return None;
         };
         if queue.waiting.len() == 1 {
-            return queue.waiting.pop_front().map(|waiter| (first, vec![waiter]));
+            return queue
+                .waiting
+                .pop_front()
+                .map(|waiter| (first, vec![waiter]));
         }
-        let joins = |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
-        let (group, left) = std::mem::take(&mut queue.waiting).into_iter().partition(|waiter: &Waiter| joins(&waiter.wanted));
+        let joins =
+            |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
+        let (group, left) = std::mem::take(&mut queue.waiting)
+            .into_iter()
+            .partition(|waiter: &Waiter| joins(&waiter.wanted));
         queue.waiting = left;
         let group: Vec<Waiter> = Vec::from(group);
-        let within = group.iter().map(|waiter| waiter.wanted.within).max().unwrap_or_default();
+        let within = group
+            .iter()
+            .map(|waiter| waiter.wanted.within)
+            .max()
+            .unwrap_or_default();
         Some((Wanted { within, ..first }, group))
     }
 
     async fn send(&self, wanted: Wanted) -> Result<Ack> {
         let until = Instant::now() + wanted.within;
         if wanted.ends && broken("S3-early") {
-            let _ = self.core.tiers.hot().close_session(&self.owner, self.fence).await;
+            let _ = self
+                .core
+                .tiers
+                .hot()
+                .close_session(&self.owner, self.fence)
+                .await;
         }
         let mut closed = false;
         loop {
@@ -139,7 +168,9 @@ impl Hold {
             let saved = match self.once_it_stands(left).await {
                 Ok(saved) => saved,
                 // It was found out that the call below ended it.
-                Err(_) if closed && self.look(|known| known.standing == Standing::Ended) => return Ok(self.saved_before()),
+                Err(_) if closed && self.look(|known| known.standing == Standing::Ended) => {
+                    return Ok(self.saved_before());
+                }
                 Err(error) => return Err(error),
             };
             let Some(copy) = self.copy(saved, wanted)? else {
@@ -155,14 +186,18 @@ impl Hold {
             let answer = {
                 self.sending.store(true, Ordering::SeqCst);
                 let _sending = Sending(self);
-                // ORDER: looked at after it was said. Who claims a suspect session looks the other way round, so one of both sees it.
+                // ORDER: looked at after it was said. Who claims a suspect session looks the other
+                // way round, so one of both sees it.
                 if self.is_suspect() {
                     continue;
                 }
-                self.write(&copy, Condition::None, ends, wanted.durability, left).await
+                self.write(&copy, Condition::None, ends, wanted.durability, left)
+                    .await
             };
             match answer {
-                Ok(_) if wanted.ends && !ends => self.change(|known| known.saved = known.saved.max(copy.edit)),
+                Ok(_) if wanted.ends && !ends => {
+                    self.change(|known| known.saved = known.saved.max(copy.edit))
+                }
                 Ok(ack) => {
                     if ends {
                         self.ended();
@@ -170,37 +205,50 @@ impl Hold {
                     return Ok(ack);
                 }
                 Err(error)
-                    if may_have_ended && matches!(error.refusal(), Some(Refusal::Fenced(None))) && self.has_ended().await? =>
+                    if may_have_ended
+                        && matches!(error.refusal(), Some(Refusal::Fenced(None)))
+                        && self.has_ended().await? =>
                 {
                     self.change(|known| known.saved = known.saved.max(copy.edit));
                     self.ended();
-                    return Err(
-                        Error::new(Kind::Closing, "the session had ended with an earlier call").with_outcome(Outcome::Applied)
-                    );
+                    return Err(Error::new(
+                        Kind::Closing,
+                        "the session had ended with an earlier call",
+                    )
+                    .with_outcome(Outcome::Applied));
                 }
                 Err(error) => self.heed(error, may_have_ended)?,
             }
         }
     }
 
-    /// The last edit that is saved, once the session is not suspect. An error if it is over, or suspect for longer than this.
+    /// The last edit that is saved, once the session is not suspect. An error if it is over, or
+    /// suspect for longer than this.
     async fn once_it_stands(&self, left: Duration) -> Result<u64> {
         let stands = |known: &Known| match known.standing {
             Standing::Held => Some(Ok(known.saved)),
             Standing::Suspect => None,
-            Standing::Lost(_) | Standing::Ended => Some(Err(known.refusal().unwrap_or_else(Error::forgotten))),
+            Standing::Lost(_) | Standing::Ended => {
+                Some(Err(known.refusal().unwrap_or_else(Error::forgotten)))
+            }
         };
         if let Some(stands) = self.look(stands) {
             return stands;
         }
         if let Some(hold) = self.core.holder.open_one(self.fence.token) {
-            let waits = async move { hold.until(|known| known.standing != Standing::Suspect).await };
+            let waits = async move {
+                hold.until(|known| known.standing != Standing::Suspect)
+                    .await
+            };
             if let Err(late) = self.core.within(left, waits).await {
                 if let Some(trouble) = self.look(|known| known.trouble.clone()) {
                     return Err(trouble);
                 }
                 let why = "the hot tier was replaced or did not answer, and the session is not confirmed yet";
-                return Err(Error::new(Kind::Timeout, format!("not saved {late}: {why}; its edits stay, save again later")));
+                return Err(Error::new(
+                    Kind::Timeout,
+                    format!("not saved {late}: {why}; its edits stay, save again later"),
+                ));
             }
         }
         self.look(|known| stands(known).unwrap_or(Ok(known.saved)))
@@ -210,7 +258,9 @@ impl Hold {
     fn copy(&self, saved: u64, wanted: Wanted) -> Result<Option<Copied>> {
         let encode = || match self.content.changed(saved)? {
             // What was not edited since may have been saved less safely.
-            None if !wanted.ends && wanted.durability != Durability::Cached => self.content.whole(&Record::default()).map(Some),
+            None if !wanted.ends && wanted.durability != Durability::Cached => {
+                self.content.whole(&Record::default()).map(Some)
+            }
             changed => Ok(changed),
         };
         let copy = guarded(encode)?;
@@ -219,19 +269,31 @@ impl Hold {
 
     /// What a save is answered that has nothing to save.
     fn saved_before(&self) -> Ack {
-        let applied = Applied { version: self.look(|known| known.acked), changed: 0, counters: Vec::new() };
-        Ack { applied, safety: Safety::Cached }
+        let applied = Applied {
+            version: self.look(|known| known.acked),
+            changed: 0,
+            counters: Vec::new(),
+        };
+        Ack {
+            applied,
+            safety: Safety::Cached,
+        }
     }
 
-    /// Ends the session, all of which is saved; answers whether it has ended. If that is not certain it is suspect.
+    /// Ends the session, all of which is saved; answers whether it has ended. If that is not
+    /// certain it is suspect.
     async fn close(&self, until: Instant) -> Result<bool> {
         let epoch = self.look(|known| known.epoch);
         let is_confirmed = || self.core.tiers.epoch(self.partition) == epoch;
-        // S7: a hot tier that was replaced may have forgotten the session, or only its saves, which are saved again then.
+        // S7: a hot tier that was replaced may have forgotten the session, or only its saves, which
+        // are saved again then.
         if is_confirmed() {
             self.change(|known| known.ends_in_doubt = true);
             let hot = self.core.tiers.hot();
-            let was_there = self.core.ask_hot(until, || hot.close_session(&self.owner, self.fence)).await?;
+            let was_there = self
+                .core
+                .ask_hot(until, || hot.close_session(&self.owner, self.fence))
+                .await?;
             if was_there && is_confirmed() {
                 self.ended();
                 return Ok(true);
@@ -247,7 +309,12 @@ impl Hold {
             return Ok(self.look(|known| known.ends_in_doubt));
         }
         let stored = self.core.read_whole(&self.owner).await?;
-        Ok(self.look(|known| known.doubtful.last().is_some_and(|left| left.is_in(&stored))))
+        Ok(self.look(|known| {
+            known
+                .doubtful
+                .last()
+                .is_some_and(|left| left.is_in(&stored))
+        }))
     }
 
     /// Sends a save. What became of it is noted, unless it was refused.
@@ -260,10 +327,19 @@ impl Hold {
         left: Duration,
     ) -> Result<Ack> {
         let left = self.core.brake.admit(left, false).await?;
-        let mut save = Mutation::new(self.owner.clone(), Vec::new(), self.core.ids.next(), self.core.expiry(left));
+        let mut save = Mutation::new(
+            self.owner.clone(),
+            Vec::new(),
+            self.core.ids.next(),
+            self.core.expiry(left),
+        );
         save.changes = Arc::clone(&copy.changes);
         save.closes = ends;
-        let save = save.as_attempt(Attempt::First).by(self.fence).when(condition).as_safe_as(durability);
+        let save = save
+            .as_attempt(Attempt::First)
+            .by(self.fence)
+            .when(condition)
+            .as_safe_as(durability);
         // ORDER: before it is sent, since a look at the owner may find it before its answer comes.
         self.change(|known| {
             known.ends_in_doubt |= ends;
@@ -271,8 +347,12 @@ impl Hold {
         });
         let (sent, epoch) = (Instant::now(), self.core.tiers.epoch(self.partition));
         let answer = self.core.write(save, left).await;
-        if answer.as_ref().is_err_and(|error| error.outcome() == Outcome::Unknown) {
-            // A copy of it may be on its way until its deadline. The next save must not come before that.
+        if answer
+            .as_ref()
+            .is_err_and(|error| error.outcome() == Outcome::Unknown)
+        {
+            // A copy of it may be on its way until its deadline. The next save must not come before
+            // that.
             sleep(left.saturating_sub(sent.elapsed())).await;
         }
         let landed = at_once(durability).is_none();
@@ -293,7 +373,11 @@ impl Hold {
             Err(error) if error.outcome() == Outcome::Unknown => {}
             Err(_) => known.refuse(&copy.left),
         });
-        if ends && answer.as_ref().is_err_and(|error| error.outcome() == Outcome::Applied) {
+        if ends
+            && answer
+                .as_ref()
+                .is_err_and(|error| error.outcome() == Outcome::Applied)
+        {
             self.ended();
         }
         answer
@@ -305,7 +389,11 @@ impl Hold {
         match error.refusal() {
             // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
             Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == epoch => {
-                let outcome = if may_have_ended { Outcome::Unknown } else { error.outcome() };
+                let outcome = if may_have_ended {
+                    Outcome::Unknown
+                } else {
+                    error.outcome()
+                };
                 Err(self.lose_to(other.as_deref()).with_outcome(outcome))
             }
             Some(Refusal::Fenced(_) | Refusal::Grace(_) | Refusal::Unconfirmed(_)) => {
@@ -316,7 +404,8 @@ impl Hold {
         }
     }
 
-    /// Warns, once, of a value that has nearly outgrown its limit: the save after the next could be refused.
+    /// Warns, once, of a value that has nearly outgrown its limit: the save after the next could be
+    /// refused.
     fn warn_if_large(&self, copy: &Copied) {
         let limit = self.core.limits.value_bytes_max;
         for (field, change) in copy.changes.iter() {

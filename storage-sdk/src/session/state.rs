@@ -14,13 +14,15 @@ use crate::{Error, Kind};
 pub enum SessionState {
     /// The server holds the owner.
     Held,
-    /// Another server asks for the owner. What was edited is saved already; the game should end the session.
+    /// Another server asks for the owner. What was edited is saved already; the game should end the
+    /// session.
     HandOverAsked {
         /// The name of that server.
         by: String,
     },
-    /// The hot tier was replaced, or did not answer for a lease. The session is claimed anew. Edits go on in memory and saves wait. Trades
-    /// with other owners should wait, too, since the session may turn out to be lost.
+    /// The hot tier was replaced, or did not answer for a lease. The session is claimed anew. Edits
+    /// go on in memory and saves wait. Trades with other owners should wait, too, since the session
+    /// may turn out to be lost.
     Suspect,
     /// The session is lost: it saves nothing any more.
     Lost(LossReason),
@@ -39,11 +41,12 @@ pub enum LossReason {
         /// The name of the server that has it.
         by: String,
     },
-    /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile. It is also the answer if the hot tier was replaced
-    /// and the database holds a part of a save whose outcome the session never learned: such an owner looks as if others wrote it.
+    /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile. It is also
+    /// the answer if the hot tier was replaced and the database holds a part of a save whose
+    /// outcome the session never learned: such an owner looks as if others wrote it.
     Changed,
-    /// The session had lapsed for so long that it was forgotten; or the hot tier lost it, and this server did not claim it within a lease; or
-    /// an operator ended it.
+    /// The session had lapsed for so long that it was forgotten; or the hot tier lost it, and this
+    /// server did not claim it within a lease; or an operator ended it.
     Forgotten,
 }
 
@@ -116,9 +119,18 @@ impl Known {
     /// Why nothing can be edited any more, if so.
     pub(super) fn refusal(&self) -> Option<Error> {
         match &self.standing {
-            Standing::Lost(why) => Some(Error::new(Kind::Fenced, format!("the session is lost: {why}"))),
-            Standing::Ended => Some(Error::new(Kind::Closing, "the session has ended; start another one")),
-            _ if self.closing => Some(Error::new(Kind::Closing, "the session is ending; start another one")),
+            Standing::Lost(why) => Some(Error::new(
+                Kind::Fenced,
+                format!("the session is lost: {why}"),
+            )),
+            Standing::Ended => Some(Error::new(
+                Kind::Closing,
+                "the session has ended; start another one",
+            )),
+            _ if self.closing => Some(Error::new(
+                Kind::Closing,
+                "the session is ending; start another one",
+            )),
             _ => None,
         }
     }

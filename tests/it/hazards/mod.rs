@@ -1,4 +1,5 @@
-//! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of it.
+//! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of
+//! it.
 
 mod clocks;
 mod links;

@@ -19,7 +19,8 @@ async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -
 
 /// Somebody empties Redis, whose connections stay open, and another process is the first to notice.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_process_adopted() -> Result<()> {
+async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_process_adopted()
+-> Result<()> {
     is_counted_once(async |redis, near| {
         redis.call(&["FLUSHALL"]).await?;
         near.player("ann").update([("name", "Ann")]).await?;
@@ -30,10 +31,19 @@ async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_pro
 
 /// The first call gives up before Redis is emptied, and its caller repeats it, as the README says.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_given_up() -> Result<()> {
+async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_given_up() -> Result<()>
+{
     is_repeated_in_vain(async |first, _| {
-        let error = first.deadline(Duration::from_secs(1)).await.err().context("no answer came")?;
-        assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::SameId), "{error}");
+        let error = first
+            .deadline(Duration::from_secs(1))
+            .await
+            .err()
+            .context("no answer came")?;
+        assert_eq!(
+            (error.outcome(), error.retry()),
+            (Outcome::Unknown, Retry::SameId),
+            "{error}"
+        );
         Ok(())
     })
     .await
@@ -41,7 +51,8 @@ async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_giv
 
 /// The first call is dropped while it waits, as by a time-out of its caller's.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_dropped() -> Result<()> {
+async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_dropped() -> Result<()>
+{
     is_repeated_in_vain(async |first, near| {
         tokio::select! {
             answer = first.into_future() => anyhow::bail!("no answer came, and not {answer:?}"),
@@ -69,23 +80,41 @@ impl Pair {
         let world = World::on(&redis.url(), stack::mariadb().await?).await?;
         let proxy = Proxy::start(redis.port()).await?;
         let url = format!("redis://127.0.0.1:{}", proxy.port());
-        let far = Storage::open(World::with_urls(&url, &world.database, &world.settings.redis.prefix)?.settings).await?;
+        let far = Storage::open(
+            World::with_urls(&url, &world.database, &world.settings.redis.prefix)?.settings,
+        )
+        .await?;
         let player = far.scope("game", "eu")?.bytes().owner("player", "ann")?;
         player.update([("count", "0")]).await?;
         let near = Stack::with(world).await?;
         let worker = near.worker();
         near.landed().await?;
-        Ok(Self { redis, proxy, far, player, near, worker })
+        Ok(Self {
+            redis,
+            proxy,
+            far,
+            player,
+            near,
+            worker,
+        })
     }
 }
 
 async fn is_in_the_database(near: &Stack) -> Result<()> {
-    until("it has landed", async || Ok(rows(&near.database).await?.iter().any(|row| row.value == b"1"))).await
+    until("it has landed", async || {
+        Ok(rows(&near.database)
+            .await?
+            .iter()
+            .any(|row| row.value == b"1"))
+    })
+    .await
 }
 
-/// A counter is incremented under an id, which is applied and lands, but `first` learns of no answer. When Redis has forgotten it, a
-/// repeat under the id is told so.
-async fn is_repeated_in_vain(first: impl AsyncFnOnce(Write<Counters>, &Stack) -> Result<()>) -> Result<()> {
+/// A counter is incremented under an id, which is applied and lands, but `first` learns of no
+/// answer. When Redis has forgotten it, a repeat under the id is told so.
+async fn is_repeated_in_vain(
+    first: impl AsyncFnOnce(Write<Counters>, &Stack) -> Result<()>,
+) -> Result<()> {
     let pair = Pair::start().await?;
     let (player, id) = (&pair.player, pair.far.next_id());
     pair.proxy.lose_every_reply_to(1, b"EVALSHA");
@@ -95,20 +124,37 @@ async fn is_repeated_in_vain(first: impl AsyncFnOnce(Write<Counters>, &Stack) ->
     pair.near.player("ann").update([("name", "Ann")]).await?;
     pair.proxy.lose_every_reply_to(0, b"");
     for _ in 0..2 {
-        let again = player.incr("count", 1).with_id(id).await.err().context("nobody can tell whether it was counted")?;
-        assert_eq!((again.outcome(), again.retry()), (Outcome::Unknown, Retry::Reread), "{again}");
+        let again = player
+            .incr("count", 1)
+            .with_id(id)
+            .await
+            .err()
+            .context("nobody can tell whether it was counted")?;
+        assert_eq!(
+            (again.outcome(), again.retry()),
+            (Outcome::Unknown, Retry::Reread),
+            "{again}"
+        );
     }
-    assert_eq!(player.get(["count"]).await?["count"].as_deref(), Some(&b"1"[..]));
+    assert_eq!(
+        player.get(["count"]).await?["count"].as_deref(),
+        Some(&b"1"[..])
+    );
     pair.worker.stop().await
 }
 
-/// A counter is incremented, which is applied and lands; its answer does not come, nor that of any repeat, until `loss` has emptied
-/// Redis.
+/// A counter is incremented, which is applied and lands; its answer does not come, nor that of any
+/// repeat, until `loss` has emptied Redis.
 async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<()>) -> Result<()> {
     let pair = Pair::start().await?;
     let player = &pair.player;
     pair.proxy.lose_every_reply_to(1, b"EVALSHA");
-    let count = async { player.incr("count", 1).deadline(Duration::from_secs(30)).await };
+    let count = async {
+        player
+            .incr("count", 1)
+            .deadline(Duration::from_secs(30))
+            .await
+    };
     let lose = async {
         is_in_the_database(&pair.near).await?;
         loss(&pair.redis, &pair.near).await?;
@@ -117,9 +163,22 @@ async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<
     };
     let (counted, lost) = tokio::join!(count, lose);
     lost?;
-    let error = counted.err().context("nobody can tell whether it was counted")?;
-    assert_eq!((error.outcome(), error.retry()), (Outcome::Unknown, Retry::Reread), "{error}");
-    assert_eq!(player.get(["count"]).await?["count"].as_deref(), Some(&b"1"[..]));
-    assert_eq!(player.incr("count", 1).await?.value(), 2, "others are counted as ever");
+    let error = counted
+        .err()
+        .context("nobody can tell whether it was counted")?;
+    assert_eq!(
+        (error.outcome(), error.retry()),
+        (Outcome::Unknown, Retry::Reread),
+        "{error}"
+    );
+    assert_eq!(
+        player.get(["count"]).await?["count"].as_deref(),
+        Some(&b"1"[..])
+    );
+    assert_eq!(
+        player.incr("count", 1).await?.value(),
+        2,
+        "others are counted as ever"
+    );
     pair.worker.stop().await
 }

@@ -30,7 +30,10 @@ impl Once {
 
     /// The places where it panicked.
     fn places(&self) -> Vec<String> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.places
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     #[expect(clippy::panic, reason = "it is for that")]
@@ -88,7 +91,10 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     };
     let hot = Arc::new(RedisStore::open(hot).await?);
     let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
-    let options = LandingOptions { backoff_max: Duration::from_millis(100), ..LandingOptions::from(settings) };
+    let options = LandingOptions {
+        backoff_max: Duration::from_millis(100),
+        ..LandingOptions::from(settings)
+    };
     let worker = LandingWorker::new(Tiers::new(hot, cold, 1_000), options, &RandomIds);
     once.arm(true);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -96,20 +102,46 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     let task = tokio::spawn(async move { running.run(async { drop(stopped.await) }).await });
     for round in 0..10 {
         for id in 0..40 {
-            stack.player(&id.to_string()).update([("round", round.to_string())]).await?;
+            stack
+                .player(&id.to_string())
+                .update([("round", round.to_string())])
+                .await?;
         }
         stack.landed().await?;
     }
     let _ = stop.send(());
     task.await?;
     let places = once.places();
-    for step in ["announce", "lock", "peek", "snapshot", "scan", "check_part", "settle", "Begin", "Fence", "Upsert"] {
-        assert!(places.contains(&format!("before {step}")), "no panic before {step}: {places:?}");
-        assert!(places.contains(&format!("after {step}")), "no panic after {step}: {places:?}");
+    for step in [
+        "announce",
+        "lock",
+        "peek",
+        "snapshot",
+        "scan",
+        "check_part",
+        "settle",
+        "Begin",
+        "Fence",
+        "Upsert",
+    ] {
+        assert!(
+            places.contains(&format!("before {step}")),
+            "no panic before {step}: {places:?}"
+        );
+        assert!(
+            places.contains(&format!("after {step}")),
+            "no panic after {step}: {places:?}"
+        );
     }
     assert!(places.contains(&"after Commit".to_owned()), "{places:?}");
     let stored = rows(&stack.database).await?;
-    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == b"9").count()), (40, 40));
+    assert_eq!(
+        (
+            stored.len(),
+            stored.iter().filter(|row| row.value == b"9").count()
+        ),
+        (40, 40)
+    );
     Ok(())
 }
 
@@ -147,7 +179,10 @@ async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is
     world.settings.landing.connections = 1;
     let stack = Stack::with(world).await?;
     for id in 0..40 {
-        stack.player(&id.to_string()).update([("gold", "1")]).await?;
+        stack
+            .player(&id.to_string())
+            .update([("gold", "1")])
+            .await?;
     }
     let crowded = Arc::new(Crowded::default());
     let cold = open_through(&ColdOptions::from(&stack.settings.sql), crowded.clone()).await?;
@@ -156,7 +191,10 @@ async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is
     let task = tokio::spawn(async move { worker.run(std::future::pending()).await });
     stack.landed().await?;
     task.abort();
-    assert!(crowded.panics.load(Ordering::SeqCst) > 0, "there was no crowd");
+    assert!(
+        crowded.panics.load(Ordering::SeqCst) > 0,
+        "there was no crowd"
+    );
     assert_eq!(rows(&stack.database).await?.len(), 40);
     Ok(())
 }
@@ -170,19 +208,38 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     let once = Arc::new(Once::default());
     let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
     let storage = Storage::builder(settings.clone()).cold(cold).open().await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     ann.update([("gold", "0")]).await?;
     once.arm(true);
     for gold in 1..20 {
         ann.update([("gold", gold.to_string())]).await?;
-        until("it has landed", async || Ok(storage.stats().await?.marks == 0)).await?;
+        until("it has landed", async || {
+            Ok(storage.stats().await?.marks == 0)
+        })
+        .await?;
     }
-    assert!(once.places().contains(&"before Commit".to_owned()), "{:?}", once.places());
+    assert!(
+        once.places().contains(&"before Commit".to_owned()),
+        "{:?}",
+        once.places()
+    );
     let restarts = storage.stats().await?.background_restarts;
-    assert!(restarts >= 2, "{restarts} are counted of {:?}", once.places());
+    assert!(
+        restarts >= 2,
+        "{restarts} are counted of {:?}",
+        once.places()
+    );
     assert_eq!(storage.close(Duration::from_secs(30)).await.unlanded, 0);
     let again = open(&ColdOptions::from(&settings.sql)).await?;
-    assert_eq!(again.load(&[ann.owner().clone()], 9).await?[0].rows[0].cell.value(), b"19");
+    assert_eq!(
+        again.load(&[ann.owner().clone()], 9).await?[0].rows[0]
+            .cell
+            .value(),
+        b"19"
+    );
     Ok(())
 }
 
@@ -200,16 +257,29 @@ async fn maintenance_goes_on_after_a_panic() -> Result<()> {
     };
     let hot = Arc::new(RedisStore::open(options).await?);
     let storage = Storage::builder(world.settings).hot(hot).open().await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
     once.arm(true);
     let panicked = |place: &str| once.places().iter().any(|at| at == place);
-    until("maintenance has panicked twice", async || Ok(panicked("before info") && panicked("after info"))).await?;
+    until("maintenance has panicked twice", async || {
+        Ok(panicked("before info") && panicked("after info"))
+    })
+    .await?;
     once.arm(false);
     let counted = async || Ok(storage.stats().await?.background_restarts >= 2);
     until("they are counted", counted).await?;
-    redis.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await?;
-    let refused = async || Ok(ann.update([("gold", "2")]).await.is_err_and(|error| error.kind() == Kind::UnsafeEviction));
+    redis
+        .call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"])
+        .await?;
+    let refused = async || {
+        Ok(ann
+            .update([("gold", "2")])
+            .await
+            .is_err_and(|error| error.kind() == Kind::UnsafeEviction))
+    };
     until("the policy was noticed", refused).await
 }
 
@@ -217,7 +287,11 @@ async fn maintenance_goes_on_after_a_panic() -> Result<()> {
 async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
     let mut world = World::fresh().await?;
     let backpressure = &mut world.settings.backpressure;
-    (backpressure.soft_marks, backpressure.hard_marks, backpressure.interval) = (20, 60, Duration::from_millis(10));
+    (
+        backpressure.soft_marks,
+        backpressure.hard_marks,
+        backpressure.interval,
+    ) = (20, 60, Duration::from_millis(10));
     let once = Arc::new(Once::default());
     let options = RedisOptions {
         prefix: world.settings.redis.prefix.clone(),
@@ -229,14 +303,23 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
     let storage = Storage::builder(world.settings).hot(hot).open().await?;
     once.arm(true);
     // Nobody else looks at the backlog here.
-    until("the look has panicked", async || Ok(once.places().contains(&"before peek".to_owned()))).await?;
+    until("the look has panicked", async || {
+        Ok(once.places().contains(&"before peek".to_owned()))
+    })
+    .await?;
     once.arm(false);
-    until("it is counted", async || Ok(storage.stats().await?.background_restarts > 0)).await?;
+    until("it is counted", async || {
+        Ok(storage.stats().await?.background_restarts > 0)
+    })
+    .await?;
     let players = storage.scope("game", "eu")?.bytes();
     let mut number = 0_u32;
     let refused = async || {
         number += 1;
-        let written = players.owner("player", number)?.update([("gold", "1")]).await;
+        let written = players
+            .owner("player", number)?
+            .update([("gold", "1")])
+            .await;
         Ok(written.is_err_and(|error| error.kind() == Kind::Overloaded))
     };
     until("writes are refused", refused).await
@@ -248,13 +331,30 @@ async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Resu
     let settings = Settings::embedded(folder.path().join("game.db"));
     let once = Arc::new(Once::default());
     let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
-    let storage = Storage::builder(settings).cold(cold).landing(false).open().await?;
-    let ann = storage.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let storage = Storage::builder(settings)
+        .cold(cold)
+        .landing(false)
+        .open()
+        .await?;
+    let ann = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
-    let cold = storage.scope("game", "eu")?.bytes().owner("player", "bob")?;
+    let cold = storage
+        .scope("game", "eu")?
+        .bytes()
+        .owner("player", "bob")?;
     once.arm(true);
-    until("the load goes through", async || Ok(cold.get_all().await.is_ok())).await?;
-    assert!(once.places().contains(&"before LoadOne".to_owned()), "{:?}", once.places());
+    until("the load goes through", async || {
+        Ok(cold.get_all().await.is_ok())
+    })
+    .await?;
+    assert!(
+        once.places().contains(&"before LoadOne".to_owned()),
+        "{:?}",
+        once.places()
+    );
     assert!(storage.stats().await?.background_restarts > 0);
     Ok(())
 }

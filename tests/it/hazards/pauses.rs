@@ -26,31 +26,54 @@ impl Program {
             .stderr(std::fs::File::create(&log)?)
             .kill_on_drop(true)
             .spawn()?;
-        Ok(Self { child, name: name.to_owned(), log })
+        Ok(Self {
+            child,
+            name: name.to_owned(),
+            log,
+        })
     }
 
     /// Waits until its log has these words.
     pub(super) async fn says(&self, words: &str) -> Result<()> {
-        until(&format!("{} says {words:?}", self.name), async || Ok(std::fs::read_to_string(&self.log)?.contains(words))).await
+        until(&format!("{} says {words:?}", self.name), async || {
+            Ok(std::fs::read_to_string(&self.log)?.contains(words))
+        })
+        .await
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         let id = i32::try_from(self.child.id().context("the process has ended")?)?;
-        Ok(rustix::process::kill_process(rustix::process::Pid::from_raw(id).context("a process id")?, signal)?)
+        Ok(rustix::process::kill_process(
+            rustix::process::Pid::from_raw(id).context("a process id")?,
+            signal,
+        )?)
     }
 
     /// Waits for its end; answers its exit code.
     pub(super) async fn ended(mut self) -> Result<Option<i32>> {
-        storage_tests::stack::bounded("the process has ended", async { Ok(self.child.wait().await?.code()) }).await
+        storage_tests::stack::bounded("the process has ended", async {
+            Ok(self.child.wait().await?.code())
+        })
+        .await
     }
 
     /// Waits until it holds all partitions, or none.
     async fn holds(&self, stack: &Stack, all: bool) -> Result<()> {
-        until(&format!("{} holds {}", self.name, if all { "all" } else { "nothing" }), async || {
-            let partitions = stack.backlog().await?.partitions;
-            let mine = partitions.iter().filter(|(_, peek)| peek.holder.as_ref() == Some(&self.name)).count();
-            Ok(mine == if all { partitions.len() } else { 0 })
-        })
+        until(
+            &format!(
+                "{} holds {}",
+                self.name,
+                if all { "all" } else { "nothing" }
+            ),
+            async || {
+                let partitions = stack.backlog().await?.partitions;
+                let mine = partitions
+                    .iter()
+                    .filter(|(_, peek)| peek.holder.as_ref() == Some(&self.name))
+                    .count();
+                Ok(mine == if all { partitions.len() } else { 0 })
+            },
+        )
         .await
     }
 }
@@ -58,8 +81,10 @@ impl Program {
 /// A world with short locks, its settings file, and a table that refuses a version that falls.
 async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     let mut world = World::fresh().await?;
-    world.text =
-        world.text.replace("lock_ttl = \"2s\"", "lock_ttl = \"1s\"").replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"");
+    world.text = world
+        .text
+        .replace("lock_ttl = \"2s\"", "lock_ttl = \"1s\"")
+        .replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"");
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("storage.toml");
     // Small batches, so that a pass has many steps to stand still at.
@@ -81,22 +106,30 @@ async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
 /// How many rows were replaced by older ones.
 async fn fallen(database: &str) -> Result<i64> {
     let mut connection = MySqlConnection::connect(database).await?;
-    let count = sqlx::query("SELECT COUNT(*) FROM fallen").fetch_one(&mut connection).await?.try_get(0)?;
+    let count = sqlx::query("SELECT COUNT(*) FROM fallen")
+        .fetch_one(&mut connection)
+        .await?
+        .try_get(0)?;
     connection.close().await?;
     Ok(count)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_goes_on() -> Result<()> {
+async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_goes_on()
+-> Result<()> {
     const PAUSES: u64 = 2;
     let (_folder, config, stack) = watched_world().await?;
-    let players: Vec<_> = (0..40).map(|id| stack.player(&format!("{id:02}"))).collect();
+    let players: Vec<_> = (0..40)
+        .map(|id| stack.player(&format!("{id:02}")))
+        .collect();
     let mut round = 0_u64;
     let mut write = async |rounds: u64| -> Result<u64> {
         for _ in 0..rounds {
             round += 1;
             for player in &players {
-                player.update([("a", round.to_string()), ("b", round.to_string())]).await?;
+                player
+                    .update([("a", round.to_string()), ("b", round.to_string())])
+                    .await?;
             }
         }
         Ok(round)
@@ -108,13 +141,21 @@ async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_
         // Each time at another moment of the pass: right away, or after some of it.
         let before = stack.backlog().await?.marks();
         if pause % 2 == 1 {
-            until("some of it has landed", async || Ok(stack.backlog().await?.marks() < before)).await?;
+            until("some of it has landed", async || {
+                Ok(stack.backlog().await?.marks() < before)
+            })
+            .await?;
         }
         sleeper.signal(Signal::STOP)?;
         write(1).await?;
         // Its locks run out; another worker takes all and lands it.
         until("nobody holds anything", async || {
-            Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_none()))
+            Ok(stack
+                .backlog()
+                .await?
+                .partitions
+                .iter()
+                .all(|(_, peek)| peek.holder.is_none()))
         })
         .await?;
         let heir = Program::start(&config, "heir")?;
@@ -133,8 +174,21 @@ async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_
     sleeper.signal(Signal::TERM)?;
     assert_eq!(sleeper.ended().await?, Some(0));
     let stored = rows(&stack.database).await?;
-    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == last.as_bytes()).count()), (80, 80));
-    assert_eq!(fallen(&stack.database).await?, 0, "a row was replaced by an older one");
+    assert_eq!(
+        (
+            stored.len(),
+            stored
+                .iter()
+                .filter(|row| row.value == last.as_bytes())
+                .count()
+        ),
+        (80, 80)
+    );
+    assert_eq!(
+        fallen(&stack.database).await?,
+        0,
+        "a row was replaced by an older one"
+    );
     assert_eq!(stack.storage.stats().await?.error_marks, 0);
     Ok(())
 }

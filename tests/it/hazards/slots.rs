@@ -12,12 +12,20 @@ async fn counters_are_exact_while_a_slot_moves_back_and_forth_under_load() -> Re
     let cluster = RedisCluster::start(3, 0).await?;
     let stack = Stack::with(World::on(&cluster.url(), stack::mariadb().await?).await?).await?;
     let worker = stack.worker();
-    let players: Vec<_> = (0..PLAYERS).map(|id| stack.player(&format!("{id:02}"))).collect();
+    let players: Vec<_> = (0..PLAYERS)
+        .map(|id| stack.player(&format!("{id:02}")))
+        .collect();
     for player in &players {
         player.update([("count", "0")]).await?;
     }
-    let tag = format!("{}-part:{{{}}}", stack.settings.redis.prefix, players[0].owner().partition(8));
-    let Reply::Integer(slot) = cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", &tag]).await? else { anyhow::bail!("no slot") };
+    let tag = format!(
+        "{}-part:{{{}}}",
+        stack.settings.redis.prefix,
+        players[0].owner().partition(8)
+    );
+    let Reply::Integer(slot) = cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", &tag]).await? else {
+        anyhow::bail!("no slot")
+    };
     let slot = u16::try_from(slot)?;
     let (stop, stopped) = watch::channel(false);
     let (count, counted) = watch::channel(0_u64);
@@ -28,8 +36,12 @@ async fn counters_are_exact_while_a_slot_moves_back_and_forth_under_load() -> Re
                 let mut total = 0;
                 while !*stopped.borrow() {
                     let id = storage.next_id();
-                    // A call that ends unknown or unserved is repeated under its id until it is answered.
-                    until("it is counted", async || Ok(player.incr("count", 1).with_id(id).await.is_ok())).await?;
+                    // A call that ends unknown or unserved is repeated under its id until it is
+                    // answered.
+                    until("it is counted", async || {
+                        Ok(player.incr("count", 1).with_id(id).await.is_ok())
+                    })
+                    .await?;
                     total += 1;
                     count.send_modify(|count| *count += 1);
                 }
@@ -61,8 +73,14 @@ async fn counters_are_exact_while_a_slot_moves_back_and_forth_under_load() -> Re
     stack.landed().await?;
     worker.stop().await?;
     let stored = rows(&stack.database).await?;
-    let stored: Vec<String> = stored.into_iter().map(|row| String::from_utf8_lossy(&row.value).into_owned()).collect();
-    assert_eq!(stored, totals.iter().map(u64::to_string).collect::<Vec<_>>());
+    let stored: Vec<String> = stored
+        .into_iter()
+        .map(|row| String::from_utf8_lossy(&row.value).into_owned())
+        .collect();
+    assert_eq!(
+        stored,
+        totals.iter().map(u64::to_string).collect::<Vec<_>>()
+    );
     Ok(())
 }
 
@@ -81,9 +99,10 @@ async fn a_replica_is_never_asked() -> Result<()> {
     worker.stop().await?;
     let asked = async |node: usize| -> Result<bool> {
         let info = cluster.node(node)?.call(&["INFO", "commandstats"]).await?;
-        Ok(["hmget", "hgetall", "evalsha"]
-            .iter()
-            .any(|name| info.text().is_ok_and(|all| all.contains(&format!("cmdstat_{name}:")))))
+        Ok(["hmget", "hgetall", "evalsha"].iter().any(|name| {
+            info.text()
+                .is_ok_and(|all| all.contains(&format!("cmdstat_{name}:")))
+        }))
     };
     assert!(asked(0).await? && !asked(1).await?);
     Ok(())

@@ -12,7 +12,9 @@ use storage_tests::{Stack, World, rows, stack, until};
 use super::pauses::Program;
 
 /// A world with a database of its own, and its settings file: a statement may take so many seconds.
-async fn own_database(seconds: u32) -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
+async fn own_database(
+    seconds: u32,
+) -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     let folder = tempfile::tempdir()?;
@@ -24,7 +26,10 @@ async fn own_database(seconds: u32) -> Result<(MariaDbServer, tempfile::TempDir,
 
 async fn play(stack: &Stack, value: &str) -> Result<()> {
     for id in 0..40 {
-        stack.player(&id.to_string()).update([("gold", value.to_owned())]).await?;
+        stack
+            .player(&id.to_string())
+            .update([("gold", value.to_owned())])
+            .await?;
     }
     Ok(())
 }
@@ -32,7 +37,16 @@ async fn play(stack: &Stack, value: &str) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Result<()> {
     let (mariadb, _folder, config, stack) = own_database(5).await?;
-    let free = async || anyhow::Ok(stack.backlog().await?.partitions.iter().all(|(_, peek)| peek.holder.is_none()));
+    let free = async || {
+        anyhow::Ok(
+            stack
+                .backlog()
+                .await?
+                .partitions
+                .iter()
+                .all(|(_, peek)| peek.holder.is_none()),
+        )
+    };
     for round in 0..6_u32 {
         play(&stack, &round.to_string()).await?;
         let worker = Program::start(&config, "stopped")?;
@@ -41,13 +55,25 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
             // Before it holds anything, once it does, and in the middle of landing.
             0 => worker.says("landing").await?,
             1 => until("it holds something", async || Ok(!free().await?)).await?,
-            2 | 3 => until("it has begun", async || Ok(stack.backlog().await?.marks() < marks)).await?,
+            2 | 3 => {
+                until("it has begun", async || {
+                    Ok(stack.backlog().await?.marks() < marks)
+                })
+                .await?
+            }
             // While the database does not answer: a batch that hangs is given up after its time.
             4 => {
                 stack.landed().await?;
                 mariadb.pause()?;
                 play(&stack, "late").await?;
-                let taken = async || Ok(stack.backlog().await?.partitions.iter().any(|(_, peek)| peek.snapshot > 0));
+                let taken = async || {
+                    Ok(stack
+                        .backlog()
+                        .await?
+                        .partitions
+                        .iter()
+                        .any(|(_, peek)| peek.snapshot > 0))
+                };
                 until("it is at a batch", taken).await?;
             }
             _ => stack.landed().await?,
@@ -61,7 +87,8 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
     the_next_lands(&config, &stack, "last").await
 }
 
-/// A lock that ran out while the batch is under way would have another worker land all of it once more.
+/// A lock that ran out while the batch is under way would have another worker land all of it once
+/// more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() -> Result<()> {
     let (mariadb, _folder, config, stack) = own_database(60).await?;
@@ -73,10 +100,20 @@ async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() 
     worker.says("a second signal exits at once").await?;
     let told = stack.backlog().await?.now;
     // Twice as long as locks last.
-    until("locks would have run out", async || Ok(stack.backlog().await?.now.since(told) > Duration::from_secs(4))).await?;
+    until("locks would have run out", async || {
+        Ok(stack.backlog().await?.now.since(told) > Duration::from_secs(4))
+    })
+    .await?;
     let backlog = stack.backlog().await?;
-    let holders = backlog.partitions.iter().map(|(_, peek)| peek.holder.as_deref());
-    assert!(holders.clone().all(|holder| holder == Some("stops")), "{:?}", holders.collect::<Vec<_>>());
+    let holders = backlog
+        .partitions
+        .iter()
+        .map(|(_, peek)| peek.holder.as_deref());
+    assert!(
+        holders.clone().all(|holder| holder == Some("stops")),
+        "{:?}",
+        holders.collect::<Vec<_>>()
+    );
     locker.close().await?;
     assert_eq!(worker.ended().await?, Some(0));
     Ok(())
@@ -89,19 +126,35 @@ async fn the_next_lands(config: &Path, stack: &Stack, value: &str) -> Result<()>
     worker.signal(Signal::TERM)?;
     assert_eq!(worker.ended().await?, Some(0));
     let stored = rows(&stack.database).await?;
-    assert_eq!((stored.len(), stored.iter().filter(|row| row.value == value.as_bytes()).count()), (40, 40));
+    assert_eq!(
+        (
+            stored.len(),
+            stored
+                .iter()
+                .filter(|row| row.value == value.as_bytes())
+                .count()
+        ),
+        (40, 40)
+    );
     Ok(())
 }
 
 /// How many statements wait for a table that is locked.
-const WAITS: &str = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
+const WAITS: &str =
+    "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
 
-/// Has a worker wait for the database in the middle of a batch, until the connection that is answered is closed.
+/// Has a worker wait for the database in the middle of a batch, until the connection that is
+/// answered is closed.
 async fn locked(mariadb: &MariaDbServer, stack: &Stack) -> Result<sqlx::MySqlConnection> {
     let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
+        .execute(&mut locker)
+        .await?;
     play(stack, "2").await?;
-    until("it is at a batch", async || Ok(mariadb.sql(WAITS).await?.trim() != "0")).await?;
+    until("it is at a batch", async || {
+        Ok(mariadb.sql(WAITS).await?.trim() != "0")
+    })
+    .await?;
     Ok(locker)
 }
 
@@ -112,10 +165,15 @@ async fn a_game_server_closes_at_its_deadline_though_the_database_does_not_answe
     world.settings.sql.statement_timeout = Duration::from_hours(1);
     let stack = Stack::with(world).await?;
     let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut locker).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
+        .execute(&mut locker)
+        .await?;
     let cold = stack.player("cold");
     let reading = tokio::spawn(async move { cold.get_all().await });
-    until("it is read", async || Ok(mariadb.sql(WAITS).await?.trim() != "0")).await?;
+    until("it is read", async || {
+        Ok(mariadb.sql(WAITS).await?.trim() != "0")
+    })
+    .await?;
     // It would wait for as long as a statement may take.
     stack.storage.close(Duration::ZERO).await;
     reading.abort();
@@ -123,7 +181,8 @@ async fn a_game_server_closes_at_its_deadline_though_the_database_does_not_answe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one_goes_on() -> Result<()> {
+async fn a_second_signal_ends_a_worker_in_the_middle_of_a_batch_and_the_next_one_goes_on()
+-> Result<()> {
     let (mariadb, _folder, config, stack) = own_database(60).await?;
     let hangs = Program::start(&config, "hangs")?;
     play(&stack, "1").await?;

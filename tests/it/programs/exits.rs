@@ -32,11 +32,17 @@ fn write(folder: &Path, redis: &str, database: &str, prefix: &str) -> Result<std
 
 /// The line that says what went wrong.
 fn error(output: &Output) -> String {
-    text(&output.stderr).lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("\n")
+    text(&output.stderr)
+        .lines()
+        .filter(|line| line.starts_with("error: "))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 async fn ends(config: &Path, args: &[&str]) -> Result<Output> {
-    bounded("the command ends", program(config, args)).await.with_context(|| args.join(" "))
+    bounded("the command ends", program(config, args))
+        .await
+        .with_context(|| args.join(" "))
 }
 
 fn signal(child: &Child, signal: Signal) -> Result<()> {
@@ -57,36 +63,75 @@ async fn usage_and_files_that_can_not_be_read_or_written_end_with_2() -> Result<
     ];
     for args in wrong {
         let ended = ends(&config, args).await?;
-        assert_eq!(ended.status.code(), Some(2), "{args:?}: {}", text(&ended.stderr));
-        assert_eq!(text(&ended.stderr).matches("No such file").count(), usize::from(args.join(" ").contains("no/such")));
+        assert_eq!(
+            ended.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert_eq!(
+            text(&ended.stderr).matches("No such file").count(),
+            usize::from(args.join(" ").contains("no/such"))
+        );
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_that_can_never_be_right_end_each_command_at_once_with_3_also_the_service() -> Result<()> {
+async fn settings_that_can_never_be_right_end_each_command_at_once_with_3_also_the_service()
+-> Result<()> {
     let folder = tempfile::tempdir()?;
     let missing = folder.path().join("no.toml");
     let ended = ends(&missing, &["status"]).await?;
     assert_eq!(ended.status.code(), Some(3), "{}", text(&ended.stderr));
-    assert_eq!(text(&ended.stderr).matches("No such file").count(), 1, "{}", text(&ended.stderr));
+    assert_eq!(
+        text(&ended.stderr).matches("No such file").count(),
+        1,
+        "{}",
+        text(&ended.stderr)
+    );
 
     let (_folder, _config, world) = config().await?;
-    let (redis, prefix) = (stack::redis().await?.url(), world.settings.redis.prefix.clone());
-    let unknown = world.database.rsplit_once('/').map(|(server, _)| format!("{server}/nosuchdatabase")).context("a URL")?;
+    let (redis, prefix) = (
+        stack::redis().await?.url(),
+        world.settings.redis.prefix.clone(),
+    );
+    let unknown = world
+        .database
+        .rsplit_once('/')
+        .map(|(server, _)| format!("{server}/nosuchdatabase"))
+        .context("a URL")?;
     let stranger = redis.replace("redis://", "redis://stranger:wrong@");
     let all = || ASKING.into_iter().chain([&["run"][..]]);
     for args in all().filter(|args| args[0] != "migrate") {
         let config = write(folder.path(), &stranger, &world.database, &prefix)?;
         let ended = ends(&config, args).await?;
-        assert_eq!(ended.status.code(), Some(3), "{args:?}: {}", text(&ended.stderr));
-        assert!(!text(&ended.stderr).contains("wrong"), "no password: {}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(3),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert!(
+            !text(&ended.stderr).contains("wrong"),
+            "no password: {}",
+            text(&ended.stderr)
+        );
     }
     for args in all().filter(|args| !matches!(args, ["status"] | ["errors"])) {
         let config = write(folder.path(), &redis, &unknown, &prefix)?;
         let ended = ends(&config, args).await?;
-        assert_eq!(ended.status.code(), Some(3), "{args:?}: {}", text(&ended.stderr));
-        assert!(error(&ended).contains("nosuchdatabase"), "{}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(3),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert!(
+            error(&ended).contains("nosuchdatabase"),
+            "{}",
+            text(&ended.stderr)
+        );
     }
     Ok(())
 }
@@ -98,19 +143,50 @@ async fn a_tier_that_is_away_ends_each_command_but_the_service_and_is_named() ->
     let (redis, nobody) = (stack::redis().await?.url(), "127.0.0.1:1");
     let prefix = &world.settings.redis.prefix;
     let waiting = |args: &[&'static str]| {
-        let patience: &[&str] = if matches!(args, ["drain"] | ["import", _]) { &["--deadline", "1s"] } else { &[] };
+        let patience: &[&str] = if matches!(args, ["drain"] | ["import", _]) {
+            &["--deadline", "1s"]
+        } else {
+            &[]
+        };
         [args, patience].concat()
     };
     for args in ASKING.into_iter().filter(|args| args[0] != "migrate") {
-        let config = write(folder.path(), &format!("redis://{nobody}/0"), &world.database, prefix)?;
+        let config = write(
+            folder.path(),
+            &format!("redis://{nobody}/0"),
+            &world.database,
+            prefix,
+        )?;
         let ended = ends(&config, &waiting(args)).await?;
-        assert_eq!(ended.status.code(), Some(4), "{args:?}: {}", text(&ended.stderr));
-        assert!(error(&ended).contains(nobody), "{args:?}: {}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(4),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert!(
+            error(&ended).contains(nobody),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
     }
-    for args in ASKING.into_iter().filter(|args| !matches!(args, ["status"] | ["errors"])) {
-        let config = write(folder.path(), &redis, &format!("mysql://game@{nobody}/game"), prefix)?;
+    for args in ASKING
+        .into_iter()
+        .filter(|args| !matches!(args, ["status"] | ["errors"]))
+    {
+        let config = write(
+            folder.path(),
+            &redis,
+            &format!("mysql://game@{nobody}/game"),
+            prefix,
+        )?;
         let ended = ends(&config, &waiting(args)).await?;
-        assert_eq!(ended.status.code(), Some(5), "{args:?}: {}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(5),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
     }
     Ok(())
 }
@@ -120,11 +196,29 @@ async fn another_number_of_partitions_is_refused_for_safety_with_6() -> Result<(
     let (folder, _config, world) = config().await?;
     let _stack = Stack::with(world.clone()).await?;
     let other = folder.path().join("other.toml");
-    std::fs::write(&other, world.text.replace("partitions = 8", "partitions = 9"))?;
-    for args in [&["status"][..], &["verify"], &["drain"], &["run"], &["import", "/dev/null"]] {
+    std::fs::write(
+        &other,
+        world.text.replace("partitions = 8", "partitions = 9"),
+    )?;
+    for args in [
+        &["status"][..],
+        &["verify"],
+        &["drain"],
+        &["run"],
+        &["import", "/dev/null"],
+    ] {
         let ended = ends(&other, args).await?;
-        assert_eq!(ended.status.code(), Some(6), "{args:?}: {}", text(&ended.stderr));
-        assert!(error(&ended).contains('8') && error(&ended).contains('9'), "{}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(6),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert!(
+            error(&ended).contains('8') && error(&ended).contains('9'),
+            "{}",
+            text(&ended.stderr)
+        );
     }
     Ok(())
 }
@@ -134,8 +228,17 @@ async fn a_deadline_that_passes_ends_each_command_with_7() -> Result<()> {
     let (_folder, config, _world) = config().await?;
     for args in ASKING {
         let ended = ends(&config, &[args, &["--deadline", "1ns"]].concat()).await?;
-        assert_eq!(ended.status.code(), Some(7), "{args:?}: {}", text(&ended.stderr));
-        assert!(error(&ended).contains("--deadline"), "{args:?}: {}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(7),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
+        assert!(
+            error(&ended).contains("--deadline"),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
     }
     Ok(())
 }
@@ -145,14 +248,35 @@ async fn a_drain_whose_deadline_passes_with_marks_left_ends_with_7_and_a_list() 
     let (_folder, config, world) = config().await?;
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("v", "1")]).await?;
-    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows READ").execute(&mut connection).await?;
+    let mut connection =
+        <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows READ")
+        .execute(&mut connection)
+        .await?;
     let drain = ends(&config, &["drain", "--deadline", "1s"]).await?;
-    assert_eq!(drain.status.code(), Some(7), "{}{}", text(&drain.stdout), text(&drain.stderr));
-    assert!(text(&drain.stdout).contains(": 1 unlanded, 0 refused"), "{}", text(&drain.stdout));
-    sqlx::raw_sql("UNLOCK TABLES").execute(&mut connection).await?;
+    assert_eq!(
+        drain.status.code(),
+        Some(7),
+        "{}{}",
+        text(&drain.stdout),
+        text(&drain.stderr)
+    );
+    assert!(
+        text(&drain.stdout).contains(": 1 unlanded, 0 refused"),
+        "{}",
+        text(&drain.stdout)
+    );
+    sqlx::raw_sql("UNLOCK TABLES")
+        .execute(&mut connection)
+        .await?;
     let drain = ends(&config, &["drain"]).await?;
-    assert_eq!(drain.status.code(), Some(0), "{}{}", text(&drain.stdout), text(&drain.stderr));
+    assert_eq!(
+        drain.status.code(),
+        Some(0),
+        "{}{}",
+        text(&drain.stdout),
+        text(&drain.stderr)
+    );
     Ok(())
 }
 
@@ -166,12 +290,25 @@ async fn a_signal_ends_a_command_that_waits_with_130() -> Result<()> {
     for (args, by) in commands.zip([Signal::TERM, Signal::INT].into_iter().cycle()) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
         let (name, rest) = args.split_first().context("a command")?;
-        let command = command.arg(name).arg("--config").arg(&config).args(rest).kill_on_drop(true);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let command = command
+            .arg(name)
+            .arg("--config")
+            .arg(&config)
+            .args(rest)
+            .kill_on_drop(true);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let _held = bounded("it asks", async { Ok(hung.accept().await?) }).await?;
         signal(&child, by)?;
         let ended = bounded("it ends", async { Ok(child.wait_with_output().await?) }).await?;
-        assert_eq!(ended.status.code(), Some(130), "{args:?}: {}", text(&ended.stderr));
+        assert_eq!(
+            ended.status.code(),
+            Some(130),
+            "{args:?}: {}",
+            text(&ended.stderr)
+        );
     }
     Ok(())
 }
@@ -187,28 +324,53 @@ async fn an_export_that_a_signal_ends_leaves_no_file_of_its_own() -> Result<()> 
     let files = folder.path().join("files");
     std::fs::create_dir(&files)?;
     // The list of owners waits for the table.
-    let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
-    sqlx::raw_sql("LOCK TABLES landing_rows WRITE").execute(&mut connection).await?;
+    let mut connection =
+        <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
+    sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
+        .execute(&mut connection)
+        .await?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-    command.args(["export", "--config"]).arg(&config).arg("--output").arg(files.join("lines")).kill_on_drop(true);
+    command
+        .args(["export", "--config"])
+        .arg(&config)
+        .arg("--output")
+        .arg(files.join("lines"))
+        .kill_on_drop(true);
     let mut child = command.stderr(Stdio::null()).spawn()?;
-    until("the file is begun", async || Ok(std::fs::read_dir(&files)?.count() == 1)).await?;
+    until("the file is begun", async || {
+        Ok(std::fs::read_dir(&files)?.count() == 1)
+    })
+    .await?;
     signal(&child, Signal::TERM)?;
     let ended = bounded("it ends", async { Ok(child.wait().await?) }).await?;
-    assert_eq!((ended.code(), std::fs::read_dir(&files)?.count()), (Some(130), 0));
+    assert_eq!(
+        (ended.code(), std::fs::read_dir(&files)?.count()),
+        (Some(130), 0)
+    );
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_shows_its_deadline_and_the_exit_codes() -> Result<()> {
     let help = async |args: &[&str]| -> Result<String> {
-        let output = Command::new(env!("CARGO_BIN_EXE_worker")).args(args).arg("--help").output().await?;
+        let output = Command::new(env!("CARGO_BIN_EXE_worker"))
+            .args(args)
+            .arg("--help")
+            .output()
+            .await?;
         assert!(output.status.success());
         Ok(text(&output.stdout))
     };
     let all = help(&[]).await?;
-    let commands = all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    let commands = all
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
     assert!(commands.len() >= 10 && all.contains("Exit codes:"), "{all}");
     for command in commands {
         let help = help(&[command]).await?;

@@ -23,13 +23,25 @@ fn line(id: &str, fields: &serde_json::Value) -> String {
 /// An import that reads what is written to its standard input.
 fn begin(config: &Path, args: &[&str]) -> Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-    command.args(["import", "--config"]).arg(config).arg("/dev/stdin").args(args).kill_on_drop(true);
-    Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+    command
+        .args(["import", "--config"])
+        .arg(config)
+        .arg("/dev/stdin")
+        .args(args)
+        .kill_on_drop(true);
+    Ok(command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?)
 }
 
 fn terminate(child: &Child) -> Result<()> {
     let id = i32::try_from(child.id().unwrap_or_default())?;
-    Ok(kill_process(Pid::from_raw(id).context("an id")?, Signal::TERM)?)
+    Ok(kill_process(
+        Pid::from_raw(id).context("an id")?,
+        Signal::TERM,
+    )?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +49,9 @@ async fn of_the_lines_of_one_owner_the_last_one_wins_however_large_the_first_is(
     let (folder, config, world) = config().await?;
     let small_calls = "[limits]\nfields_max = 2\n";
     std::fs::write(&config, format!("{}{small_calls}", world.text))?;
-    let many: serde_json::Map<_, _> = (0..20).map(|at| (format!("f{at:02}"), json!("old"))).collect();
+    let many: serde_json::Map<_, _> = (0..20)
+        .map(|at| (format!("f{at:02}"), json!("old")))
+        .collect();
     let mut lines = String::new();
     for id in 0..40 {
         let mut old = many.clone();
@@ -55,7 +69,11 @@ async fn of_the_lines_of_one_owner_the_last_one_wins_however_large_the_first_is(
     std::fs::write(&file, &lines)?;
     let import = program(&config, &["import", file.to_str().unwrap_or_default()]).await?;
     ensure!(import.status.success(), "{}", text(&import.stderr));
-    assert!(text(&import.stdout).starts_with("280 lines written"), "{}", text(&import.stdout));
+    assert!(
+        text(&import.stdout).starts_with("280 lines written"),
+        "{}",
+        text(&import.stdout)
+    );
     let stack = Stack::with(world).await?;
     for id in 0..40 {
         let gold = stack.player(&format!("large{id}")).get(["gold"]).await?;
@@ -80,15 +98,30 @@ async fn an_import_that_too_much_waits_for_goes_on_when_that_has_landed() -> Res
     let stack = Stack::with(world).await?;
     let log = folder.path().join("log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-    command.args(["import", "--config"]).arg(&config).arg("/dev/stdin").args(["--at-once", "8"]).kill_on_drop(true);
-    let mut import = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
+    command
+        .args(["import", "--config"])
+        .arg(&config)
+        .arg("/dev/stdin")
+        .args(["--at-once", "8"])
+        .kill_on_drop(true);
+    let mut import = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::create(&log)?)
+        .spawn()?;
     let mut input = import.stdin.take().context("an input")?;
     input.write_all(lines.as_bytes()).await?;
     drop(input);
-    until("it says that it waits", async || Ok(std::fs::read_to_string(&log)?.contains("the import waits"))).await?;
+    until("it says that it waits", async || {
+        Ok(std::fs::read_to_string(&log)?.contains("the import waits"))
+    })
+    .await?;
     let worker = stack.worker();
     let ended = bounded("it goes on", async { Ok(import.wait_with_output().await?) }).await?;
-    assert_eq!(text(&ended.stdout), "400 lines written (400 fields), 0 waiting, 0 bad\n");
+    assert_eq!(
+        text(&ended.stdout),
+        "400 lines written (400 fields), 0 waiting, 0 bad\n"
+    );
     assert!(ended.status.success(), "{}", std::fs::read_to_string(&log)?);
     worker.stop().await
 }
@@ -100,35 +133,65 @@ async fn an_import_that_nothing_lands_ends_at_its_deadline_and_counts_what_waits
     std::fs::write(&config, format!("{}{watermarks}", world.text))?;
     let stack = Stack::with(world).await?;
     for id in 0..4 {
-        stack.player(&format!("before{id}")).update([("v", "1")]).await?;
+        stack
+            .player(&format!("before{id}"))
+            .update([("v", "1")])
+            .await?;
     }
     let file = folder.path().join("lines");
     // Three of one owner, of which two wait for the first.
-    let lines = ["x", "x", "x", "y"].map(|id| line(id, &json!({"v": 1}))).concat();
+    let lines = ["x", "x", "x", "y"]
+        .map(|id| line(id, &json!({"v": 1})))
+        .concat();
     std::fs::write(&file, format!("not json\n{lines}"))?;
     // The first look at what waits refuses writes; until then one may pass.
-    let import = program(&config, &["import", file.to_str().unwrap_or_default(), "--deadline", "2s", "--at-once", "4"]).await?;
+    let import = program(
+        &config,
+        &[
+            "import",
+            file.to_str().unwrap_or_default(),
+            "--deadline",
+            "2s",
+            "--at-once",
+            "4",
+        ],
+    )
+    .await?;
     let (said, why) = (text(&import.stdout), text(&import.stderr));
     assert_eq!(import.status.code(), Some(7), "{said}{why}");
-    assert!(why.contains("the deadline of 2s has passed") && why.contains("lines:1: "), "{why}");
-    let counts: Vec<u64> = said.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect();
-    let [written, _, waiting, bad, ..] = counts.as_slice() else { anyhow::bail!("no counts: {said}") };
+    assert!(
+        why.contains("the deadline of 2s has passed") && why.contains("lines:1: "),
+        "{why}"
+    );
+    let counts: Vec<u64> = said
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let [written, _, waiting, bad, ..] = counts.as_slice() else {
+        anyhow::bail!("no counts: {said}")
+    };
     assert_eq!((written + waiting, *bad), (4, 1), "{said}");
     assert!(said.contains("--from-line"), "{said}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_ends_an_import_in_order_and_the_rest_follows_from_the_line_that_it_names() -> Result<()> {
+async fn a_signal_ends_an_import_in_order_and_the_rest_follows_from_the_line_that_it_names()
+-> Result<()> {
     let (folder, config, world) = config().await?;
     let stack = Stack::with(world).await?;
-    let lines: Vec<String> = (0..10).map(|id| line(&id.to_string(), &json!({"v": id}))).collect();
+    let lines: Vec<String> = (0..10)
+        .map(|id| line(&id.to_string(), &json!({"v": id})))
+        .collect();
     let mut import = begin(&config, &[])?;
     let mut input = import.stdin.take().context("an input")?;
     input.write_all(lines[..7].concat().as_bytes()).await?;
     // The seventh is half there.
     input.write_all(&lines[7].as_bytes()[..20]).await?;
-    until("the first lines are there", async || Ok(stack.backlog().await?.marks() == 7)).await?;
+    until("the first lines are there", async || {
+        Ok(stack.backlog().await?.marks() == 7)
+    })
+    .await?;
     terminate(&import)?;
     let ended = bounded("it ends", async { Ok(import.wait_with_output().await?) }).await?;
     drop(input);
@@ -138,15 +201,30 @@ async fn a_signal_ends_an_import_in_order_and_the_rest_follows_from_the_line_tha
     assert_eq!(said, wanted);
     let file = folder.path().join("lines");
     std::fs::write(&file, lines.concat())?;
-    let rest = program(&config, &["import", file.to_str().unwrap_or_default(), "--from-line", "8"]).await?;
-    assert_eq!(text(&rest.stdout), "3 lines written (3 fields), 0 waiting, 0 bad\n");
+    let rest = program(
+        &config,
+        &[
+            "import",
+            file.to_str().unwrap_or_default(),
+            "--from-line",
+            "8",
+        ],
+    )
+    .await?;
+    assert_eq!(
+        text(&rest.stdout),
+        "3 lines written (3 fields), 0 waiting, 0 bad\n"
+    );
     assert_eq!(stack.backlog().await?.marks(), 10);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_waits_for_a_redis_that_is_away_and_goes_on() -> Result<()> {
-    let options = storage_servers::RedisOptions { appendonly: true, ..storage_servers::RedisOptions::default() };
+    let options = storage_servers::RedisOptions {
+        appendonly: true,
+        ..storage_servers::RedisOptions::default()
+    };
     let redis = storage_servers::RedisServer::start(options).await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let folder = tempfile::tempdir()?;
@@ -155,18 +233,41 @@ async fn an_import_waits_for_a_redis_that_is_away_and_goes_on() -> Result<()> {
     let stack = Stack::with(world).await?;
     let log = folder.path().join("log");
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
-    command.args(["import", "--config"]).arg(&config).arg("/dev/stdin").kill_on_drop(true);
-    let mut import = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?).spawn()?;
+    command
+        .args(["import", "--config"])
+        .arg(&config)
+        .arg("/dev/stdin")
+        .kill_on_drop(true);
+    let mut import = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::create(&log)?)
+        .spawn()?;
     let mut input = import.stdin.take().context("an input")?;
-    input.write_all(line("ann", &json!({"v": 1})).as_bytes()).await?;
-    until("the first line is there", async || Ok(stack.backlog().await?.marks() == 1)).await?;
+    input
+        .write_all(line("ann", &json!({"v": 1})).as_bytes())
+        .await?;
+    until("the first line is there", async || {
+        Ok(stack.backlog().await?.marks() == 1)
+    })
+    .await?;
     redis.kill()?;
-    input.write_all(line("bob", &json!({"v": 2})).as_bytes()).await?;
+    input
+        .write_all(line("bob", &json!({"v": 2})).as_bytes())
+        .await?;
     drop(input);
-    until("it says that it waits", async || Ok(std::fs::read_to_string(&log)?.contains("the import waits"))).await?;
+    until("it says that it waits", async || {
+        Ok(std::fs::read_to_string(&log)?.contains("the import waits"))
+    })
+    .await?;
     redis.restart().await?;
     let ended = bounded("it goes on", async { Ok(import.wait_with_output().await?) }).await?;
-    assert_eq!(text(&ended.stdout), "2 lines written (2 fields), 0 waiting, 0 bad\n", "{}", std::fs::read_to_string(&log)?);
+    assert_eq!(
+        text(&ended.stdout),
+        "2 lines written (2 fields), 0 waiting, 0 bad\n",
+        "{}",
+        std::fs::read_to_string(&log)?
+    );
     Ok(())
 }
 
@@ -176,27 +277,41 @@ async fn a_byte_order_mark_is_passed_over_and_another_encoding_is_refused_by_nam
     let file = folder.path().join("lines");
     let path = file.to_str().unwrap_or_default();
     let one = line("ann", &json!({"gold": 10, "big": 1}));
-    let marked = format!("\u{feff}{}", one.replace("\"big\":1", "\"big\":123456789012345678901234567890"));
+    let marked = format!(
+        "\u{feff}{}",
+        one.replace("\"big\":1", "\"big\":123456789012345678901234567890")
+    );
     std::fs::write(&file, &marked)?;
     let import = program(&config, &["import", path]).await?;
     ensure!(import.status.success(), "{}", text(&import.stderr));
     let stack = Stack::with(world).await?;
     let ann = stack.player("ann").get_all().await?;
     assert_eq!(ann["gold"].as_deref(), Some(&b"10"[..]));
-    assert_eq!(ann["big"].as_deref(), Some(&b"123456789012345678901234567890"[..]));
+    assert_eq!(
+        ann["big"].as_deref(),
+        Some(&b"123456789012345678901234567890"[..])
+    );
 
     let wide: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
     std::fs::write(&file, wide)?;
     let import = program(&config, &["import", path]).await?;
     assert_eq!(import.status.code(), Some(2));
-    assert!(text(&import.stderr).contains("is in UTF-16"), "{}", text(&import.stderr));
+    assert!(
+        text(&import.stderr).contains("is in UTF-16"),
+        "{}",
+        text(&import.stderr)
+    );
     Ok(())
 }
 
-/// No line is bad because the tiers came apart while it was imported, so that it can be imported again.
+/// No line is bad because the tiers came apart while it was imported, so that it can be imported
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() -> Result<()> {
-    let (first, other) = (RedisServer::start(RedisOptions::default()).await?, RedisServer::start(RedisOptions::default()).await?);
+    let (first, other) = (
+        RedisServer::start(RedisOptions::default()).await?,
+        RedisServer::start(RedisOptions::default()).await?,
+    );
     let world = World::on(&first.url(), stack::mariadb().await?).await?;
     let folder = tempfile::tempdir()?;
     let written = |name: &str, text: String| -> Result<_> {
@@ -208,7 +323,9 @@ async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() 
     let replaced = written("other.toml", world.text.replace(&first.url(), &other.url()))?;
     let mut import = begin(&config, &[])?;
     let mut lines = import.stdin.take().context("an input")?;
-    lines.write_all(line("0", &json!({"gold": 1})).as_bytes()).await?;
+    lines
+        .write_all(line("0", &json!({"gold": 1})).as_bytes())
+        .await?;
     until("the first line is written", async || {
         let export = program(&config, &["export"]).await?;
         Ok(text(&export.stdout).contains("\"gold\""))
@@ -220,13 +337,24 @@ async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() 
     until("the import ends", async || {
         number += 1;
         // It may have ended by now.
-        let _ = lines.write_all(line(&number.to_string(), &json!({"gold": 1})).as_bytes()).await;
+        let _ = lines
+            .write_all(line(&number.to_string(), &json!({"gold": 1})).as_bytes())
+            .await;
         Ok(import.try_wait()?.is_some())
     })
     .await?;
     let ended = import.wait_with_output().await?;
-    assert_eq!(ended.status.code(), Some(6), "{}{}", text(&ended.stdout), text(&ended.stderr));
+    assert_eq!(
+        ended.status.code(),
+        Some(6),
+        "{}{}",
+        text(&ended.stdout),
+        text(&ended.stderr)
+    );
     let said = format!("{}{}", text(&ended.stdout), text(&ended.stderr));
-    assert!(said.contains(", 0 bad") && said.contains("go on with --from-line"), "{said}");
+    assert!(
+        said.contains(", 0 bad") && said.contains("go on with --from-line"),
+        "{said}"
+    );
     Ok(())
 }

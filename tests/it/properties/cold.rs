@@ -1,5 +1,9 @@
 //! SQLite and MariaDB answer alike: the same calls in the same order get the same answers.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test that can't go on fails")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on fails"
+)]
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -24,13 +28,32 @@ prop_state_machine! {
 /// One call of both. Versions, epochs and `landed` are small numbers, so that they meet.
 #[derive(Debug, Clone)]
 enum Step {
-    Land { rows: Vec<(u8, &'static str, Cell, u64)>, fences: Vec<(u32, u64, u64, u64)> },
-    Load { owners: Vec<u8>, rows_max: usize },
-    LoadFields { owner: u8, fields: Vec<&'static str> },
-    LoadNewest { owner: u8 },
-    Owners { after: Option<u8>, limit: usize, logic_type: &'static str },
-    Partitions { partitions: Vec<u32> },
-    Raise { seen: Vec<(u32, u64)> },
+    Land {
+        rows: Vec<(u8, &'static str, Cell, u64)>,
+        fences: Vec<(u32, u64, u64, u64)>,
+    },
+    Load {
+        owners: Vec<u8>,
+        rows_max: usize,
+    },
+    LoadFields {
+        owner: u8,
+        fields: Vec<&'static str>,
+    },
+    LoadNewest {
+        owner: u8,
+    },
+    Owners {
+        after: Option<u8>,
+        limit: usize,
+        logic_type: &'static str,
+    },
+    Partitions {
+        partitions: Vec<u32>,
+    },
+    Raise {
+        seen: Vec<(u32, u64)>,
+    },
 }
 
 /// Nothing is predicted: each engine is the other's reference.
@@ -57,8 +80,12 @@ impl ReferenceStateMachine for Calls {
         let owners = || prop::collection::vec(0..OWNERS, 0..4);
         let rows = prop::collection::vec((0..OWNERS, name(), cell(), 1..6_u64), 0..6);
         // Mostly fences that match, or nothing would ever be written.
-        let fence =
-            (0..2_u32, prop_oneof![4 => Just(0_u64), 1 => 0..2_u64], prop_oneof![4 => Just(0_u64), 1 => 0..6_u64], 0..6_u64);
+        let fence = (
+            0..2_u32,
+            prop_oneof![4 => Just(0_u64), 1 => 0..2_u64],
+            prop_oneof![4 => Just(0_u64), 1 => 0..6_u64],
+            0..6_u64,
+        );
         let fences = prop::collection::vec(fence, 0..3);
         prop_oneof![
             6 => (rows, fences).prop_map(|(rows, fences)| Step::Land { rows, fences }),
@@ -90,11 +117,22 @@ fn shared() -> &'static Shared {
     static SHARED: OnceLock<Shared> = OnceLock::new();
     SHARED.get_or_init(|| {
         let (runtime, folder) = (runtime(), tempfile::tempdir().expect("a folder"));
-        let mariadb = runtime.block_on(MariaDbServer::start(MariaDbOptions::default())).expect("a server");
+        let mariadb = runtime
+            .block_on(MariaDbServer::start(MariaDbOptions::default()))
+            .expect("a server");
         let file = format!("sqlite:{}", folder.path().join("cold.db").display());
-        let open = |url: String| runtime.block_on(storage_sql::open(&ColdOptions::new(url))).expect("a store");
+        let open = |url: String| {
+            runtime
+                .block_on(storage_sql::open(&ColdOptions::new(url)))
+                .expect("a store")
+        };
         let stores = [open(file), open(mariadb.url())];
-        Shared { runtime, stores, _mariadb: mariadb, _folder: folder }
+        Shared {
+            runtime,
+            stores,
+            _mariadb: mariadb,
+            _folder: folder,
+        }
     })
 }
 
@@ -106,7 +144,12 @@ struct Pair {
 
 impl Pair {
     fn owner(&self, owner: u8) -> Owner {
-        self.scope.owner(if owner == 0 { "guild" } else { "player" }, &owner.to_string()).expect("names")
+        self.scope
+            .owner(
+                if owner == 0 { "guild" } else { "player" },
+                &owner.to_string(),
+            )
+            .expect("names")
     }
 
     fn partition(&self, partition: u32) -> Partition {
@@ -114,18 +157,32 @@ impl Pair {
     }
 
     fn row(&self, (owner, field, cell, number): &(u8, &'static str, Cell, u64)) -> Row {
-        Row { owner: self.owner(*owner), field: field_of(field), cell: cell.clone(), version: version(*number) }
+        Row {
+            owner: self.owner(*owner),
+            field: field_of(field),
+            cell: cell.clone(),
+            version: version(*number),
+        }
     }
 
-    fn batch(&self, rows: &[(u8, &'static str, Cell, u64)], fences: &[(u32, u64, u64, u64)]) -> Batch {
-        let fences = fences.iter().map(|(partition, epoch, landed, reaches)| Fence {
-            partition: self.partition(*partition),
-            epoch: Epoch(*epoch),
-            landed: version(*landed),
-            reaches: version(*reaches.max(landed)),
-            database: None,
-        });
-        Batch { fences: fences.collect(), rows: rows.iter().map(|row| self.row(row)).collect() }
+    fn batch(
+        &self,
+        rows: &[(u8, &'static str, Cell, u64)],
+        fences: &[(u32, u64, u64, u64)],
+    ) -> Batch {
+        let fences = fences
+            .iter()
+            .map(|(partition, epoch, landed, reaches)| Fence {
+                partition: self.partition(*partition),
+                epoch: Epoch(*epoch),
+                landed: version(*landed),
+                reaches: version(*reaches.max(landed)),
+                database: None,
+            });
+        Batch {
+            fences: fences.collect(),
+            rows: rows.iter().map(|row| self.row(row)).collect(),
+        }
     }
 
     /// What one of the two answers, as text.
@@ -137,39 +194,76 @@ impl Pair {
             },
             Step::Load { owners, rows_max } => {
                 let owners: Vec<Owner> = owners.iter().map(|owner| self.owner(*owner)).collect();
-                format!("{:?}", store.load(&owners, *rows_max).await.expect("a load"))
+                format!(
+                    "{:?}",
+                    store.load(&owners, *rows_max).await.expect("a load")
+                )
             }
             Step::LoadFields { owner, fields } => {
                 let fields: Vec<Field> = fields.iter().map(|field| field_of(field)).collect();
-                let mut rows = store.load_fields(&self.owner(*owner), &fields).await.expect("a load");
+                let mut rows = store
+                    .load_fields(&self.owner(*owner), &fields)
+                    .await
+                    .expect("a load");
                 rows.sort_by(|a, b| a.field.cmp(&b.field));
                 format!("{rows:?}")
             }
             Step::LoadNewest { owner } => {
-                format!("{:?}", store.load_newest(&self.owner(*owner)).await.expect("a load"))
+                format!(
+                    "{:?}",
+                    store
+                        .load_newest(&self.owner(*owner))
+                        .await
+                        .expect("a load")
+                )
             }
-            Step::Owners { after, limit, logic_type } => {
+            Step::Owners {
+                after,
+                limit,
+                logic_type,
+            } => {
                 let after = after.map(|owner| self.owner(owner));
-                format!("{:?}", store.owners(&self.scope, logic_type, after.as_ref(), *limit).await.expect("owners"))
+                format!(
+                    "{:?}",
+                    store
+                        .owners(&self.scope, logic_type, after.as_ref(), *limit)
+                        .await
+                        .expect("owners")
+                )
             }
             Step::Partitions { partitions } => {
-                let partitions: Vec<_> = partitions.iter().map(|partition| self.partition(*partition)).collect();
+                let partitions: Vec<_> = partitions
+                    .iter()
+                    .map(|partition| self.partition(*partition))
+                    .collect();
                 told(&store.partitions(&partitions).await.expect("records"))
             }
             Step::Raise { seen } => {
-                let raise = |(partition, epoch): &(u32, u64)| Raise::by_one(self.partition(*partition), Epoch(*epoch));
+                let raise = |(partition, epoch): &(u32, u64)| {
+                    Raise::by_one(self.partition(*partition), Epoch(*epoch))
+                };
                 let raises: Vec<_> = seen.iter().map(raise).collect();
                 let raised = store.raise(&raises).await.expect("records");
                 let moved: Vec<bool> = raised.iter().map(|raised| raised.moved).collect();
-                let records: Vec<PartitionRecord> = raised.iter().map(|raised| raised.record).collect();
+                let records: Vec<PartitionRecord> =
+                    raised.iter().map(|raised| raised.record).collect();
                 format!("{} {moved:?}", told(&records))
             }
         }
     }
 
     fn compare(&self, step: &Step) {
-        let Shared { runtime, stores: [sqlite, mariadb], .. } = shared();
-        let answers = async { (self.answer(sqlite.as_ref(), step).await, self.answer(mariadb.as_ref(), step).await) };
+        let Shared {
+            runtime,
+            stores: [sqlite, mariadb],
+            ..
+        } = shared();
+        let answers = async {
+            (
+                self.answer(sqlite.as_ref(), step).await,
+                self.answer(mariadb.as_ref(), step).await,
+            )
+        };
         let (sqlite, mariadb) = runtime.block_on(answers);
         assert_eq!(sqlite, mariadb, "{step:?}");
     }
@@ -190,9 +284,14 @@ impl StateMachineTest for Pair {
     fn init_test(_: &Calls) -> Self {
         static HISTORIES: AtomicU32 = AtomicU32::new(0);
         let number = HISTORIES.fetch_add(1, Ordering::Relaxed);
-        let pair = Self { scope: Scope::new(&format!("game{number}"), "eu").expect("names"), first_partition: number * 2 };
+        let pair = Self {
+            scope: Scope::new(&format!("game{number}"), "eu").expect("names"),
+            first_partition: number * 2,
+        };
         // Fences match a record of epoch 0 only if there is one.
-        pair.compare(&Step::Raise { seen: vec![(0, 1), (1, 1)] });
+        pair.compare(&Step::Raise {
+            seen: vec![(0, 1), (1, 1)],
+        });
         pair
     }
 
@@ -202,13 +301,20 @@ impl StateMachineTest for Pair {
     }
 
     fn teardown(pair: Self, _: Calls) {
-        pair.compare(&Step::Load { owners: (0..OWNERS).collect(), rows_max: 100 });
-        pair.compare(&Step::Partitions { partitions: vec![0, 1] });
+        pair.compare(&Step::Load {
+            owners: (0..OWNERS).collect(),
+            rows_max: 100,
+        });
+        pair.compare(&Step::Partitions {
+            partitions: vec![0, 1],
+        });
     }
 }
 
 /// Records without the identity of the database, in which no two are alike.
 fn told(records: &[PartitionRecord]) -> String {
-    let told = records.iter().map(|record| (record.partition, record.epoch, record.last_version));
+    let told = records
+        .iter()
+        .map(|record| (record.partition, record.epoch, record.last_version));
     format!("{:?}", told.collect::<Vec<_>>())
 }

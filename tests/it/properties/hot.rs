@@ -1,4 +1,5 @@
-//! The engine in memory and the one on Redis answer alike: the same calls in the same order get the same answers.
+//! The engine in memory and the one on Redis answer alike: the same calls in the same order get the
+//! same answers.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::sync::Arc;
@@ -71,7 +72,9 @@ fn shared() -> &'static (Runtime, RedisServer) {
     static SHARED: OnceLock<(Runtime, RedisServer)> = OnceLock::new();
     SHARED.get_or_init(|| {
         let runtime = runtime();
-        let server = runtime.block_on(RedisServer::start(storage_servers::RedisOptions::default())).expect("a server");
+        let server = runtime
+            .block_on(RedisServer::start(storage_servers::RedisOptions::default()))
+            .expect("a server");
         (runtime, server)
     })
 }
@@ -83,7 +86,12 @@ struct Pair {
 
 impl Pair {
     fn compare(&mut self, step: &Step) {
-        let answers = async { (self.memory.answer(step).await, self.redis.answer(step).await) };
+        let answers = async {
+            (
+                self.memory.answer(step).await,
+                self.redis.answer(step).await,
+            )
+        };
         let (memory, redis) = shared().0.block_on(answers);
         assert_eq!(memory, redis, "{step:?}");
     }
@@ -97,12 +105,29 @@ impl StateMachineTest for Pair {
         static HISTORIES: AtomicU32 = AtomicU32::new(0);
         let (runtime, server) = shared();
         let prefix = format!("h{}", HISTORIES.fetch_add(1, Ordering::Relaxed));
-        let options = RedisOptions { partitions: 2, prefix, connections: 1, ..RedisOptions::new(&server.url()) };
-        let redis = runtime.block_on(RedisStore::open(options)).expect("a store");
+        let options = RedisOptions {
+            partitions: 2,
+            prefix,
+            connections: 1,
+            ..RedisOptions::new(&server.url())
+        };
+        let redis = runtime
+            .block_on(RedisStore::open(options))
+            .expect("a store");
         let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-        let memory = MemoryStore::new(MemorySettings { partitions: 2, ..MemorySettings::default() }, clock);
-        let (memory, redis) =
-            runtime.block_on(async { (Engine::new(Box::new(memory)).await, Engine::new(Box::new(redis)).await) });
+        let memory = MemoryStore::new(
+            MemorySettings {
+                partitions: 2,
+                ..MemorySettings::default()
+            },
+            clock,
+        );
+        let (memory, redis) = runtime.block_on(async {
+            (
+                Engine::new(Box::new(memory)).await,
+                Engine::new(Box::new(redis)).await,
+            )
+        });
         Self { memory, redis }
     }
 
@@ -112,7 +137,12 @@ impl StateMachineTest for Pair {
     }
 
     fn teardown(mut pair: Self, _: Calls) {
-        let (memory, redis) = shared().0.block_on(async { (pair.memory.whole(OWNERS).await, pair.redis.whole(OWNERS).await) });
+        let (memory, redis) = shared().0.block_on(async {
+            (
+                pair.memory.whole(OWNERS).await,
+                pair.redis.whole(OWNERS).await,
+            )
+        });
         assert_eq!(memory, redis, "all that is visible at the end");
     }
 }

@@ -16,22 +16,32 @@ use proptest::test_runner::RngSeed;
 use storage_model::{Bytes, Change};
 use tokio::runtime::Runtime;
 
-/// So many histories, or as many as the environment says. A failing one is shrunk and printed, step by step, beside its seed.
+/// So many histories, or as many as the environment says. A failing one is shrunk and printed, step
+/// by step, beside its seed.
 fn histories(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(given.unwrap_or(cases)) };
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(given.unwrap_or(cases))
+    };
     static SEED: LazyLock<u64> = LazyLock::new(rand::random);
     let seed = match config.rng_seed {
         RngSeed::Random => *SEED,
         RngSeed::Fixed(seed) => seed,
     };
     println!("these histories again: PROPTEST_RNG_SEED={seed}");
-    ProptestConfig { rng_seed: RngSeed::Fixed(seed), ..config }
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(seed),
+        ..config
+    }
 }
 
 #[expect(clippy::expect_used, reason = "a test that can't go on fails")]
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// Few owners and fields, so that steps meet.

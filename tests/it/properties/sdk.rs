@@ -1,4 +1,5 @@
-//! The SDK is a map: with eviction, landing, expiry and reopening in between, it answers as a plain map does.
+//! The SDK is a map: with eviction, landing, expiry and reopening in between, it answers as a plain
+//! map does.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +29,11 @@ prop_state_machine! {
 #[derive(Debug, Clone)]
 enum Step {
     /// One call that writes; if `absent`, only if no named field is live.
-    Write { owner: u8, changes: BTreeMap<&'static str, Change>, absent: bool },
+    Write {
+        owner: u8,
+        changes: BTreeMap<&'static str, Change>,
+        absent: bool,
+    },
     /// Drops what is cached, as soon as it has landed.
     Evict { owner: u8 },
     /// Lands one owner, in its caller's process.
@@ -51,19 +56,39 @@ struct Maps {
 
 impl Maps {
     /// What a write answers; it is done too, unless it is refused.
-    fn write(&mut self, owner: u8, changes: &BTreeMap<&'static str, Change>, absent: bool) -> Result<Done, Kind> {
-        if self.marked.contains(&owner) && changes.values().any(|change| matches!(change, Change::Purge)) {
+    fn write(
+        &mut self,
+        owner: u8,
+        changes: &BTreeMap<&'static str, Change>,
+        absent: bool,
+    ) -> Result<Done, Kind> {
+        if self.marked.contains(&owner)
+            && changes
+                .values()
+                .any(|change| matches!(change, Change::Purge))
+        {
             return Err(Kind::NotLanded);
         }
-        let fields = changes.iter().map(|(field, change)| (Field::new(field).expect("a name"), change.clone()));
-        let condition = if absent { Condition::Absent } else { Condition::None };
+        let fields = changes
+            .iter()
+            .map(|(field, change)| (Field::new(field).expect("a name"), change.clone()));
+        let condition = if absent {
+            Condition::Absent
+        } else {
+            Condition::None
+        };
         let mut fields: Vec<_> = fields.collect();
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        let done = self.owners.entry(owner).or_default().after(&fields, condition).map_err(|refused| match refused {
-            Refused::NotInteger => Kind::NotInteger,
-            Refused::Overflow => Kind::Overflow,
-            Refused::Exists => Kind::Conflict,
-        })?;
+        let done = self
+            .owners
+            .entry(owner)
+            .or_default()
+            .after(&fields, condition)
+            .map_err(|refused| match refused {
+                Refused::NotInteger => Kind::NotInteger,
+                Refused::Overflow => Kind::Overflow,
+                Refused::Exists => Kind::Conflict,
+            })?;
         if done.changed > 0 {
             self.marked.insert(owner);
         }
@@ -75,10 +100,24 @@ impl Maps {
 /// All changes of one call of the SDK are of one kind.
 fn changes() -> impl Strategy<Value = BTreeMap<&'static str, Change>> {
     let fields = || prop::sample::subsequence(FIELDS, 1..=FIELDS.len());
-    let each =
-        |change: Change| fields().prop_map(move |fields| fields.into_iter().map(|field| (field, change.clone())).collect());
-    let sets = prop::collection::btree_map(prop::sample::select(FIELDS), value().prop_map(Change::Set), 1..3);
-    let incrs = prop::collection::btree_map(prop::sample::select(FIELDS), by().prop_map(Change::Incr), 1..3);
+    let each = |change: Change| {
+        fields().prop_map(move |fields| {
+            fields
+                .into_iter()
+                .map(|field| (field, change.clone()))
+                .collect()
+        })
+    };
+    let sets = prop::collection::btree_map(
+        prop::sample::select(FIELDS),
+        value().prop_map(Change::Set),
+        1..3,
+    );
+    let incrs = prop::collection::btree_map(
+        prop::sample::select(FIELDS),
+        by().prop_map(Change::Incr),
+        1..3,
+    );
     prop_oneof![4 => sets, 4 => incrs, 2 => each(Change::Remove), 1 => each(Change::Restore), 1 => each(Change::Purge)]
 }
 
@@ -108,7 +147,11 @@ impl ReferenceStateMachine for Maps {
 
     fn apply(mut state: Self, step: &Step) -> Self {
         match step {
-            Step::Write { owner, changes, absent } => drop(state.write(*owner, changes, *absent)),
+            Step::Write {
+                owner,
+                changes,
+                absent,
+            } => drop(state.write(*owner, changes, *absent)),
             Step::Land | Step::Reopen => state.marked.clear(),
             Step::Evict { .. } | Step::Flush { .. } | Step::Later => {}
         }
@@ -131,20 +174,40 @@ impl Sdk {
         let (runtime, folder) = (runtime(), tempfile::tempdir().expect("a folder"));
         let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
         let storage = runtime.block_on(open(&folder, &clock));
-        Self { runtime, folder, clock, storage, before: Maps::default() }
+        Self {
+            runtime,
+            folder,
+            clock,
+            storage,
+            before: Maps::default(),
+        }
     }
 
     fn owner(&self, owner: u8) -> ByteOwner {
-        self.storage.scope("game", "eu").and_then(|world| world.bytes().owner("player", u64::from(owner))).expect("names")
+        self.storage
+            .scope("game", "eu")
+            .and_then(|world| world.bytes().owner("player", u64::from(owner)))
+            .expect("names")
     }
 
     fn read(&self, owner: u8) -> BTreeMap<String, Bytes> {
-        let record = self.runtime.block_on(self.owner(owner).get_all()).expect("a read");
-        record.iter().map(|(field, value)| (field.to_string(), value.clone())).collect()
+        let record = self
+            .runtime
+            .block_on(self.owner(owner).get_all())
+            .expect("a read");
+        record
+            .iter()
+            .map(|(field, value)| (field.to_string(), value.clone()))
+            .collect()
     }
 
     /// How many fields changed, and the counters.
-    fn write(&self, owner: u8, changes: &BTreeMap<&'static str, Change>, absent: bool) -> Result<(u32, Vec<i64>), Error> {
+    fn write(
+        &self,
+        owner: u8,
+        changes: &BTreeMap<&'static str, Change>,
+        absent: bool,
+    ) -> Result<(u32, Vec<i64>), Error> {
         let owner = self.owner(owner);
         let names = || changes.keys().copied();
         let plain = match changes.values().next() {
@@ -161,26 +224,44 @@ impl Sdk {
                     Change::Incr(by) => Some((*field, *by)),
                     _ => None,
                 });
-                let counters = self.runtime.block_on(owner.incr_many(fields).into_future())?;
-                let mut sorted: Vec<Field> = names().map(|name| Field::new(name).expect("a name")).collect();
+                let counters = self
+                    .runtime
+                    .block_on(owner.incr_many(fields).into_future())?;
+                let mut sorted: Vec<Field> = names()
+                    .map(|name| Field::new(name).expect("a name"))
+                    .collect();
                 sorted.sort();
-                let values = sorted.iter().filter_map(|field| counters.get(field.as_str())).collect();
+                let values = sorted
+                    .iter()
+                    .filter_map(|field| counters.get(field.as_str()))
+                    .collect();
                 return Ok((counters.ack().changed(), values));
             }
             Some(Change::Remove) => owner.remove(names()),
             Some(Change::Restore) => owner.restore(names()),
             _ => owner.purge(names()),
         };
-        self.runtime.block_on(plain.into_future()).map(|ack| (ack.changed(), Vec::new()))
+        self.runtime
+            .block_on(plain.into_future())
+            .map(|ack| (ack.changed(), Vec::new()))
     }
 
     /// Lets a worker land everything.
     fn land(&self) {
-        let options = LandingOptions { interval: Duration::from_millis(1), batch_rows: 4, ..LandingOptions::default() };
+        let options = LandingOptions {
+            interval: Duration::from_millis(1),
+            batch_rows: 4,
+            ..LandingOptions::default()
+        };
         let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
         let landed = async {
             let hot = self.storage.tiers().hot();
-            while Backlog::read(hot.as_ref()).await.expect("a backlog").marks() > 0 {
+            while Backlog::read(hot.as_ref())
+                .await
+                .expect("a backlog")
+                .marks()
+                > 0
+            {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -189,7 +270,9 @@ impl Sdk {
 
     fn reopen(&mut self) {
         self.land();
-        let report = self.runtime.block_on(self.storage.close(Duration::from_secs(30)));
+        let report = self
+            .runtime
+            .block_on(self.storage.close(Duration::from_secs(30)));
         assert_eq!(report.under_way, 0);
         self.storage = self.runtime.block_on(open(&self.folder, &self.clock));
     }
@@ -199,10 +282,16 @@ impl Sdk {
         let url = format!("sqlite:{}", self.folder.path().join("game.db").display());
         let mut stored: BTreeMap<String, Cell> = BTreeMap::new();
         for row in self.runtime.block_on(rows(&url)).expect("rows") {
-            stored.insert(row.name.clone(), Cell::from_row(row.is_del, Bytes::from(row.value)));
+            stored.insert(
+                row.name.clone(),
+                Cell::from_row(row.is_del, Bytes::from(row.value)),
+            );
         }
         let wanted = maps.owners.iter().flat_map(|(owner, model)| {
-            model.cells.iter().map(move |(field, cell)| (format!("player/{owner}/{field}"), cell.clone()))
+            model
+                .cells
+                .iter()
+                .map(move |(field, cell)| (format!("player/{owner}/{field}"), cell.clone()))
         });
         assert_eq!(stored, wanted.collect::<BTreeMap<_, _>>(), "the rows");
     }
@@ -210,7 +299,9 @@ impl Sdk {
 
 async fn open(folder: &TempDir, clock: &Arc<ManualClock>) -> Storage {
     let settings = Settings::embedded(folder.path().join("game.db"));
-    let builder = Storage::builder(settings).clock(Arc::clone(clock) as _).landing(false);
+    let builder = Storage::builder(settings)
+        .clock(Arc::clone(clock) as _)
+        .landing(false);
     builder.open().await.expect("a storage")
 }
 
@@ -225,14 +316,28 @@ impl StateMachineTest for Sdk {
     fn apply(mut sdk: Self, _: &Maps, step: Step) -> Self {
         let mut maps = sdk.before.clone();
         match &step {
-            Step::Write { owner, changes, absent } => {
-                let wanted = maps.write(*owner, changes, *absent).map(|done| (done.changed, done.counters));
-                let got = sdk.write(*owner, changes, *absent).map_err(|error| error.kind());
+            Step::Write {
+                owner,
+                changes,
+                absent,
+            } => {
+                let wanted = maps
+                    .write(*owner, changes, *absent)
+                    .map(|done| (done.changed, done.counters));
+                let got = sdk
+                    .write(*owner, changes, *absent)
+                    .map_err(|error| error.kind());
                 assert_eq!(got, wanted, "{step:?}");
             }
-            Step::Evict { owner } => drop(sdk.runtime.block_on(sdk.owner(*owner).evict()).expect("an eviction")),
+            Step::Evict { owner } => drop(
+                sdk.runtime
+                    .block_on(sdk.owner(*owner).evict())
+                    .expect("an eviction"),
+            ),
             Step::Flush { owner } => {
-                sdk.runtime.block_on(sdk.owner(*owner).flush(Duration::from_secs(30))).expect("a flush");
+                sdk.runtime
+                    .block_on(sdk.owner(*owner).flush(Duration::from_secs(30)))
+                    .expect("a flush");
             }
             Step::Land => sdk.land(),
             Step::Later => sdk.clock.advance(Duration::from_hours(5)),

@@ -1,4 +1,5 @@
-//! Answers in words that hold for any engine: in a version's place stands the write that gave it, since each engine has its own.
+//! Answers in words that hold for any engine: in a version's place stands the write that gave it,
+//! since each engine has its own.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,11 @@ impl Words {
 
     /// The greatest version of all.
     pub(super) fn newest(&self) -> Version {
-        self.0.keys().map(|(_, version)| *version).max().unwrap_or_default()
+        self.0
+            .keys()
+            .map(|(_, version)| *version)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The step that gave this version, or would have given the next one.
@@ -44,6 +49,10 @@ impl Words {
             Marker::At(version) => self.version(owner, version),
             other => format!("{other:?}"),
         };
-        format!("{marker}, {} under {}", if observed.present { "present" } else { "gone" }, observed.epoch)
+        format!(
+            "{marker}, {} under {}",
+            if observed.present { "present" } else { "gone" },
+            observed.epoch
+        )
     }
 }

@@ -20,15 +20,21 @@ async fn keys(redis: &RedisServer, pattern: &str) -> Result<Vec<String>> {
 async fn delete(redis: &RedisServer, pattern: &str) -> Result<()> {
     let keys = keys(redis, pattern).await?;
     assert!(!keys.is_empty(), "nothing is called {pattern}");
-    redis.call(&[&["DEL".to_owned()][..], &keys].concat()).await.map(drop)
+    redis
+        .call(&[&["DEL".to_owned()][..], &keys].concat())
+        .await
+        .map(drop)
 }
 
 async fn gold(player: &ByteOwner) -> Result<Option<String>> {
-    Ok(player.get(["gold"]).await?["gold"].as_ref().map(|value| String::from_utf8_lossy(value).into_owned()))
+    Ok(player.get(["gold"]).await?["gold"]
+        .as_ref()
+        .map(|value| String::from_utf8_lossy(value).into_owned()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_whose_record_was_deleted_is_rebuilt_before_it_is_written_again() -> Result<()> {
+async fn a_partition_whose_record_was_deleted_is_rebuilt_before_it_is_written_again() -> Result<()>
+{
     let (redis, stack) = own_redis(true).await?;
     let players: Vec<_> = (0..16).map(|id| stack.player(&id.to_string())).collect();
     let worker = stack.worker();
@@ -47,8 +53,19 @@ async fn a_partition_whose_record_was_deleted_is_rebuilt_before_it_is_written_ag
     }
     assert!(ann.version().await? > before);
     let partitions: Vec<_> = (0..8).map(Partition).collect();
-    for state in stack.storage.tiers().hot().partition_states(&partitions).await {
-        assert!(state?.record.is_none_or(|record| record.epoch == record.generation), "all of it is compared");
+    for state in stack
+        .storage
+        .tiers()
+        .hot()
+        .partition_states(&partitions)
+        .await
+    {
+        assert!(
+            state?
+                .record
+                .is_none_or(|record| record.epoch == record.generation),
+            "all of it is compared"
+        );
     }
     stack.landed().await?;
     worker.stop().await
@@ -78,14 +95,25 @@ async fn a_deleted_exist_marker_keeps_nobody_from_loading() -> Result<()> {
 }
 
 /// The differences that a comparison of these finds, by field.
-async fn compared(stack: &Stack, players: &[&ByteOwner]) -> Result<Vec<(Option<String>, Difference)>> {
-    let owners: Vec<_> = players.iter().map(|player| player.owner().clone()).collect();
+async fn compared(
+    stack: &Stack,
+    players: &[&ByteOwner],
+) -> Result<Vec<(Option<String>, Difference)>> {
+    let owners: Vec<_> = players
+        .iter()
+        .map(|player| player.owner().clone())
+        .collect();
     let compared = stack.storage.tiers().compare(&owners).await?;
-    Ok(compared.conflicts.into_iter().map(|found| (found.field.map(|field| field.to_string()), found.difference)).collect())
+    Ok(compared
+        .conflicts
+        .into_iter()
+        .map(|found| (found.field.map(|field| field.to_string()), found.difference))
+        .collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_ends_with_1() -> Result<()> {
+async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_ends_with_1()
+-> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let folder = tempfile::tempdir()?;
@@ -102,39 +130,75 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
     }
     stack.landed().await?;
     let key = keys(&redis, "*-data:*:ann").await?.remove(0);
-    let Reply::Bytes(old) = redis.call(&["DUMP", &key]).await? else { anyhow::bail!("no dump") };
+    let Reply::Bytes(old) = redis.call(&["DUMP", &key]).await? else {
+        anyhow::bail!("no dump")
+    };
     let newer = ann.update([("gold", "20")]).await?.version();
     stack.landed().await?;
     assert_eq!(compared(&stack, &[&ann, &bob, &eve, &joe]).await?, []);
-    let verify = async || Command::new(env!("CARGO_BIN_EXE_worker")).args(["verify", "--config"]).arg(&config).output().await;
+    let verify = async || {
+        Command::new(env!("CARGO_BIN_EXE_worker"))
+            .args(["verify", "--config"])
+            .arg(&config)
+            .output()
+            .await
+    };
     let output = verify().await?;
     assert!(output.status.success(), "{output:?}");
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("4 owners compared") && printed.contains("without a live row"), "{printed}");
+    assert!(
+        printed.contains("4 owners compared") && printed.contains("without a live row"),
+        "{printed}"
+    );
 
-    redis.call(&[b"RESTORE", key.as_bytes(), b"60000", &old, b"REPLACE"]).await?;
-    redis.call(&["HSET", &keys(&redis, "*-data:*:bob").await?.remove(0), "gold", "plundered"]).await?;
-    redis.call(&["HSET", &keys(&redis, "*-data:*:joe").await?.remove(0), ":v", "nonsense"]).await?;
+    redis
+        .call(&[b"RESTORE", key.as_bytes(), b"60000", &old, b"REPLACE"])
+        .await?;
+    redis
+        .call(&[
+            "HSET",
+            &keys(&redis, "*-data:*:bob").await?.remove(0),
+            "gold",
+            "plundered",
+        ])
+        .await?;
+    redis
+        .call(&[
+            "HSET",
+            &keys(&redis, "*-data:*:joe").await?.remove(0),
+            ":v",
+            "nonsense",
+        ])
+        .await?;
     worker.stop().await?;
     eve.update([("gold", "30")]).await?;
     delete(&redis, "*-marks:*").await?;
     let found = compared(&stack, &[&ann, &bob, &eve, &joe]).await?;
     let ahead = |(field, difference): &(Option<String>, Difference)| {
-        field.as_deref() == Some("gold") && matches!(difference, Difference::Ahead { row, .. } if *row == newer)
+        field.as_deref() == Some("gold")
+            && matches!(difference, Difference::Ahead { row, .. } if *row == newer)
     };
     assert!(found.iter().any(ahead), "{found:?}");
     // What was plundered, and what nothing marks any more.
-    let differs =
-        found.iter().filter(|(field, difference)| field.as_deref() == Some("gold") && *difference == Difference::Differs);
+    let differs = found.iter().filter(|(field, difference)| {
+        field.as_deref() == Some("gold") && *difference == Difference::Differs
+    });
     assert_eq!(differs.count(), 2, "{found:?}");
-    assert!(found.contains(&(None, Difference::HotUnreadable)), "{found:?}");
+    assert!(
+        found.contains(&(None, Difference::HotUnreadable)),
+        "{found:?}"
+    );
     let output = verify().await?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        printed.contains("game/eu/player/ann field \"gold\": the row is ahead") && printed.contains("4 conflicts"),
+        printed.contains("game/eu/player/ann field \"gold\": the row is ahead")
+            && printed.contains("4 conflicts"),
         "{printed}"
     );
-    assert!(!printed.contains("plundered"), "no value is printed: {printed}");
+    assert!(
+        !printed.contains("plundered"),
+        "no value is printed: {printed}"
+    );
     Ok(())
 }

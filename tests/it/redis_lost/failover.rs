@@ -1,10 +1,13 @@
-//! Servers that are replaced in the middle of load: by themselves, by a replica that lagged, by nothing.
+//! Servers that are replaced in the middle of load: by themselves, by a replica that lagged, by
+//! nothing.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use storage_model::{Epoch, Partition};
-use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisSentinel, RedisServer, Reply, SentinelOptions};
+use storage_servers::{
+    ClusterOptions, RedisCluster, RedisOptions, RedisSentinel, RedisServer, Reply, SentinelOptions,
+};
 use storage_tests::{Stack, World, stack, until};
 
 use super::load::Load;
@@ -13,13 +16,28 @@ use super::load::Load;
 async fn generations(stack: &Stack) -> Result<Vec<Epoch>> {
     let hot = stack.storage.tiers().hot();
     let partitions: Vec<_> = (0..hot.partition_count()).map(Partition).collect();
-    let states = hot.partition_states(&partitions).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(states.into_iter().map(|state| state.record.map(|record| record.generation).unwrap_or_default()).collect())
+    let states = hot
+        .partition_states(&partitions)
+        .await
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(states
+        .into_iter()
+        .map(|state| {
+            state
+                .record
+                .map(|record| record.generation)
+                .unwrap_or_default()
+        })
+        .collect())
 }
 
 /// Waits until it is noticed that a server came back older.
 async fn noticed(stack: &Stack, before: &[Epoch]) -> Result<()> {
-    until("the rewind is noticed", async || Ok(generations(stack).await.is_ok_and(|now| now != before))).await
+    until("the rewind is noticed", async || {
+        Ok(generations(stack).await.is_ok_and(|now| now != before))
+    })
+    .await
 }
 
 async fn on(url: &str) -> Result<Stack> {
@@ -47,7 +65,11 @@ async fn a_restart_from_an_old_dump_under_load_loses_nothing_that_had_landed() -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flushall_under_load_loses_nothing_that_had_landed() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
     let stack = on(&redis.url()).await?;
     let worker = stack.worker();
     let mut load = Load::start(&stack).await?;
@@ -61,7 +83,11 @@ async fn a_flushall_under_load_loses_nothing_that_had_landed() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_that_keeps_everything_makes_nothing_suspect_under_load() -> Result<()> {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
     let stack = on(&redis.url()).await?;
     let worker = stack.worker();
     let mut load = Load::start(&stack).await?;
@@ -78,16 +104,33 @@ async fn a_restart_that_keeps_everything_makes_nothing_suspect_under_load() -> R
 
 /// Keeps a replica from following its master any further, or lets it.
 async fn follow(replica: &RedisServer, follow: bool) -> Result<()> {
-    replica.call(&["CONFIG", "SET", "masterauth", if follow { "secret" } else { "another" }]).await.map(drop)
+    replica
+        .call(&[
+            "CONFIG",
+            "SET",
+            "masterauth",
+            if follow { "secret" } else { "another" },
+        ])
+        .await
+        .map(drop)
 }
 
 /// Keeps all replicas of a master from following it any further.
 async fn cut_off(master: &RedisServer, replicas: &[&RedisServer]) -> Result<()> {
     let says = async |wanted: &str, times: usize| {
-        Ok(master.call(&["INFO", "replication"]).await?.text()?.matches(wanted).count() == times)
+        Ok(master
+            .call(&["INFO", "replication"])
+            .await?
+            .text()?
+            .matches(wanted)
+            .count()
+            == times)
     };
     // One that is still about to follow has shown its password and would go on.
-    until("all replicas follow", async || says("state=online", replicas.len()).await).await?;
+    until("all replicas follow", async || {
+        says("state=online", replicas.len()).await
+    })
+    .await?;
     for replica in replicas {
         follow(replica, false).await?;
     }
@@ -99,15 +142,27 @@ async fn cut_off(master: &RedisServer, replicas: &[&RedisServer]) -> Result<()> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_lagged_and_that_sentinels_promote_under_load_loses_nothing_that_had_landed() -> Result<()> {
-    let redis = RedisOptions { password: Some("secret".to_owned()), ..RedisOptions::default() };
-    let sentinel = RedisSentinel::start(SentinelOptions { redis, ..SentinelOptions::default() }).await?;
+async fn a_replica_that_lagged_and_that_sentinels_promote_under_load_loses_nothing_that_had_landed()
+-> Result<()> {
+    let redis = RedisOptions {
+        password: Some("secret".to_owned()),
+        ..RedisOptions::default()
+    };
+    let sentinel = RedisSentinel::start(SentinelOptions {
+        redis,
+        ..SentinelOptions::default()
+    })
+    .await?;
     let stack = on(&sentinel.url()).await?;
     let worker = stack.worker();
     let mut load = Load::start(&stack).await?;
     let before = generations(&stack).await?;
     let master = sentinel.server(0)?;
-    cut_off(master, &sentinel.servers().iter().skip(1).collect::<Vec<_>>()).await?;
+    cut_off(
+        master,
+        &sentinel.servers().iter().skip(1).collect::<Vec<_>>(),
+    )
+    .await?;
     load.advance().await?;
     master.kill()?;
     sentinel.failed_over(0).await?;
@@ -125,16 +180,29 @@ async fn a_replica_that_lagged_and_that_sentinels_promote_under_load_loses_nothi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lagging_replica_and_a_flushed_master_of_a_cluster_under_load_lose_nothing_that_had_landed() -> Result<()> {
-    let redis = RedisOptions { password: Some("secret".to_owned()), ..RedisOptions::default() };
+async fn a_lagging_replica_and_a_flushed_master_of_a_cluster_under_load_lose_nothing_that_had_landed()
+-> Result<()> {
+    let redis = RedisOptions {
+        password: Some("secret".to_owned()),
+        ..RedisOptions::default()
+    };
     let node_timeout = Duration::from_millis(500);
-    let options = ClusterOptions { masters: 3, replicas_per_master: 1, node_timeout, redis };
+    let options = ClusterOptions {
+        masters: 3,
+        replicas_per_master: 1,
+        node_timeout,
+        redis,
+    };
     let cluster = RedisCluster::start_with(options).await?;
     let stack = on(&cluster.url()).await?;
     let worker = stack.worker();
     let mut load = Load::start(&stack).await?;
 
-    let slot = match cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", "{0}"]).await? {
+    let slot = match cluster
+        .node(0)?
+        .call(&["CLUSTER", "KEYSLOT", "{0}"])
+        .await?
+    {
         Reply::Integer(slot) => u16::try_from(slot)?,
         other => anyhow::bail!("{other:?}"),
     };
@@ -142,7 +210,11 @@ async fn a_lagging_replica_and_a_flushed_master_of_a_cluster_under_load_lose_not
     let before = generations(&stack).await?;
     cluster.move_slot(slot, (from + 1) % 3).await?;
     load.advance().await?;
-    assert_eq!(generations(&stack).await?, before, "a slot that moves makes nothing suspect");
+    assert_eq!(
+        generations(&stack).await?,
+        before,
+        "a slot that moves makes nothing suspect"
+    );
 
     let master = cluster.owner_of(slot).await?;
     let replica = cluster.node(master + 3)?;
@@ -150,7 +222,13 @@ async fn a_lagging_replica_and_a_flushed_master_of_a_cluster_under_load_lose_not
     cut_off(cluster.node(master)?, &[replica]).await?;
     load.advance().await?;
     cluster.node(master)?.kill()?;
-    until("the replica takes over", async || Ok(cluster.owner_of(slot).await.is_ok_and(|owner| owner == master + 3))).await?;
+    until("the replica takes over", async || {
+        Ok(cluster
+            .owner_of(slot)
+            .await
+            .is_ok_and(|owner| owner == master + 3))
+    })
+    .await?;
     load.advance().await?;
     noticed(&stack, &before).await?;
 

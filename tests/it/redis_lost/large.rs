@@ -6,14 +6,18 @@ use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_owner_has_the_version_of_its_newest_row_whichever_fields_are_asked_for() -> Result<()> {
+async fn a_large_owner_has_the_version_of_its_newest_row_whichever_fields_are_asked_for()
+-> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.hot.load_rows_max = 10;
     let stack = Stack::with(world).await?;
     let big = stack.player("big");
     let worker = stack.worker();
-    let first = big.update((0..50).map(|number| (format!("f{number}"), "1"))).await?.version();
+    let first = big
+        .update((0..50).map(|number| (format!("f{number}"), "1")))
+        .await?
+        .version();
     stack.landed().await?;
     let newest = big.update([("f49", "2")]).await?.version();
     stack.landed().await?;
@@ -24,9 +28,20 @@ async fn a_large_owner_has_the_version_of_its_newest_row_whichever_fields_are_as
     assert_eq!((read.version(), read.len()), (newest, 1));
     assert_eq!(big.version().await?, newest);
     redis.call(&["FLUSHALL"]).await?;
-    let refused = big.update([("f7", "2")]).if_version(first).await.err().context("the owner has changed since")?;
+    let refused = big
+        .update([("f7", "2")])
+        .if_version(first)
+        .await
+        .err()
+        .context("the owner has changed since")?;
     assert_eq!(refused.kind(), Kind::Conflict);
     redis.call(&["FLUSHALL"]).await?;
-    assert!(big.update([("f7", "2")]).if_version(newest).await?.version() > newest);
+    assert!(
+        big.update([("f7", "2")])
+            .if_version(newest)
+            .await?
+            .version()
+            > newest
+    );
     Ok(())
 }

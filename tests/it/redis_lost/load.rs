@@ -1,4 +1,5 @@
-//! Counters that count all the time, and an eye on the database: what had landed is never lost, read older, or built on older.
+//! Counters that count all the time, and an eye on the database: what had landed is never lost,
+//! read older, or built on older.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,9 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) async fn start(stack: &Stack) -> Result<Self> {
-        let players: Vec<_> = (0..PLAYERS).map(|id| stack.player(&id.to_string())).collect();
+        let players: Vec<_> = (0..PLAYERS)
+            .map(|id| stack.player(&id.to_string()))
+            .collect();
         let mut load = Self {
             database: stack.database.clone(),
             players,
@@ -39,10 +42,16 @@ impl Load {
         };
         for (id, player) in load.players.iter().enumerate() {
             let (player, landed, stop) = (player.clone(), load.landed.clone(), load.stop.clone());
-            load.tasks.spawn(async move { play(id, &player, &landed, &stop).await });
+            load.tasks
+                .spawn(async move { play(id, &player, &landed, &stop).await });
         }
-        let (database, landed, stop) = (load.database.clone(), load.landed.clone(), load.stop.clone());
-        load.tasks.spawn(async move { watch(&database, &landed, &stop).await });
+        let (database, landed, stop) = (
+            load.database.clone(),
+            load.landed.clone(),
+            load.stop.clone(),
+        );
+        load.tasks
+            .spawn(async move { watch(&database, &landed, &stop).await });
         load.advance().await?;
         Ok(load)
     }
@@ -53,7 +62,9 @@ impl Load {
         until("every player writes", async || {
             while let Some(player) = self.players.get(written.len()) {
                 // It fails while servers are replaced.
-                let Ok(counted) = player.incr("gold", 1).await else { return Ok(false) };
+                let Ok(counted) = player.incr("gold", 1).await else {
+                    return Ok(false);
+                };
                 written.push(counted.version().get());
             }
             Ok(true)
@@ -64,7 +75,10 @@ impl Load {
                 ended??;
                 anyhow::bail!("a player stopped");
             }
-            Ok(locked(&self.landed).iter().zip(&written).all(|(landed, written)| landed.version >= *written))
+            Ok(locked(&self.landed)
+                .iter()
+                .zip(&written)
+                .all(|(landed, written)| landed.version >= *written))
         })
         .await
     }
@@ -80,10 +94,22 @@ impl Load {
         let landed = locked(&self.landed).clone();
         for (player, landed) in self.players.iter().zip(landed) {
             let last = player.incr("gold", 1).await?;
-            ensure!(last.value() == landed.gold + 1, "{player:?} counts {} after {landed:?}", last.value());
-            ensure!(last.version().get() > landed.version, "{player:?} is at {} after {landed:?}", last.version());
+            ensure!(
+                last.value() == landed.gold + 1,
+                "{player:?} counts {} after {landed:?}",
+                last.value()
+            );
+            ensure!(
+                last.version().get() > landed.version,
+                "{player:?} is at {} after {landed:?}",
+                last.version()
+            );
         }
-        let owners: Vec<_> = self.players.iter().map(|player| player.owner().clone()).collect();
+        let owners: Vec<_> = self
+            .players
+            .iter()
+            .map(|player| player.owner().clone())
+            .collect();
         stack.landed().await?;
         let compared = stack.storage.tiers().compare(&owners).await?;
         ensure!(compared.conflicts.is_empty(), "{compared:?}");
@@ -91,20 +117,39 @@ impl Load {
     }
 }
 
-async fn play(id: usize, player: &ByteOwner, landed: &Mutex<Vec<Landed>>, stop: &AtomicBool) -> Result<()> {
+async fn play(
+    id: usize,
+    player: &ByteOwner,
+    landed: &Mutex<Vec<Landed>>,
+    stop: &AtomicBool,
+) -> Result<()> {
     let least = || locked(landed).get(id).copied().unwrap_or_default();
     while !stop.load(Ordering::SeqCst) {
         let before = least();
-        // A call that fails while servers are replaced says so; what it says when it succeeds has to be right.
+        // A call that fails while servers are replaced says so; what it says when it succeeds has
+        // to be right.
         if let Ok(done) = player.incr("gold", 1).await {
-            ensure!(done.value() > before.gold, "{player:?} counts {} after {before:?} had landed", done.value());
-            ensure!(done.version().get() > before.version, "{player:?} is at {} after {before:?} had landed", done.version());
+            ensure!(
+                done.value() > before.gold,
+                "{player:?} counts {} after {before:?} had landed",
+                done.value()
+            );
+            ensure!(
+                done.version().get() > before.version,
+                "{player:?} is at {} after {before:?} had landed",
+                done.version()
+            );
         }
         let before = least();
         if let Ok(read) = player.get(["gold"]).await {
-            let gold = read["gold"].as_ref().with_context(|| format!("{player:?} has no gold after {before:?}"))?;
+            let gold = read["gold"]
+                .as_ref()
+                .with_context(|| format!("{player:?} has no gold after {before:?}"))?;
             let gold: i64 = std::str::from_utf8(gold)?.parse()?;
-            ensure!(gold >= before.gold, "{player:?} reads {gold} after {before:?} had landed");
+            ensure!(
+                gold >= before.gold,
+                "{player:?} reads {gold} after {before:?} had landed"
+            );
         }
         // Others need the processor, too.
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -124,10 +169,19 @@ async fn watch(database: &str, landed: &Mutex<Vec<Landed>>, stop: &AtomicBool) -
 async fn see(database: &str, landed: &Mutex<Vec<Landed>>) -> Result<()> {
     for row in rows(database).await? {
         let id: usize = row.name.split('/').nth(1).unwrap_or_default().parse()?;
-        let now = Landed { version: row.version, gold: std::str::from_utf8(&row.value)?.parse()? };
+        let now = Landed {
+            version: row.version,
+            gold: std::str::from_utf8(&row.value)?.parse()?,
+        };
         let mut landed = locked(landed);
-        let before = landed.get_mut(id).with_context(|| format!("{} is nobody's", row.name))?;
-        ensure!(now.gold >= before.gold && now.version >= before.version, "{} went from {before:?} to {now:?}", row.name);
+        let before = landed
+            .get_mut(id)
+            .with_context(|| format!("{} is nobody's", row.name))?;
+        ensure!(
+            now.gold >= before.gold && now.version >= before.version,
+            "{} went from {before:?} to {now:?}",
+            row.name
+        );
         *before = now;
     }
     Ok(())

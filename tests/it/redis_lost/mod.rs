@@ -13,7 +13,11 @@ use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack};
 
 async fn own_redis(appendonly: bool) -> Result<(RedisServer, Stack)> {
-    let redis = RedisServer::start(RedisOptions { appendonly, ..RedisOptions::default() }).await?;
+    let redis = RedisServer::start(RedisOptions {
+        appendonly,
+        ..RedisOptions::default()
+    })
+    .await?;
     let stack = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
     Ok((redis, stack))
 }
@@ -31,7 +35,10 @@ async fn a_redis_that_restarts_with_its_data_goes_on_with_a_new_epoch() -> Resul
     worker.stop().await?;
     let stored = rows(&stack.database).await?;
     assert_eq!(
-        stored.iter().map(|row| (row.value.clone(), row.version)).collect::<Vec<_>>(),
+        stored
+            .iter()
+            .map(|row| (row.value.clone(), row.version))
+            .collect::<Vec<_>>(),
         [(b"2".to_vec(), ack.version().get())]
     );
     Ok(())
@@ -47,17 +54,28 @@ async fn after_redis_lost_everything_landed_data_is_there_and_later_writes_win()
     let before = ann.version().await?;
     redis.kill()?;
     redis.restart().await?;
-    // A write on a connection that broke unnoticed would end unknown. A read notices, and is repeated.
+    // A write on a connection that broke unnoticed would end unknown. A read notices, and is
+    // repeated.
     assert!(!stack.player("bob").exists().await?);
     let refused = ann.update([("gold", "0")]).if_absent().await.unwrap_err();
     assert!(refused.is_conflict(), "unknown is not absent: {refused:?}");
-    assert_eq!(ann.incr("gold", 5).await?.value(), 15, "a counter continues from its row");
+    assert_eq!(
+        ann.incr("gold", 5).await?.value(),
+        15,
+        "a counter continues from its row"
+    );
     let after = ann.update([("name", "Bo")]).await?.version();
     assert!(after > before);
     stack.landed().await?;
     worker.stop().await?;
     let stored = rows(&stack.database).await?;
-    assert_eq!(stored.iter().map(|row| row.value.clone()).collect::<Vec<_>>(), [b"15".to_vec(), b"Bo".to_vec()]);
+    assert_eq!(
+        stored
+            .iter()
+            .map(|row| row.value.clone())
+            .collect::<Vec<_>>(),
+        [b"15".to_vec(), b"Bo".to_vec()]
+    );
     Ok(())
 }
 
@@ -69,14 +87,18 @@ async fn a_flushall_in_the_middle_is_survived_like_a_wipe() -> Result<()> {
     let worker = stack.worker();
     stack.landed().await?;
     redis.call(&["FLUSHALL"]).await?;
-    assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"10"[..]));
+    assert_eq!(
+        ann.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..])
+    );
     assert_eq!(ann.incr("gold", 1).await?.value(), 11);
     stack.landed().await?;
     worker.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redis_that_comes_back_older_never_shows_or_builds_on_less_than_what_has_landed() -> Result<()> {
+async fn a_redis_that_comes_back_older_never_shows_or_builds_on_less_than_what_has_landed()
+-> Result<()> {
     let (redis, stack) = own_redis(false).await?;
     let players: Vec<_> = (0..40).map(|id| stack.player(&id.to_string())).collect();
     let set = async |gold: &'static str| -> Result<()> {
@@ -103,10 +125,18 @@ async fn a_redis_that_comes_back_older_never_shows_or_builds_on_less_than_what_h
 
     for (id, player) in players.iter().enumerate() {
         match id % 4 {
-            0 => assert_eq!(player.get(["gold"]).await?["gold"].as_deref(), Some(&b"20"[..]), "{id}"),
+            0 => assert_eq!(
+                player.get(["gold"]).await?["gold"].as_deref(),
+                Some(&b"20"[..]),
+                "{id}"
+            ),
             1 => assert_eq!(player.incr("gold", 1).await?.value(), 21, "{id}"),
             2 => drop(player.update([("bag", "30")]).await?),
-            _ => assert_eq!(player.get_all().await?["bag"].as_deref(), Some(&b"20"[..]), "{id}"),
+            _ => assert_eq!(
+                player.get_all().await?["bag"].as_deref(),
+                Some(&b"20"[..]),
+                "{id}"
+            ),
         }
     }
     let worker = stack.worker();
@@ -143,19 +173,30 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
     for _ in 0..16 {
         let _ = stack.player("nobody").get(["gold"]).await;
     }
-    assert!(ann.update([("gold", "3")]).if_version(old).await.unwrap_err().is_conflict(), "a newer version has landed");
+    assert!(
+        ann.update([("gold", "3")])
+            .if_version(old)
+            .await
+            .unwrap_err()
+            .is_conflict(),
+        "a newer version has landed"
+    );
     ann.update([("gold", "4")]).if_version(new).await?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"4"[..]));
     Ok(())
 }
 
-/// There is no memory to keep what a comparison with the rows found, and none comes free before something lands (R13).
+/// There is no memory to keep what a comparison with the rows found, and none comes free before
+/// something lands (R13).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Result<()> {
     let (redis, stack) = own_redis(false).await?;
     let write = async |gold: &'static str| -> Result<()> {
         for id in 0..40 {
-            stack.player(&id.to_string()).update([("gold", gold)]).await?;
+            stack
+                .player(&id.to_string())
+                .update([("gold", gold)])
+                .await?;
         }
         Ok(())
     };
@@ -164,13 +205,19 @@ async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Re
     stack.landed().await?;
     worker.stop().await?;
     write("2").await?;
-    // A newer row of one player, as of a write that Redis forgot; and records from which nobody can tell what else it forgot.
+    // A newer row of one player, as of a write that Redis forgot; and records from which nobody can
+    // tell what else it forgot.
     let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7'";
     let mut connection = sqlx::MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql(newer).execute(&mut connection).await?;
     connection.close().await?;
     for partition in 0..stack.settings.redis.partitions {
-        redis.call(&["DEL", &format!("{}-part:{{{partition}}}", stack.settings.redis.prefix)]).await?;
+        redis
+            .call(&[
+                "DEL",
+                &format!("{}-part:{{{partition}}}", stack.settings.redis.prefix),
+            ])
+            .await?;
     }
     redis.call(&["CONFIG", "SET", "maxmemory", "1mb"]).await?;
     let worker = stack.worker();

@@ -12,7 +12,8 @@ async fn gold(player: &ByteOwner) -> Result<String> {
     Ok(String::from_utf8_lossy(read["gold"].as_ref().context("no gold")?).into_owned())
 }
 
-/// Two masters of the same data on one database, and two players of one partition who have 10 gold each.
+/// Two masters of the same data on one database, and two players of one partition who have 10 gold
+/// each.
 struct Masters {
     before: Stack,
     after: Stack,
@@ -26,14 +27,18 @@ impl Masters {
     async fn part() -> Result<Self> {
         let old = RedisServer::start(RedisOptions::default()).await?;
         let new = RedisServer::start(RedisOptions::default()).await?;
-        // Before the old one is used: a master that gets its first replica is another incarnation, which is no part of this.
+        // Before the old one is used: a master that gets its first replica is another incarnation,
+        // which is no part of this.
         new.follow(&old).await?;
         let world = World::on(&old.url(), stack::mariadb().await?).await?;
-        let taken_over = World::with_urls(&new.url(), &world.database, &world.settings.redis.prefix)?;
+        let taken_over =
+            World::with_urls(&new.url(), &world.database, &world.settings.redis.prefix)?;
         let before = Stack::with(world).await?;
         let ann = before.player("ann");
         let partition = ann.owner().partition(8);
-        let other = (0..).map(|id| before.player(&id.to_string())).find(|player| player.owner().partition(8) == partition);
+        let other = (0..)
+            .map(|id| before.player(&id.to_string()))
+            .find(|player| player.owner().partition(8) == partition);
         let eve = other.context("some id is of the same partition")?;
         let worker = before.worker();
         for player in [&ann, &eve] {
@@ -44,13 +49,25 @@ impl Masters {
         new.caught_up(&old).await?;
         new.promote().await?;
         let after = Stack::with(taken_over).await?;
-        Ok(Self { before, after, ann, eve, _servers: [old, new] })
+        Ok(Self {
+            before,
+            after,
+            ann,
+            eve,
+            _servers: [old, new],
+        })
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_replaced_master_lands_is_seen_by_the_one_that_took_over() -> Result<()> {
-    let Masters { before, after, eve, _servers, .. } = Masters::part().await?;
+    let Masters {
+        before,
+        after,
+        eve,
+        _servers,
+        ..
+    } = Masters::part().await?;
     let successor = after.worker();
     let (new_ann, new_eve) = (after.player("ann"), after.player(eve.owner().id()));
     new_ann.update([("gold", "20")]).await?;
@@ -72,10 +89,23 @@ async fn what_a_replaced_master_lands_is_seen_by_the_one_that_took_over() -> Res
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_before() -> Result<()> {
-    let Masters { before, after, ann, eve, _servers } = Masters::part().await?;
+    let Masters {
+        before,
+        after,
+        ann,
+        eve,
+        _servers,
+    } = Masters::part().await?;
     // Another process of the old master, which knows the partition as it was.
-    let Stack { settings, database, .. } = &before;
-    let other = Stack::with(World { settings: settings.clone(), text: String::new(), database: database.clone() }).await?;
+    let Stack {
+        settings, database, ..
+    } = &before;
+    let other = Stack::with(World {
+        settings: settings.clone(),
+        text: String::new(),
+        database: database.clone(),
+    })
+    .await?;
     let other_eve = other.player(eve.owner().id());
     // All of eve is cached, so that nothing but the comparison asks the database.
     assert_eq!(other_eve.get_all().await?.len(), 1);
@@ -86,7 +116,11 @@ async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_befor
     ann.update([("bag", "full")]).await?;
     ann.flush(Duration::from_secs(30)).await?;
 
-    assert_eq!(other_eve.incr("gold", 1).await?.value(), 31, "the row is newer than the hash");
+    assert_eq!(
+        other_eve.incr("gold", 1).await?.value(),
+        31,
+        "the row is newer than the hash"
+    );
     assert_eq!(gold(&eve).await?, "31");
     Ok(())
 }

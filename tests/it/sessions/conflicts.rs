@@ -29,18 +29,32 @@ async fn a_former_holder_writes_nothing_and_hears_that_it_has_lost(rig: &Rig) ->
     first.save().await?;
     first.edit(|hero| hero.level = 2)?;
 
-    let steals = SessionOptions { on_conflict: OnConflict::Steal, ..STRICT };
+    let steals = SessionOptions {
+        on_conflict: OnConflict::Steal,
+        ..STRICT
+    };
     let second = heroes(&two, steals).start(7_u64).await?.unwrap();
     assert_eq!(second.get().level, 1, "it begins with what was saved");
     second.edit(|hero| hero.level = 10)?;
     second.save().await?;
 
     let late = first.save().await.unwrap_err();
-    assert_eq!((late.kind(), late.outcome()), (Kind::Fenced, Outcome::NotApplied));
-    let lost = LossReason::Stolen { by: "two".to_owned() };
-    assert_eq!(bounded("the loss", async { Ok(first.lost().await) }).await?, lost);
+    assert_eq!(
+        (late.kind(), late.outcome()),
+        (Kind::Fenced, Outcome::NotApplied)
+    );
+    let lost = LossReason::Stolen {
+        by: "two".to_owned(),
+    };
+    assert_eq!(
+        bounded("the loss", async { Ok(first.lost().await) }).await?,
+        lost
+    );
     assert_eq!(first.state(), SessionState::Lost(lost));
-    assert_eq!(first.edit(|hero| hero.level = 3).unwrap_err().kind(), Kind::Fenced);
+    assert_eq!(
+        first.edit(|hero| hero.level = 3).unwrap_err().kind(),
+        Kind::Fenced
+    );
     assert_eq!(first.end().await.unwrap_err().kind(), Kind::Fenced);
     assert_eq!(stored(&two, 7).await?, Some(10));
     assert_eq!(one.stats().await?.sessions_lost, 1);
@@ -55,14 +69,28 @@ async fn a_plain_write_of_a_held_owner_fails_as_held(rig: &Rig) -> Result<()> {
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.save().await?;
     for server in [&one, &two] {
-        let error = plain(server).save(&Hero { level: 99, ..hero(7) }).await.unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (Kind::Held, Outcome::NotApplied));
+        let error = plain(server)
+            .save(&Hero {
+                level: 99,
+                ..hero(7)
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (Kind::Held, Outcome::NotApplied)
+        );
         assert!(error.to_string().contains("one holds the owner"), "{error}");
     }
     session.edit(|hero| hero.level = 1)?;
     session.end().await?;
     assert_eq!(stored(&two, 7).await?, Some(1));
-    plain(&two).save(&Hero { level: 2, ..hero(7) }).await?;
+    plain(&two)
+        .save(&Hero {
+            level: 2,
+            ..hero(7)
+        })
+        .await?;
     Ok(())
 }
 
@@ -78,11 +106,20 @@ async fn who_holds_an_owner_is_told(rig: &Rig) -> Result<()> {
 }
 
 /// F2.
-async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(rig: &Rig) -> Result<()> {
+async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(
+    rig: &Rig,
+) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let waits = SessionOptions { on_conflict: OnConflict::Wait { at_most: LONG }, ..STRICT };
+    let waits = SessionOptions {
+        on_conflict: OnConflict::Wait { at_most: LONG },
+        ..STRICT
+    };
     for round in 1..=20 {
-        let (from, to) = if round % 2 == 1 { (&one, &two) } else { (&two, &one) };
+        let (from, to) = if round % 2 == 1 {
+            (&one, &two)
+        } else {
+            (&two, &one)
+        };
         let session = heroes(from, STRICT).start_or(7_u64, || hero(7)).await?;
         let taking = {
             let heroes = heroes(to, waits);
@@ -100,16 +137,33 @@ async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(r
 /// S19: what was edited before it ended is there.
 async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let asks = SessionOptions { on_conflict: OnConflict::Ask { after: LONG, then: Otherwise::Fail }, ..STRICT };
+    let asks = SessionOptions {
+        on_conflict: OnConflict::Ask {
+            after: LONG,
+            then: Otherwise::Fail,
+        },
+        ..STRICT
+    };
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.edit(|hero| hero.level = 1)?;
     let taking = {
         let heroes = heroes(&two, asks);
         tokio::spawn(async move { heroes.start(7_u64).await })
     };
-    assert_eq!(bounded("it is asked", async { Ok(session.asked().await) }).await?, "two");
-    assert_eq!(session.state(), SessionState::HandOverAsked { by: "two".to_owned() });
-    until("it saved by itself", async || Ok(stored(&two, 7).await? == Some(1))).await?;
+    assert_eq!(
+        bounded("it is asked", async { Ok(session.asked().await) }).await?,
+        "two"
+    );
+    assert_eq!(
+        session.state(),
+        SessionState::HandOverAsked {
+            by: "two".to_owned()
+        }
+    );
+    until("it saved by itself", async || {
+        Ok(stored(&two, 7).await? == Some(1))
+    })
+    .await?;
     session.edit(|hero| hero.level = 2)?;
     session.end().await?;
     assert_eq!(taking.await??.expect("it was saved").get().level, 2);
@@ -119,10 +173,19 @@ async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
 async fn a_holder_that_does_not_hand_over_loses_its_owner(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let after = Duration::from_millis(300);
-    let asks = SessionOptions { on_conflict: OnConflict::Ask { after, then: Otherwise::Steal }, ..STRICT };
+    let asks = SessionOptions {
+        on_conflict: OnConflict::Ask {
+            after,
+            then: Otherwise::Steal,
+        },
+        ..STRICT
+    };
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.save().await?;
-    let taken = heroes(&two, asks).start(7_u64).await?.expect("it was saved");
+    let taken = heroes(&two, asks)
+        .start(7_u64)
+        .await?
+        .expect("it was saved");
     session.edit(|hero| hero.level = 9)?;
     assert_eq!(session.save().await.unwrap_err().kind(), Kind::Fenced);
     taken.end().await?;
@@ -134,9 +197,24 @@ async fn a_server_that_waits_in_vain_is_told_who_holds_the_owner(rig: &Rig) -> R
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let _session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let at_most = LEASE * 2;
-    for on_conflict in [OnConflict::Fail, OnConflict::Wait { at_most }, OnConflict::Ask { after: at_most, then: Otherwise::Fail }]
-    {
-        let error = heroes(&two, SessionOptions { on_conflict, ..STRICT }).start(7_u64).await.unwrap_err();
+    for on_conflict in [
+        OnConflict::Fail,
+        OnConflict::Wait { at_most },
+        OnConflict::Ask {
+            after: at_most,
+            then: Otherwise::Fail,
+        },
+    ] {
+        let error = heroes(
+            &two,
+            SessionOptions {
+                on_conflict,
+                ..STRICT
+            },
+        )
+        .start(7_u64)
+        .await
+        .unwrap_err();
         assert_eq!(error.kind(), Kind::Held);
         assert!(error.to_string().contains("one holds the owner"), "{error}");
     }
@@ -151,10 +229,19 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
     session.save().await?;
     // As if it had been killed: no beat any more, and no end.
     let (wakes, sleeps) = std::sync::mpsc::channel::<()>();
-    one.tiers().home().handle().spawn(async move { sleeps.recv().is_ok() });
+    one.tiers()
+        .home()
+        .handle()
+        .spawn(async move { sleeps.recv().is_ok() });
     let two = rig.server("one").await?;
-    let waits = SessionOptions { on_conflict: OnConflict::Wait { at_most: LONG }, ..STRICT };
-    let taken = heroes(&two, waits).start(7_u64).await?.expect("it was saved");
+    let waits = SessionOptions {
+        on_conflict: OnConflict::Wait { at_most: LONG },
+        ..STRICT
+    };
+    let taken = heroes(&two, waits)
+        .start(7_u64)
+        .await?
+        .expect("it was saved");
     assert_eq!(taken.get().level, 1);
     taken.edit(|hero| hero.level = 2)?;
     taken.save().await?;
@@ -173,7 +260,12 @@ async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
     let (mine, other) = (world.owner("hero", 7_u64)?, world.owner("hero", 8_u64)?);
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let hot = one.tiers().hot();
-    let holder = hot.sessions_of(std::slice::from_ref(mine.owner())).await.remove(0)?.expect("it is held").holder;
+    let holder = hot
+        .sessions_of(std::slice::from_ref(mine.owner()))
+        .await
+        .remove(0)?
+        .expect("it is held")
+        .holder;
     let mut late = OpenSession {
         owner: other.owner().clone(),
         token: one.next_id(),
@@ -184,11 +276,25 @@ async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
         load: None,
     };
     if let Opened::Load(_) = hot.open_session(&late).await? {
-        late.load = one.tiers().load(other.owner()).await?.map(|full| full.load.clone());
+        late.load = one
+            .tiers()
+            .load(other.owner())
+            .await?
+            .map(|full| full.load.clone());
     }
-    assert!(matches!(hot.open_session(&late).await?, Opened::Open { .. }));
-    until("the sweep has ended it", async || Ok(other.held_by().await?.is_none())).await?;
-    assert_eq!(mine.held_by().await?.as_deref(), Some("one"), "and no other one");
+    assert!(matches!(
+        hot.open_session(&late).await?,
+        Opened::Open { .. }
+    ));
+    until("the sweep has ended it", async || {
+        Ok(other.held_by().await?.is_none())
+    })
+    .await?;
+    assert_eq!(
+        mine.held_by().await?.as_deref(),
+        Some("one"),
+        "and no other one"
+    );
     session.end().await?;
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
-use storage_sdk::{Autosave, Durability, Kind, ModifyError, Outcome, Safety, SessionOptions, SessionState};
+use storage_sdk::{
+    Autosave, Durability, Kind, ModifyError, Outcome, Safety, SessionOptions, SessionState,
+};
 use storage_tests::until;
 
 use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
@@ -28,7 +30,11 @@ async fn a_session_of_nothing_leaves_the_owner_free(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
     assert!(heroes(&one, STRICT).start(7_u64).await?.is_none());
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
-    assert_eq!(stored(&one, 7).await?, None, "it is saved with its first save");
+    assert_eq!(
+        stored(&one, 7).await?,
+        None,
+        "it is saved with its first save"
+    );
     session.end().await?;
     assert_eq!(stored(&one, 7).await?, Some(0));
     Ok(())
@@ -40,17 +46,27 @@ async fn a_session_of_what_can_not_be_read_leaves_the_owner_free(rig: &Rig) -> R
     let owner = one.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
     let field = owner_field(&one, &owner).await?;
     owner.update([(field.as_str(), "not a hero")]).await?;
-    assert_eq!(heroes(&one, STRICT).start(7_u64).await.unwrap_err().kind(), Kind::Corrupt);
+    assert_eq!(
+        heroes(&one, STRICT).start(7_u64).await.unwrap_err().kind(),
+        Kind::Corrupt
+    );
     assert_eq!(owner.held_by().await?, None);
     owner.update([(field.as_str(), "still not")]).await?;
     Ok(())
 }
 
 /// The field that an object stands in.
-async fn owner_field(storage: &storage_sdk::Storage, owner: &storage_sdk::ByteOwner) -> Result<String> {
+async fn owner_field(
+    storage: &storage_sdk::Storage,
+    owner: &storage_sdk::ByteOwner,
+) -> Result<String> {
     plain(storage).save(&hero(7)).await?;
     let record = owner.get_all().await?;
-    Ok(record.iter().map(|(field, _)| field.as_str().to_owned()).next().unwrap_or_default())
+    Ok(record
+        .iter()
+        .map(|(field, _)| field.as_str().to_owned())
+        .next()
+        .unwrap_or_default())
 }
 
 /// F1 and F13.
@@ -88,7 +104,10 @@ async fn an_edit_after_the_end_began_is_refused(rig: &Rig) -> Result<()> {
     session.edit(|hero| hero.level = 1)?;
     session.end().await?;
     assert_eq!(session.state(), SessionState::Ended);
-    assert_eq!(session.edit(|hero| hero.level = 2).unwrap_err().kind(), Kind::Closing);
+    assert_eq!(
+        session.edit(|hero| hero.level = 2).unwrap_err().kind(),
+        Kind::Closing
+    );
     assert_eq!(session.save().await.unwrap_err().kind(), Kind::Closing);
     assert_eq!(session.end().await.unwrap_err().kind(), Kind::Closing);
     assert_eq!((stored(&one, 7).await?, session.get().level), (Some(1), 1));
@@ -115,17 +134,28 @@ async fn an_edit_that_says_no_changes_nothing(rig: &Rig) -> Result<()> {
 }
 
 /// F19.
-async fn an_object_that_outgrows_its_limit_is_named_and_the_session_goes_on(rig: &Rig) -> Result<()> {
+async fn an_object_that_outgrows_its_limit_is_named_and_the_session_goes_on(
+    rig: &Rig,
+) -> Result<()> {
     let one = rig.server("one").await?;
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.save().await?;
     session.edit(|hero| (hero.level, hero.bag) = (1, "x".repeat(2 << 20)))?;
     for _ in 0..2 {
         let error = session.save().await.unwrap_err();
-        assert_eq!((error.kind(), error.outcome()), (Kind::Invalid, Outcome::NotApplied));
-        assert!(error.to_string().contains("limits.value_bytes_max"), "{error}");
+        assert_eq!(
+            (error.kind(), error.outcome()),
+            (Kind::Invalid, Outcome::NotApplied)
+        );
+        assert!(
+            error.to_string().contains("limits.value_bytes_max"),
+            "{error}"
+        );
     }
-    assert_eq!((session.state(), stored(&one, 7).await?), (SessionState::Held, Some(0)));
+    assert_eq!(
+        (session.state(), stored(&one, 7).await?),
+        (SessionState::Held, Some(0))
+    );
     session.edit(|hero| hero.bag.clear())?;
     session.save().await?;
     assert_eq!(stored(&one, 7).await?, Some(1));
@@ -136,14 +166,23 @@ async fn an_object_that_outgrows_its_limit_is_named_and_the_session_goes_on(rig:
 /// S17.
 async fn a_session_saves_by_itself_and_only_if_something_was_edited(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let options = SessionOptions { autosave: Autosave::Every(Duration::from_millis(50)), ..STRICT };
+    let options = SessionOptions {
+        autosave: Autosave::Every(Duration::from_millis(50)),
+        ..STRICT
+    };
     let session = heroes(&one, options).start_or(7_u64, || hero(7)).await?;
     let first = session.saved();
     session.edit(|hero| hero.level = 1)?;
-    until("it saved by itself", async || Ok(stored(&one, 7).await? == Some(1) && session.saved() > first)).await?;
+    until("it saved by itself", async || {
+        Ok(stored(&one, 7).await? == Some(1) && session.saved() > first)
+    })
+    .await?;
     let saved = session.saved();
     session.edit(|hero| hero.level = 2)?;
-    until("and again", async || Ok(stored(&one, 7).await? == Some(2) && session.saved() > saved)).await?;
+    until("and again", async || {
+        Ok(stored(&one, 7).await? == Some(2) && session.saved() > saved)
+    })
+    .await?;
     let saved = session.saved();
     assert_eq!(session.save().await?.changed(), 0, "nothing was edited");
     assert_eq!(session.saved(), saved);
@@ -157,7 +196,10 @@ async fn a_session_that_is_dropped_is_saved_and_ended(rig: &Rig) -> Result<()> {
     session.edit(|hero| hero.level = 1)?;
     drop(session);
     let owner = one.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
-    until("it has ended", async || Ok(owner.held_by().await?.is_none())).await?;
+    until("it has ended", async || {
+        Ok(owner.held_by().await?.is_none())
+    })
+    .await?;
     assert_eq!(stored(&one, 7).await?, Some(1));
     assert_eq!(one.stats().await?.sessions_dropped, 1);
     Ok(())
@@ -168,7 +210,10 @@ async fn a_process_holds_no_more_sessions_than_it_may(rig: &Rig) -> Result<()> {
     settings.sessions.max = 2;
     let one = rig.open(settings).await?;
     let all = heroes(&one, STRICT);
-    let (first, _second) = (all.start_or(1_u64, || hero(1)).await?, all.start_or(2_u64, || hero(2)).await?);
+    let (first, _second) = (
+        all.start_or(1_u64, || hero(1)).await?,
+        all.start_or(2_u64, || hero(2)).await?,
+    );
     let error = all.start_or(3_u64, || hero(3)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Overloaded);
     assert!(error.to_string().contains("sessions.max"), "{error}");
@@ -190,7 +235,10 @@ async fn fields_that_a_session_sets_and_removes_are_saved_with_its_end(rig: &Rig
     assert_eq!((session.get("size"), session.fields().len()), (None, 2));
     session.end().await?;
     let record = room.get_all().await?;
-    let fields: Vec<_> = record.iter().map(|(field, value)| (field.as_str(), value.as_ref())).collect();
+    let fields: Vec<_> = record
+        .iter()
+        .map(|(field, value)| (field.as_str(), value.as_ref()))
+        .collect();
     assert_eq!(fields, [("new", &b"1"[..]), ("topic", b"dogs")]);
     Ok(())
 }
@@ -200,13 +248,23 @@ async fn a_save_can_wait_until_it_has_landed(rig: &Rig) -> Result<()> {
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let landed = Durability::Landed { timeout: LONG };
     let ack = session.save().durability(landed).await?;
-    assert_eq!((ack.durability(), session.landed()), (Safety::Landed, ack.version()));
+    assert_eq!(
+        (ack.durability(), session.landed()),
+        (Safety::Landed, ack.version())
+    );
     session.edit(|hero| hero.level = 1)?;
     let ack = session.save().await?;
     assert!(session.landed() < ack.version());
     assert_eq!(session.wait_landed(LONG).await?, ack.version());
-    let loaded = one.tiers().cold().load(std::slice::from_ref(owner(&one)?.owner()), 9).await?;
-    assert_eq!(loaded[0].rows.iter().map(|row| row.version).max(), Some(ack.version()));
+    let loaded = one
+        .tiers()
+        .cold()
+        .load(std::slice::from_ref(owner(&one)?.owner()), 9)
+        .await?;
+    assert_eq!(
+        loaded[0].rows.iter().map(|row| row.version).max(),
+        Some(ack.version())
+    );
     session.end().await?;
     Ok(())
 }
@@ -226,12 +284,30 @@ async fn a_storage_that_closes_saves_and_ends_all_sessions(rig: &Rig) -> Result<
         sessions.push(session);
     }
     let report = one.close(LONG).await;
-    assert_eq!((report.sessions.ended, report.sessions.unsaved.len(), report.under_way), (100, 0, 0));
+    assert_eq!(
+        (
+            report.sessions.ended,
+            report.sessions.unsaved.len(),
+            report.under_way
+        ),
+        (100, 0, 0)
+    );
     for id in 0..100 {
         assert_eq!(stored(&two, id).await?, Some(id + 1));
-        assert_eq!(sessions[usize::try_from(id)?].edit(|hero| hero.level = 0).unwrap_err().kind(), Kind::Closing);
+        assert_eq!(
+            sessions[usize::try_from(id)?]
+                .edit(|hero| hero.level = 0)
+                .unwrap_err()
+                .kind(),
+            Kind::Closing
+        );
     }
     assert_eq!(all.start(1_u64).await.unwrap_err().kind(), Kind::Closed);
-    heroes(&two, STRICT).start(1_u64).await?.expect("it was saved").end().await?;
+    heroes(&two, STRICT)
+        .start(1_u64)
+        .await?
+        .expect("it was saved")
+        .end()
+        .await?;
     Ok(())
 }

@@ -23,7 +23,10 @@ fn entities(storage: &Storage, options: EntityOptions) -> Entities<Hero> {
 }
 
 fn options() -> EntityOptions {
-    EntityOptions { session: STRICT, ..EntityOptions::default() }
+    EntityOptions {
+        session: STRICT,
+        ..EntityOptions::default()
+    }
 }
 
 async fn callers_who_ask_at_once_get_one_session(rig: &Rig) -> Result<()> {
@@ -32,7 +35,11 @@ async fn callers_who_ask_at_once_get_one_session(rig: &Rig) -> Result<()> {
     assert!(all.get(7_u64).await?.is_none());
     let asked = join_all((0..50).map(|_| all.get_or(7_u64, || hero(7)))).await;
     let sessions = asked.into_iter().collect::<storage_sdk::Result<Vec<_>>>()?;
-    assert!(sessions.iter().all(|session| Arc::ptr_eq(session, &sessions[0])));
+    assert!(
+        sessions
+            .iter()
+            .all(|session| Arc::ptr_eq(session, &sessions[0]))
+    );
     for session in &sessions {
         session.edit(|hero| hero.level += 1)?;
     }
@@ -45,18 +52,35 @@ async fn callers_who_ask_at_once_get_one_session(rig: &Rig) -> Result<()> {
 
 async fn a_session_that_nobody_uses_is_ended(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let all = entities(&one, EntityOptions { idle: Duration::from_millis(50), ..options() });
+    let all = entities(
+        &one,
+        EntityOptions {
+            idle: Duration::from_millis(50),
+            ..options()
+        },
+    );
     let used = all.get_or(1_u64, || hero(1)).await?;
-    all.get_or(2_u64, || hero(2)).await?.edit(|hero| hero.level = 5)?;
+    all.get_or(2_u64, || hero(2))
+        .await?
+        .edit(|hero| hero.level = 5)?;
     until("one is left", async || Ok(all.len() == 1)).await?;
-    until("the other is saved", async || Ok(stored(&one, 2).await? == Some(5))).await?;
+    until("the other is saved", async || {
+        Ok(stored(&one, 2).await? == Some(5))
+    })
+    .await?;
     used.edit(|hero| hero.level = 1)?;
     Ok(())
 }
 
 async fn the_session_that_was_used_least_lately_makes_room_for_the_next(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let all = entities(&one, EntityOptions { max: 2, ..options() });
+    let all = entities(
+        &one,
+        EntityOptions {
+            max: 2,
+            ..options()
+        },
+    );
     let first = all.get_or(1_u64, || hero(1)).await?;
     all.get_or(2_u64, || hero(2)).await?;
     let third = all.get_or(3_u64, || hero(3)).await?;
@@ -71,9 +95,20 @@ async fn the_session_that_was_used_least_lately_makes_room_for_the_next(rig: &Ri
 async fn an_owner_that_another_server_asks_for_is_handed_over(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let all = entities(&one, options());
-    all.get_or(7_u64, || hero(7)).await?.edit(|hero| hero.level = 3)?;
-    let asks = SessionOptions { on_conflict: OnConflict::Ask { after: LONG, then: Otherwise::Fail }, ..STRICT };
-    let taken = heroes(&two, asks).start(7_u64).await?.expect("it was saved");
+    all.get_or(7_u64, || hero(7))
+        .await?
+        .edit(|hero| hero.level = 3)?;
+    let asks = SessionOptions {
+        on_conflict: OnConflict::Ask {
+            after: LONG,
+            then: Otherwise::Fail,
+        },
+        ..STRICT
+    };
+    let taken = heroes(&two, asks)
+        .start(7_u64)
+        .await?
+        .expect("it was saved");
     assert_eq!(taken.get().level, 3);
     let error = all.get(7_u64).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Held);
@@ -86,9 +121,14 @@ async fn a_close_says_what_was_saved(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let all = entities(&one, options());
     for id in 0..20 {
-        all.get_or(id, move || hero(id)).await?.edit(|hero| hero.level = 1)?;
+        all.get_or(id, move || hero(id))
+            .await?
+            .edit(|hero| hero.level = 1)?;
     }
-    let steals = SessionOptions { on_conflict: OnConflict::Steal, ..STRICT };
+    let steals = SessionOptions {
+        on_conflict: OnConflict::Steal,
+        ..STRICT
+    };
     let _stolen = heroes(&two, steals).start_or(3_u64, || hero(3)).await?;
     let closed = all.close(LONG).await;
     assert_eq!((closed.ended, closed.unsaved.len()), (19, 1));

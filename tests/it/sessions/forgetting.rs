@@ -30,15 +30,24 @@ async fn many(storage: &Storage, ids: std::ops::Range<u64>) -> Result<Vec<Sessio
     Ok(sessions.into_iter().collect::<storage_sdk::Result<_>>()?)
 }
 
-async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders(rig: &Rig) -> Result<()> {
-    let (one, two, new) = (rig.server("one").await?, rig.server("two").await?, rig.server("new").await?);
+async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_holders(
+    rig: &Rig,
+) -> Result<()> {
+    let (one, two, new) = (
+        rig.server("one").await?,
+        rig.server("two").await?,
+        rig.server("new").await?,
+    );
     let mut sessions = many(&one, 0..500).await?;
     sessions.extend(many(&two, 500..1_000).await?);
     for session in &sessions {
         session.edit(|hero| hero.level = 1)?;
     }
-    for saved in
-        stream::iter(&sessions).map(|session| session.save().into_future()).buffer_unordered(64).collect::<Vec<_>>().await
+    for saved in stream::iter(&sessions)
+        .map(|session| session.save().into_future())
+        .buffer_unordered(64)
+        .collect::<Vec<_>>()
+        .await
     {
         saved?;
     }
@@ -47,7 +56,10 @@ async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_hold
     }
     rig.wipe().await?;
     // While they are claimed, others want them.
-    let wants = SessionOptions { on_conflict: OnConflict::Fail, ..STRICT };
+    let wants = SessionOptions {
+        on_conflict: OnConflict::Fail,
+        ..STRICT
+    };
     let newcomers: Vec<_> = [3_u64, 503]
         .into_iter()
         .map(|id| {
@@ -58,20 +70,38 @@ async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_hold
     for session in &sessions {
         session.edit(|hero| hero.level = 3)?;
     }
-    let saves = stream::iter(&sessions).map(|session| session.save().deadline(LONG).into_future()).buffer_unordered(64);
-    for saved in bounded("all are saved", async { Ok(saves.collect::<Vec<_>>().await) }).await? {
+    let saves = stream::iter(&sessions)
+        .map(|session| session.save().deadline(LONG).into_future())
+        .buffer_unordered(64);
+    for saved in bounded("all are saved", async {
+        Ok(saves.collect::<Vec<_>>().await)
+    })
+    .await?
+    {
         saved?;
     }
     for newcomer in newcomers {
         assert_eq!(newcomer.await?.unwrap_err().kind(), Kind::Held);
     }
     for session in &sessions {
-        until("it is held", async || Ok(session.state() == SessionState::Held)).await?;
+        until("it is held", async || {
+            Ok(session.state() == SessionState::Held)
+        })
+        .await?;
         let hero = session.get().clone();
         assert_eq!((hero.level, stored(&new, hero.id).await?), (3, Some(3)));
     }
-    assert_eq!((one.stats().await?.sessions_lost, two.stats().await?.sessions_lost), (0, 0));
-    let closed = (one.close(LONG).await.sessions, two.close(LONG).await.sessions);
+    assert_eq!(
+        (
+            one.stats().await?.sessions_lost,
+            two.stats().await?.sessions_lost
+        ),
+        (0, 0)
+    );
+    let closed = (
+        one.close(LONG).await.sessions,
+        two.close(LONG).await.sessions,
+    );
     assert_eq!((closed.0.ended, closed.1.ended), (500, 500));
     Ok(())
 }
@@ -82,12 +112,22 @@ async fn a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long(rig: &Rig) 
     session.save().await?;
     rig.wipe().await?;
     session.edit(|hero| hero.level = 1)?;
-    until("the server notices", async || Ok(session.state() == SessionState::Suspect)).await?;
-    let error = session.save().deadline(Duration::from_millis(100)).await.unwrap_err();
+    until("the server notices", async || {
+        Ok(session.state() == SessionState::Suspect)
+    })
+    .await?;
+    let error = session
+        .save()
+        .deadline(Duration::from_millis(100))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
     assert_eq!(session.state(), SessionState::Suspect);
     session.edit(|hero| hero.level = 2)?;
-    until("it goes on by itself", async || Ok(session.state() == SessionState::Held)).await?;
+    until("it goes on by itself", async || {
+        Ok(session.state() == SessionState::Held)
+    })
+    .await?;
     assert_eq!(stored(&one, 7).await?, Some(2), "with all that it holds");
     session.end().await?;
     Ok(())
@@ -97,11 +137,22 @@ async fn a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long(rig: &Rig) 
 async fn loses(session: &Session<Hero>, other: &Storage) -> Result<()> {
     let id = session.get().id;
     session.edit(|hero| hero.level = 2)?;
-    let late = bounded("it is decided", async { Ok(session.save().deadline(LONG).await) }).await?;
+    let late = bounded("it is decided", async {
+        Ok(session.save().deadline(LONG).await)
+    })
+    .await?;
     assert_eq!(late.unwrap_err().kind(), Kind::Fenced);
     assert_eq!(session.state(), SessionState::Lost(LossReason::Changed));
     assert_eq!(stored(other, id).await?, Some(99));
-    assert_eq!(other.scope("game", "eu")?.bytes().owner("hero", id)?.held_by().await?, None);
+    assert_eq!(
+        other
+            .scope("game", "eu")?
+            .bytes()
+            .owner("hero", id)?
+            .held_by()
+            .await?,
+        None
+    );
     Ok(())
 }
 
@@ -114,7 +165,12 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
         session.save().await?;
         rig.wipe().await?;
         // If the session is claimed before, it is held again, and another one is tried.
-        let written = plain(&two).save(&Hero { level: 99, ..hero(round) }).await;
+        let written = plain(&two)
+            .save(&Hero {
+                level: 99,
+                ..hero(round)
+            })
+            .await;
         if written.is_err_and(|error| error.kind() == Kind::Held) {
             session.end().await?;
             continue;
@@ -126,9 +182,19 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
 
 /// The lost state of the session has a greater version than what others wrote.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_clock_was_set_back() -> Result<()> {
-    let rig = Rig::on(RedisServer::start(RedisOptions { clock: true, ..RedisOptions::default() }).await?).await?;
-    let Rig::Redis { server, .. } = &rig else { unreachable!() };
+async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_clock_was_set_back()
+-> Result<()> {
+    let rig = Rig::on(
+        RedisServer::start(RedisOptions {
+            clock: true,
+            ..RedisOptions::default()
+        })
+        .await?,
+    )
+    .await?;
+    let Rig::Redis { server, .. } = &rig else {
+        unreachable!()
+    };
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let mut ahead = 7_200;
     for round in 0.. {
@@ -140,7 +206,13 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_cl
         server.skew(ahead - 3_600)?;
         rig.wipe().await?;
         // If the session is claimed before, it is held again, and another one is tried.
-        let written = plain(&two).save(&Hero { level: 99, ..hero(round) }).deadline(LONG).await;
+        let written = plain(&two)
+            .save(&Hero {
+                level: 99,
+                ..hero(round)
+            })
+            .deadline(LONG)
+            .await;
         if written.is_err_and(|error| error.kind() == Kind::Held) {
             session.end().await?;
             continue;
@@ -171,10 +243,22 @@ async fn a_session_of_an_owner_without_fields_goes_on_after_a_wipe(rig: &Rig) ->
     let room = one.scope("game", "eu")?.bytes().owner("room", 1_u64)?;
     let session = room.session(STRICT).await?;
     rig.wipe().await?;
-    until("it is suspect", async || Ok(session.state() == SessionState::Suspect)).await?;
-    until("it goes on", async || Ok(session.state() == SessionState::Held)).await?;
+    until("it is suspect", async || {
+        Ok(session.state() == SessionState::Suspect)
+    })
+    .await?;
+    until("it goes on", async || {
+        Ok(session.state() == SessionState::Held)
+    })
+    .await?;
     session.set("topic", "cats")?;
     session.end().await?;
-    assert_eq!(room.get(["topic"]).await?.get("topic").map(|topic| topic.to_vec()), Some(b"cats".to_vec()));
+    assert_eq!(
+        room.get(["topic"])
+            .await?
+            .get("topic")
+            .map(|topic| topic.to_vec()),
+        Some(b"cats".to_vec())
+    );
     Ok(())
 }

@@ -21,7 +21,12 @@ async fn behind_a_link(rig: &Rig) -> Result<(Link, Storage)> {
 
 fn port_of(url: &str) -> u16 {
     let digits = url.rsplit(':').next().unwrap_or_default();
-    digits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    digits
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect::<String>()
+        .parse()
+        .unwrap()
 }
 
 /// F1: its reply is late, not lost.
@@ -34,7 +39,11 @@ async fn a_save_whose_reply_is_late_never_comes_after_the_last_one() -> Result<(
     session.edit(|hero| hero.level = 1)?;
     let two = rig.server("two").await?;
     let first = tokio::spawn(session.save().into_future());
-    until("it is carried out, and its reply is on its way", async || Ok(stored(&two, 7).await? == Some(1))).await?;
+    until(
+        "it is carried out, and its reply is on its way",
+        async || Ok(stored(&two, 7).await? == Some(1)),
+    )
+    .await?;
     session.edit(|hero| hero.level = 2)?;
     session.end().await?;
     link.set(Weather::Fair);
@@ -43,19 +52,37 @@ async fn a_save_whose_reply_is_late_never_comes_after_the_last_one() -> Result<(
     Ok(())
 }
 
-/// Each partition must hear of the server, and the first beats are lost. A beat comes only every few minutes later on.
+/// Each partition must hear of the server, and the first beats are lost. A beat comes only every
+/// few minutes later on.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_of_the_lease() -> Result<()> {
+async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_of_the_lease()
+-> Result<()> {
     let mut rig = Rig::redis().await?;
-    let Rig::Redis { settings, .. } = &mut rig else { unreachable!() };
-    (settings.sessions.lease, settings.hot.operation_deadline) = (Duration::from_mins(10), Duration::from_millis(500));
+    let Rig::Redis { settings, .. } = &mut rig else {
+        unreachable!()
+    };
+    (settings.sessions.lease, settings.hot.operation_deadline) =
+        (Duration::from_mins(10), Duration::from_millis(500));
     let (link, one) = behind_a_link(&rig).await?;
     link.set(Weather::Down);
-    let short = SessionOptions { within: Duration::from_secs(1), ..STRICT };
-    let error = heroes(&one, short).start_or(7_u64, || hero(7)).await.unwrap_err();
-    assert!([Kind::HotUnavailable, Kind::Timeout].contains(&error.kind()), "{error}");
+    let short = SessionOptions {
+        within: Duration::from_secs(1),
+        ..STRICT
+    };
+    let error = heroes(&one, short)
+        .start_or(7_u64, || hero(7))
+        .await
+        .unwrap_err();
+    assert!(
+        [Kind::HotUnavailable, Kind::Timeout].contains(&error.kind()),
+        "{error}"
+    );
     link.set(Weather::Fair);
-    heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?.end().await?;
+    heroes(&one, STRICT)
+        .start_or(7_u64, || hero(7))
+        .await?
+        .end()
+        .await?;
     Ok(())
 }
 
@@ -74,9 +101,15 @@ async fn a_session_outlives_cuts_of_half_a_lease_and_of_several() -> Result<()> 
         session.edit(|hero| hero.level = round)?;
         tokio::time::sleep(cut).await;
         link.set(Weather::Fair);
-        bounded("it is saved", async { Ok(session.save().deadline(LONG).await?) }).await?;
+        bounded("it is saved", async {
+            Ok(session.save().deadline(LONG).await?)
+        })
+        .await?;
         assert_eq!(stored(&other, 7).await?, Some(round));
-        until("it is held", async || Ok(session.state() == SessionState::Held)).await?;
+        until("it is held", async || {
+            Ok(session.state() == SessionState::Held)
+        })
+        .await?;
     }
     session.end().await?;
     assert_eq!(one.stats().await?.sessions_lost, 0);
@@ -95,8 +128,14 @@ async fn a_server_that_is_cut_off_loses_its_owner_to_one_that_waits() -> Result<
     link.set(Weather::Silent);
     session.edit(|hero| hero.level = 2)?;
     let late = tokio::spawn(session.save().deadline(LONG).into_future());
-    let waits = SessionOptions { on_conflict: OnConflict::Wait { at_most: LONG }, ..STRICT };
-    let taken = heroes(&two, waits).start(7_u64).await?.expect("it was saved");
+    let waits = SessionOptions {
+        on_conflict: OnConflict::Wait { at_most: LONG },
+        ..STRICT
+    };
+    let taken = heroes(&two, waits)
+        .start(7_u64)
+        .await?
+        .expect("it was saved");
     assert_eq!(taken.get().level, 1);
     taken.edit(|hero| hero.level = 10)?;
     taken.save().await?;
@@ -112,7 +151,14 @@ async fn a_server_that_is_cut_off_loses_its_owner_to_one_that_waits() -> Result<
 async fn a_start_whose_load_fails_leaves_the_owner_free() -> Result<()> {
     let rig = Rig::redis().await?;
     let two = rig.server("two").await?;
-    let Rig::Redis { server, database, settings: own } = &rig else { unreachable!() };
+    let Rig::Redis {
+        server,
+        database,
+        settings: own,
+    } = &rig
+    else {
+        unreachable!()
+    };
     let port = stack::mariadb().await?.port();
     let link = Link::start(port).await?;
     let moved = database.replace(&port.to_string(), &link.port().to_string());
@@ -120,12 +166,22 @@ async fn a_start_whose_load_fails_leaves_the_owner_free() -> Result<()> {
     settings.hot.operation_deadline = Duration::from_millis(500);
     let one = Storage::open(settings).await?;
     link.set(Weather::Down);
-    let short = SessionOptions { within: Duration::from_secs(1), ..STRICT };
+    let short = SessionOptions {
+        within: Duration::from_secs(1),
+        ..STRICT
+    };
     for id in [7_u64, 8] {
-        let error = heroes(&one, short).start_or(id, || hero(id)).await.unwrap_err();
+        let error = heroes(&one, short)
+            .start_or(id, || hero(id))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), Kind::ColdUnavailable, "{error}");
         // The partitions are prepared by then, so that the next start gets further.
-        heroes(&two, STRICT).start_or(id, || hero(id)).await?.end().await?;
+        heroes(&two, STRICT)
+            .start_or(id, || hero(id))
+            .await?
+            .end()
+            .await?;
     }
     Ok(())
 }
@@ -147,8 +203,20 @@ async fn a_close_whose_redis_hangs_names_what_was_not_saved() -> Result<()> {
     }
     link.set(Weather::Silent);
     let report = one.close(Duration::from_millis(500)).await;
-    assert_eq!((report.sessions.ended, report.sessions.left, report.sessions.unsaved.len()), (0, 40, 60));
-    let mut named: Vec<u64> = report.sessions.unsaved.iter().map(|owner| owner.id().parse().unwrap()).collect();
+    assert_eq!(
+        (
+            report.sessions.ended,
+            report.sessions.left,
+            report.sessions.unsaved.len()
+        ),
+        (0, 40, 60)
+    );
+    let mut named: Vec<u64> = report
+        .sessions
+        .unsaved
+        .iter()
+        .map(|owner| owner.id().parse().unwrap())
+        .collect();
     named.sort_unstable();
     assert_eq!(named, (0..60).collect::<Vec<_>>());
     Ok(())

@@ -24,10 +24,16 @@ struct Place {
 async fn place() -> Result<Place> {
     let world = World::fresh().await?;
     let folder = tempfile::tempdir()?;
-    let text = format!("{}[sessions]\nlease = \"1s\"\nname = \"game 1\"\n", world.text);
+    let text = format!(
+        "{}[sessions]\nlease = \"1s\"\nname = \"game 1\"\n",
+        world.text
+    );
     std::fs::write(folder.path().join("storage.toml"), text)?;
     stack::mariadb().await?;
-    Ok(Place { folder, database: world.database })
+    Ok(Place {
+        folder,
+        database: world.database,
+    })
 }
 
 impl Place {
@@ -49,8 +55,12 @@ impl Place {
 impl Holder {
     /// The number in the next line, which begins with this word.
     async fn next(&mut self, word: &str) -> Result<u64> {
-        let line = bounded(word, async { Ok(self.lines.next_line().await?) }).await?.unwrap_or_default();
-        let number = line.strip_prefix(word).with_context(|| format!("{word:?} was awaited, and not {line:?}"))?;
+        let line = bounded(word, async { Ok(self.lines.next_line().await?) })
+            .await?
+            .unwrap_or_default();
+        let number = line
+            .strip_prefix(word)
+            .with_context(|| format!("{word:?} was awaited, and not {line:?}"))?;
         Ok(number.trim().parse()?)
     }
 
@@ -58,7 +68,11 @@ impl Holder {
     async fn line(&mut self, word: &str) -> Result<String> {
         bounded(word, async {
             loop {
-                let line = self.lines.next_line().await?.with_context(|| format!("it ended without {word:?}"))?;
+                let line = self
+                    .lines
+                    .next_line()
+                    .await?
+                    .with_context(|| format!("it ended without {word:?}"))?;
                 if line.starts_with(word) {
                     return Ok(line);
                 }
@@ -68,14 +82,20 @@ impl Holder {
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let id = self
+            .child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
         Ok(kill_process(id.context("a process without id")?, signal)?)
     }
 
     /// Kills it; answers the last number that it said was saved.
     async fn kill(mut self, mut last: u64) -> Result<u64> {
         self.child.start_kill()?;
-        while let Some(line) = bounded("it ends", async { Ok(self.lines.next_line().await?) }).await? {
+        while let Some(line) =
+            bounded("it ends", async { Ok(self.lines.next_line().await?) }).await?
+        {
             if let Some(number) = line.strip_prefix("saved ") {
                 last = number.parse()?;
             }
@@ -85,7 +105,8 @@ impl Holder {
     }
 }
 
-/// F6 and F7: its place is taken by another process of the same name, which begins with a whole save.
+/// F6 and F7: its place is taken by another process of the same name, which begins with a whole
+/// save.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_is_killed_leaves_whole_saves_to_the_next_of_its_name() -> Result<()> {
     let place = place().await?;
@@ -93,7 +114,10 @@ async fn a_holder_that_is_killed_leaves_whole_saves_to_the_next_of_its_name() ->
     for saves in [3, 10, 1, 40, 7] {
         let mut holder = place.start(&[])?;
         let begins = holder.next("begins ").await?;
-        assert!(begins == last || begins == last + 1, "{last} was acknowledged, and it begins with {begins}");
+        assert!(
+            begins == last || begins == last + 1,
+            "{last} was acknowledged, and it begins with {begins}"
+        );
         last = begins;
         for _ in 0..saves {
             last = holder.next("saved ").await?;
@@ -105,7 +129,8 @@ async fn a_holder_that_is_killed_leaves_whole_saves_to_the_next_of_its_name() ->
 
 /// F10: it wakes up and goes on with what it was about.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_holder_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on() -> Result<()> {
+async fn a_holder_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on()
+-> Result<()> {
     let place = place().await?;
     let mut first = place.start(&[])?;
     first.line("saved 5").await?;

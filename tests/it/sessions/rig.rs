@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use storage_dirty::HotStore;
 use storage_dirty::memory::{MemorySettings, MemoryStore};
 use storage_model::SystemClock;
-use storage_sdk::{Autosave, ObjStorage, OnConflict, SaveObject, SessionOptions, Sessions, Settings, Storage};
+use storage_sdk::{
+    Autosave, ObjStorage, OnConflict, SaveObject, SessionOptions, Sessions, Settings, Storage,
+};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{World, stack};
 use tempfile::TempDir;
@@ -28,13 +30,25 @@ pub(super) struct Hero {
 }
 
 pub(super) fn hero(id: u64) -> Hero {
-    Hero { id, level: 0, bag: String::new() }
+    Hero {
+        id,
+        level: 0,
+        bag: String::new(),
+    }
 }
 
 /// A hot and a cold tier, which servers open.
 pub(super) enum Rig {
-    Redis { settings: Settings, server: Arc<RedisServer>, database: String },
-    Memory { settings: Settings, hot: Arc<MemoryStore>, _folder: TempDir },
+    Redis {
+        settings: Settings,
+        server: Arc<RedisServer>,
+        database: String,
+    },
+    Memory {
+        settings: Settings,
+        hot: Arc<MemoryStore>,
+        _folder: TempDir,
+    },
 }
 
 impl Rig {
@@ -47,7 +61,11 @@ impl Rig {
         let world = World::on(&server.url(), stack::mariadb().await?).await?;
         let mut settings = world.settings;
         settings.sessions.lease = LEASE;
-        Ok(Self::Redis { settings, server: Arc::new(server), database: world.database })
+        Ok(Self::Redis {
+            settings,
+            server: Arc::new(server),
+            database: world.database,
+        })
     }
 
     pub(super) async fn memory() -> Result<Self> {
@@ -55,9 +73,16 @@ impl Rig {
         let mut settings = Settings::embedded(folder.path().join("game.db"));
         settings.sessions.lease = LEASE;
         settings.landing.interval = Duration::from_millis(20);
-        let memory = MemorySettings { partitions: settings.redis.partitions, ..MemorySettings::default() };
+        let memory = MemorySettings {
+            partitions: settings.redis.partitions,
+            ..MemorySettings::default()
+        };
         let hot = Arc::new(MemoryStore::new(memory, Arc::new(SystemClock)));
-        Ok(Self::Memory { settings, hot, _folder: folder })
+        Ok(Self::Memory {
+            settings,
+            hot,
+            _folder: folder,
+        })
     }
 
     pub(super) fn settings(&self) -> Settings {
@@ -73,7 +98,9 @@ impl Rig {
     /// The same, with a lease so long that no load of the machine outlasts it.
     pub(super) fn with_long_lease(mut self) -> Self {
         match &mut self {
-            Self::Redis { settings, .. } | Self::Memory { settings, .. } => settings.sessions.lease = LEASE * 4,
+            Self::Redis { settings, .. } | Self::Memory { settings, .. } => {
+                settings.sessions.lease = LEASE * 4
+            }
         }
         self
     }
@@ -90,7 +117,11 @@ impl Rig {
             Self::Redis { .. } => Storage::open(settings).await?,
             Self::Memory { hot, .. } => {
                 let hot = Arc::clone(hot) as Arc<dyn HotStore>;
-                Storage::builder(settings).hot(hot).landing(false).open().await?
+                Storage::builder(settings)
+                    .hot(hot)
+                    .landing(false)
+                    .open()
+                    .await?
             }
         })
     }
@@ -106,7 +137,11 @@ impl Rig {
 }
 
 /// How tests start sessions that say at once what becomes of them.
-pub(super) const STRICT: SessionOptions = SessionOptions { on_conflict: OnConflict::Fail, autosave: Autosave::Off, within: LONG };
+pub(super) const STRICT: SessionOptions = SessionOptions {
+    on_conflict: OnConflict::Fail,
+    autosave: Autosave::Off,
+    within: LONG,
+};
 
 pub(super) fn heroes(storage: &Storage, options: SessionOptions) -> Sessions<Hero> {
     storage.scope("game", "eu").unwrap().sessions(options)

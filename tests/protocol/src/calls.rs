@@ -1,8 +1,8 @@
-//! Numbered calls (R11): every interleaving of a store's writes, of a network that delays, doubles and loses what is sent, of failovers, and
-//! of stores that die and are forgotten.
+//! Numbered calls (R11): every interleaving of a store's writes, of a network that delays, doubles
+//! and loses what is sent, of failovers, and of stores that die and are forgotten.
 //!
-//! The store's bookkeeping is the shipped [`Calls`]. The model's own are the server, which does as `update.lua`, `end_call.lua` and
-//! `forget_calls.lua` do, the network, and the order of steps.
+//! The store's bookkeeping is the shipped [`Calls`]. The model's own are the server, which does as
+//! `update.lua`, `end_call.lua` and `forget_calls.lua` do, the network, and the order of steps.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::search::{Model, Step};
 pub enum Broken {
     /// The server carries out whatever comes, whatever its number.
     Unnumbered,
-    /// The server keeps a number without the answer to a call that changed nothing, and takes the call for carried out.
+    /// The server keeps a number without the answer to a call that changed nothing, and takes the
+    /// call for carried out.
     RefusalForgotten,
     /// A store that opens takes the name of the one before.
     SameName,
@@ -169,14 +170,29 @@ impl Numbered {
     }
 
     fn open(&self, number: u8, epoch: u8) -> Store {
-        Store { number, calls: Calls::default(), writes: vec![At::Waits; usize::from(self.writes)], epoch }
+        Store {
+            number,
+            calls: Calls::default(),
+            writes: vec![At::Waits; usize::from(self.writes)],
+            epoch,
+        }
     }
 
     /// What the server does with a call: as `update.lua`.
-    fn carry_out(&self, world: &mut World, store: u8, number: u64, writes: &[u8], epoch: u8) -> Message {
+    fn carry_out(
+        &self,
+        world: &mut World,
+        store: u8,
+        number: u64,
+        writes: &[u8],
+        epoch: u8,
+    ) -> Message {
         let (name, late) = (self.name(store), world.late && !self.is(Broken::NoDeadline));
         let server = &mut world.server;
-        let last = server.last.get(&name).filter(|_| !self.is(Broken::Unnumbered));
+        let last = server
+            .last
+            .get(&name)
+            .filter(|_| !self.is(Broken::Unnumbered));
         match last {
             Some((last, Some(answers))) if *last == number => {
                 return Message::Answered {
@@ -208,22 +224,36 @@ impl Numbered {
         if !(changed_nothing && self.is(Broken::RefusalForgotten)) {
             server.last.insert(name, (number, Some(answers.clone())));
         }
-        Message::Answered { store, number, writes: writes.to_vec(), answers, epoch: server.epoch }
+        Message::Answered {
+            store,
+            number,
+            writes: writes.to_vec(),
+            answers,
+            epoch: server.epoch,
+        }
     }
 
     /// What the server does with the end of a call: as `end_call.lua`.
     fn end(&self, server: &mut Server, store: u8, number: u64) -> Message {
         let name = self.name(store);
         match server.last.get(&name) {
-            Some((last, answers)) if *last == number => {
-                Message::Ended { store, number, answers: answers.clone(), epoch: server.epoch }
-            }
+            Some((last, answers)) if *last == number => Message::Ended {
+                store,
+                number,
+                answers: answers.clone(),
+                epoch: server.epoch,
+            },
             Some((last, _)) if *last > number => Message::Stale { store, number },
             _ => {
                 if !self.is(Broken::OnlyAsked) {
                     server.last.insert(name, (number, None));
                 }
-                Message::Ended { store, number, answers: None, epoch: server.epoch }
+                Message::Ended {
+                    store,
+                    number,
+                    answers: None,
+                    epoch: server.epoch,
+                }
             }
         }
     }
@@ -238,9 +268,12 @@ impl World {
     /// Tells the caller of a write, or has the write wait for another call.
     fn tell(&mut self, write: u8, answer: Answer, epoch: u8) {
         let store = &mut self.store;
-        let Some(at) = store.writes.get_mut(usize::from(write)) else { return };
+        let Some(at) = store.writes.get_mut(usize::from(write)) else {
+            return;
+        };
         *at = match answer {
-            // What a server acknowledged that was replaced since may be lost, and is no promise of this rule.
+            // What a server acknowledged that was replaced since may be lost, and is no promise of
+            // this rule.
             Answer::Applied if epoch != self.server.epoch => At::Unknown,
             Answer::Applied => At::Told(true),
             Answer::Refused => At::Told(false),
@@ -256,16 +289,32 @@ impl World {
     fn receive(&mut self, message: Message) {
         match message {
             // Only who waits for the call hears its answer.
-            Message::Answered { store, number, writes, answers, epoch }
-                if store == self.store.number
-                    && writes.first().is_some_and(|write| self.store.calls.open_with(id(store, *write)) == Some(number)) =>
+            Message::Answered {
+                store,
+                number,
+                writes,
+                answers,
+                epoch,
+            } if store == self.store.number
+                && writes.first().is_some_and(|write| {
+                    self.store.calls.open_with(id(store, *write)) == Some(number)
+                }) =>
             {
                 self.store.calls.close(number);
-                writes.into_iter().zip(answers).for_each(|(write, answer)| self.tell(write, answer, epoch));
+                writes
+                    .into_iter()
+                    .zip(answers)
+                    .for_each(|(write, answer)| self.tell(write, answer, epoch));
             }
-            Message::Ended { store, number, answers, epoch } if store == self.store.number => {
+            Message::Ended {
+                store,
+                number,
+                answers,
+                epoch,
+            } if store == self.store.number => {
                 let all = 0..u8::try_from(self.store.writes.len()).unwrap_or_default();
-                let is_in = |write: &u8| self.store.calls.open_with(id(store, *write)) == Some(number);
+                let is_in =
+                    |write: &u8| self.store.calls.open_with(id(store, *write)) == Some(number);
                 let writes: Vec<u8> = all.filter(is_in).collect();
                 self.store.calls.ended(number, answers, self.began);
                 for write in writes {
@@ -287,18 +336,32 @@ impl World {
     }
 
     fn waiting(&self) -> Vec<u8> {
-        let waiting = self.store.writes.iter().zip(0..).filter(|(at, _)| **at == At::Waits);
+        let waiting = self
+            .store
+            .writes
+            .iter()
+            .zip(0..)
+            .filter(|(at, _)| **at == At::Waits);
         waiting.map(|(_, write)| write).collect()
     }
 
     fn sent(&self) -> Option<u8> {
-        let sent = self.store.writes.iter().zip(0..).find(|(at, _)| **at == At::Sent);
+        let sent = self
+            .store
+            .writes
+            .iter()
+            .zip(0..)
+            .find(|(at, _)| **at == At::Sent);
         sent.map(|(_, write)| write)
     }
 }
 
 fn step(who: &'static str, number: u8, what: &'static str) -> Step {
-    Step { who, number: usize::from(number), what }
+    Step {
+        who,
+        number: usize::from(number),
+        what,
+    }
 }
 
 type Take<'a> = &'a mut dyn FnMut(Step, Result<World, String>);
@@ -309,16 +372,32 @@ impl Numbered {
         // One write, or all that wait.
         let waiting = world.waiting();
         let mut groups = vec![waiting.clone()];
-        groups.extend(waiting.first().filter(|_| waiting.len() > 1).map(|first| vec![*first]));
+        groups.extend(
+            waiting
+                .first()
+                .filter(|_| waiting.len() > 1)
+                .map(|first| vec![*first]),
+        );
         for group in groups.into_iter().filter(|group| !group.is_empty()) {
             let mut next = world.clone();
-            if let Ok(call) = next.store.calls.begin(group.iter().map(|write| id(number, *write)).collect()) {
+            if let Ok(call) = next
+                .store
+                .calls
+                .begin(group.iter().map(|write| id(number, *write)).collect())
+            {
                 group.iter().for_each(|write| next.set(*write, At::Sent));
-                next.send(Message::Call { store: number, number: call, writes: group, epoch: world.store.epoch });
+                next.send(Message::Call {
+                    store: number,
+                    number: call,
+                    writes: group,
+                    epoch: world.store.epoch,
+                });
                 take(step("store", number, "sends a call"), Ok(next));
             }
         }
-        let open = world.sent().and_then(|write| world.store.calls.open_with(id(number, write)));
+        let open = world
+            .sent()
+            .and_then(|write| world.store.calls.open_with(id(number, write)));
         if let Some(call) = open {
             let mut next = world.clone();
             if self.is(Broken::Unended) {
@@ -329,20 +408,36 @@ impl Numbered {
                     .into_iter()
                     .for_each(|write| next.set(write, At::Waits));
                 take(step("store", number, "takes its call for void"), Ok(next));
-            } else if next.ends > 0 && !next.messages.contains(&Message::End { store: number, number: call }) {
+            } else if next.ends > 0
+                && !next.messages.contains(&Message::End {
+                    store: number,
+                    number: call,
+                })
+            {
                 next.ends -= 1;
-                next.send(Message::End { store: number, number: call });
+                next.send(Message::End {
+                    store: number,
+                    number: call,
+                });
                 take(step("store", number, "ends its call"), Ok(next));
             }
         }
         if number + 1 < self.stores {
             let mut next = world.clone();
             let ended = world.store.writes.iter().zip(0..);
-            let told =
-                ended.filter_map(|(at, write)| if let At::Told(applied) = at { Some(((number, write), *applied)) } else { None });
+            let told = ended.filter_map(|(at, write)| {
+                if let At::Told(applied) = at {
+                    Some(((number, write), *applied))
+                } else {
+                    None
+                }
+            });
             next.told.extend(told);
             next.store = self.open(number + 1, world.server.epoch);
-            take(step("store", number, "dies, and another is opened"), Ok(next));
+            take(
+                step("store", number, "dies, and another is opened"),
+                Ok(next),
+            );
         }
     }
 
@@ -351,7 +446,12 @@ impl Numbered {
             let mut next = world.clone();
             next.messages.remove(at);
             let (what, store) = match message.clone() {
-                Message::Call { store, number, writes, epoch } => {
+                Message::Call {
+                    store,
+                    number,
+                    writes,
+                    epoch,
+                } => {
                     let answer = self.carry_out(&mut next, store, number, &writes, epoch);
                     next.send(answer);
                     ("brings a call", store)
@@ -361,7 +461,9 @@ impl Numbered {
                     next.send(answer);
                     ("brings the end of a call", store)
                 }
-                answer @ (Message::Answered { store, .. } | Message::Ended { store, .. } | Message::Stale { store, .. }) => {
+                answer @ (Message::Answered { store, .. }
+                | Message::Ended { store, .. }
+                | Message::Stale { store, .. }) => {
                     next.receive(answer);
                     ("brings an answer", store)
                 }
@@ -387,7 +489,10 @@ impl Numbered {
         if world.server.changed < self.changes {
             let mut next = world.clone();
             next.server.changed += 1;
-            take(step("another program", 0, "changes what a condition builds on"), Ok(next));
+            take(
+                step("another program", 0, "changes what a condition builds on"),
+                Ok(next),
+            );
         }
         if self.time && !world.late {
             let mut next = world.clone();
@@ -397,7 +502,10 @@ impl Numbered {
         // As long as no deadline can have passed, a store that makes no call may still make one.
         if world.late || self.is(Broken::Hasty) {
             let gone = world.server.last.keys().copied();
-            for name in gone.filter(|name| *name != self.name(world.store.number)).collect::<Vec<_>>() {
+            for name in gone
+                .filter(|name| *name != self.name(world.store.number))
+                .collect::<Vec<_>>()
+            {
                 let mut next = world.clone();
                 next.server.last.remove(&name);
                 take(step("worker", 0, "forgets the calls of a store"), Ok(next));
@@ -412,10 +520,17 @@ impl Numbered {
             let mut next = world.clone();
             next.failovers -= 1;
             next.copy = None;
-            next.server = Server { epoch: world.server.epoch + 1, ..copy.clone() };
+            next.server = Server {
+                epoch: world.server.epoch + 1,
+                ..copy.clone()
+            };
             // As what is acknowledged later by the server that was replaced.
             next.told.retain(|_, applied| !*applied);
-            next.store.writes.iter_mut().filter(|at| **at == At::Told(true)).for_each(|at| *at = At::Unknown);
+            next.store
+                .writes
+                .iter_mut()
+                .filter(|at| **at == At::Told(true))
+                .for_each(|at| *at = At::Unknown);
             take(step("replica", 0, "takes over"), Ok(next));
         }
     }
@@ -447,19 +562,45 @@ impl Model for Numbered {
     }
 
     fn violation(&self, world: &World) -> Option<String> {
-        let times = |store: u8, write: u8| world.server.applied.get(&(store, write)).copied().unwrap_or_default();
-        if let Some((store, write)) = world.server.applied.iter().find(|(_, times)| **times > 1).map(|(write, _)| *write) {
+        let times = |store: u8, write: u8| {
+            world
+                .server
+                .applied
+                .get(&(store, write))
+                .copied()
+                .unwrap_or_default()
+        };
+        if let Some((store, write)) = world
+            .server
+            .applied
+            .iter()
+            .find(|(_, times)| **times > 1)
+            .map(|(write, _)| *write)
+        {
             return Some(format!("write {write} of store {store} was applied twice"));
         }
         let number = world.store.number;
-        let now = world.store.writes.iter().zip(0..).filter_map(|(at, write)| match at {
-            At::Told(applied) => Some(((number, write), *applied)),
-            At::Waits | At::Sent | At::Unknown => None,
-        });
-        let wrong = world.told.iter().map(|(write, applied)| (*write, *applied)).chain(now);
-        let mut wrong = wrong.filter(|((store, write), applied)| u8::from(*applied) != times(*store, *write));
+        let now = world
+            .store
+            .writes
+            .iter()
+            .zip(0..)
+            .filter_map(|(at, write)| match at {
+                At::Told(applied) => Some(((number, write), *applied)),
+                At::Waits | At::Sent | At::Unknown => None,
+            });
+        let wrong = world
+            .told
+            .iter()
+            .map(|(write, applied)| (*write, *applied))
+            .chain(now);
+        let mut wrong =
+            wrong.filter(|((store, write), applied)| u8::from(*applied) != times(*store, *write));
         let ((store, write), applied) = wrong.next()?;
         let told = if applied { "applied" } else { "not applied" };
-        Some(format!("write {write} of store {store} was told to be {told}, and was applied {} times", times(store, write)))
+        Some(format!(
+            "write {write} of store {store} was told to be {told}, and was applied {} times",
+            times(store, write)
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! The searches: bounds within which all must hold, and for each rule bounds within which its loss shows.
+//! The searches: bounds within which all must hold, and for each rule bounds within which its loss
+//! shows.
 
 use super::{Bounds, Kind, Protocol, Searched, search};
 use Kind::{Incr, Purge, Remove, Restore, Set, SetAll, SetIfLast, SetIfStale};
@@ -16,112 +17,450 @@ impl Case {
     /// Searches it.
     #[must_use]
     pub fn search(&self, states_max: usize) -> Searched {
-        search(&Protocol { bounds: self.bounds }, states_max)
+        search(
+            &Protocol {
+                bounds: self.bounds,
+            },
+            states_max,
+        )
     }
 }
 
 const LEAST: Bounds = Bounds::LEAST;
-const TWO_WORKERS: Bounds = Bounds { writes: 2, workers: 2, crashes: 1, ..LEAST };
-const TWO_FIELDS: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, SetAll], ..LEAST };
-const REMOVAL: Bounds = Bounds { fields: 2, kinds: &[Set, Remove, Restore, Purge], ..LEAST };
-const COUNTERS: Bounds = Bounds { writes: 2, kinds: &[Set, Incr, Remove], clients: 2, replies: 1, ..LEAST };
-const CONDITIONS: Bounds = Bounds { kinds: &[Set, SetIfLast, SetIfStale], replies: 1, ..LEAST };
-const LATE: Bounds = Bounds { kinds: &[Set, Remove, Restore], late: 1, reads: 0, ..LEAST };
-const EVICTION: Bounds = Bounds { writes: 2, evicts: true, ..LEAST };
-const FLUSH: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], flushes: 1, ..LEAST };
-const REFUSED: Bounds = Bounds { writes: 2, refusals: 2, flushes: 1, ..LEAST };
-const REFUSED_TWICE: Bounds = Bounds { writes: 2, workers: 2, refusals: 2, reads: 0, ..LEAST };
-const SINGLE: Bounds = Bounds { fields: 2, writes: 2, kinds: &[Set, Incr, Remove], partial: true, ..LEAST };
-const FAILOVER: Bounds = Bounds { writes: 2, failovers: 1, ..LEAST };
-const REWOUND_COUNTERS: Bounds = Bounds { writes: 3, kinds: &[Incr], reads: 0, ..FAILOVER };
-const REWOUND_REPLIES: Bounds = Bounds { writes: 2, kinds: &[Incr], reads: 0, replies: 1, late: 1, ..FAILOVER };
-const WIPED: Bounds = Bounds { writes: 2, kinds: &[Set, Incr], failovers: 1, wipes: true, ..LEAST };
-const PROBATION: Bounds = Bounds { writes: 2, reads: 0, probation: true, windows: 1, losses: 1, ..LEAST };
-const DELETED: Bounds = Bounds { stored: true, fields: 2, writes: 2, deletes: 1, ..LEAST };
-const REFILLED: Bounds = Bounds { stored: true, fields: 2, writes: 2, partial: true, clients: 2, reads: 2, ..LEAST };
-const REFUSED_PART: Bounds = Bounds { fields: 2, writes: 1, kinds: &[SetAll], refusals: 1, ..PROBATION };
+const TWO_WORKERS: Bounds = Bounds {
+    writes: 2,
+    workers: 2,
+    crashes: 1,
+    ..LEAST
+};
+const TWO_FIELDS: Bounds = Bounds {
+    fields: 2,
+    writes: 2,
+    kinds: &[Set, SetAll],
+    ..LEAST
+};
+const REMOVAL: Bounds = Bounds {
+    fields: 2,
+    kinds: &[Set, Remove, Restore, Purge],
+    ..LEAST
+};
+const COUNTERS: Bounds = Bounds {
+    writes: 2,
+    kinds: &[Set, Incr, Remove],
+    clients: 2,
+    replies: 1,
+    ..LEAST
+};
+const CONDITIONS: Bounds = Bounds {
+    kinds: &[Set, SetIfLast, SetIfStale],
+    replies: 1,
+    ..LEAST
+};
+const LATE: Bounds = Bounds {
+    kinds: &[Set, Remove, Restore],
+    late: 1,
+    reads: 0,
+    ..LEAST
+};
+const EVICTION: Bounds = Bounds {
+    writes: 2,
+    evicts: true,
+    ..LEAST
+};
+const FLUSH: Bounds = Bounds {
+    writes: 2,
+    kinds: &[Set, Incr],
+    flushes: 1,
+    ..LEAST
+};
+const REFUSED: Bounds = Bounds {
+    writes: 2,
+    refusals: 2,
+    flushes: 1,
+    ..LEAST
+};
+const REFUSED_TWICE: Bounds = Bounds {
+    writes: 2,
+    workers: 2,
+    refusals: 2,
+    reads: 0,
+    ..LEAST
+};
+const SINGLE: Bounds = Bounds {
+    fields: 2,
+    writes: 2,
+    kinds: &[Set, Incr, Remove],
+    partial: true,
+    ..LEAST
+};
+const FAILOVER: Bounds = Bounds {
+    writes: 2,
+    failovers: 1,
+    ..LEAST
+};
+const REWOUND_COUNTERS: Bounds = Bounds {
+    writes: 3,
+    kinds: &[Incr],
+    reads: 0,
+    ..FAILOVER
+};
+const REWOUND_REPLIES: Bounds = Bounds {
+    writes: 2,
+    kinds: &[Incr],
+    reads: 0,
+    replies: 1,
+    late: 1,
+    ..FAILOVER
+};
+const WIPED: Bounds = Bounds {
+    writes: 2,
+    kinds: &[Set, Incr],
+    failovers: 1,
+    wipes: true,
+    ..LEAST
+};
+const PROBATION: Bounds = Bounds {
+    writes: 2,
+    reads: 0,
+    probation: true,
+    windows: 1,
+    losses: 1,
+    ..LEAST
+};
+const DELETED: Bounds = Bounds {
+    stored: true,
+    fields: 2,
+    writes: 2,
+    deletes: 1,
+    ..LEAST
+};
+const REFILLED: Bounds = Bounds {
+    stored: true,
+    fields: 2,
+    writes: 2,
+    partial: true,
+    clients: 2,
+    reads: 2,
+    ..LEAST
+};
+const REFUSED_PART: Bounds = Bounds {
+    fields: 2,
+    writes: 1,
+    kinds: &[SetAll],
+    refusals: 1,
+    ..PROBATION
+};
 
 /// What fits a test: all of it holds.
 pub const CASES: &[Case] = &[
-    Case { name: "overlapping workers", bounds: TWO_WORKERS },
-    Case { name: "two fields", bounds: TWO_FIELDS },
-    Case { name: "removal and purge", bounds: REMOVAL },
-    Case { name: "counters", bounds: COUNTERS },
-    Case { name: "conditions", bounds: CONDITIONS },
-    Case { name: "copies that come late", bounds: LATE },
-    Case { name: "eviction", bounds: EVICTION },
-    Case { name: "flush", bounds: FLUSH },
-    Case { name: "refused rows", bounds: REFUSED },
-    Case { name: "rows refused to two workers", bounds: REFUSED_TWICE },
-    Case { name: "single fields", bounds: SINGLE },
-    Case { name: "failover", bounds: FAILOVER },
-    Case { name: "failover with copies under way", bounds: REWOUND_REPLIES },
-    Case { name: "wipe", bounds: WIPED },
-    Case { name: "probation", bounds: PROBATION },
-    Case { name: "deleted hash", bounds: DELETED },
-    Case { name: "deleted hash, crash", bounds: Bounds { crashes: 1, ..DELETED } },
-    Case { name: "refills", bounds: REFILLED },
-    Case { name: "probation of what is refused in part", bounds: REFUSED_PART },
+    Case {
+        name: "overlapping workers",
+        bounds: TWO_WORKERS,
+    },
+    Case {
+        name: "two fields",
+        bounds: TWO_FIELDS,
+    },
+    Case {
+        name: "removal and purge",
+        bounds: REMOVAL,
+    },
+    Case {
+        name: "counters",
+        bounds: COUNTERS,
+    },
+    Case {
+        name: "conditions",
+        bounds: CONDITIONS,
+    },
+    Case {
+        name: "copies that come late",
+        bounds: LATE,
+    },
+    Case {
+        name: "eviction",
+        bounds: EVICTION,
+    },
+    Case {
+        name: "flush",
+        bounds: FLUSH,
+    },
+    Case {
+        name: "refused rows",
+        bounds: REFUSED,
+    },
+    Case {
+        name: "rows refused to two workers",
+        bounds: REFUSED_TWICE,
+    },
+    Case {
+        name: "single fields",
+        bounds: SINGLE,
+    },
+    Case {
+        name: "failover",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "failover with copies under way",
+        bounds: REWOUND_REPLIES,
+    },
+    Case {
+        name: "wipe",
+        bounds: WIPED,
+    },
+    Case {
+        name: "probation",
+        bounds: PROBATION,
+    },
+    Case {
+        name: "deleted hash",
+        bounds: DELETED,
+    },
+    Case {
+        name: "deleted hash, crash",
+        bounds: Bounds {
+            crashes: 1,
+            ..DELETED
+        },
+    },
+    Case {
+        name: "refills",
+        bounds: REFILLED,
+    },
+    Case {
+        name: "probation of what is refused in part",
+        bounds: REFUSED_PART,
+    },
 ];
 
 /// Rules, and bounds within which the search finds what happens without them.
 ///
-/// Five have none within bounds that can be searched; other tests guard them. R4-whole: the one owner has one mark, so a snapshot is hardly
-/// ever settled in part. R6-older-row: nobody puts an older hash back. R5-marks-error: the mark of a later write stands for its
-/// value by itself, so a lower version of an error mark does harm only to what an operator reads. R5-older-error: an older error mark does harm
-/// only if a third landing of the field commits a value in between that is as old, after three refusals. R15-settle-epoch: a
-/// settle of an earlier epoch raises `landed` with it, mostly above what a database that forgot still has, which the next look finds;
-/// so it does harm only beside a commit of another field that outlived the crash.
+/// Five have none within bounds that can be searched; other tests guard them. R4-whole: the one
+/// owner has one mark, so a snapshot is hardly ever settled in part. R6-older-row: nobody puts an
+/// older hash back. R5-marks-error: the mark of a later write stands for its value by itself, so a
+/// lower version of an error mark does harm only to what an operator reads. R5-older-error: an
+/// older error mark does harm only if a third landing of the field commits a value in between that
+/// is as old, after three refusals. R15-settle-epoch: a settle of an earlier epoch raises `landed`
+/// with it, mostly above what a database that forgot still has, which the next look finds; so it
+/// does harm only beside a commit of another field that outlived the crash.
 pub const BROKEN: &[Case] = &[
-    Case { name: "R1-unmarked", bounds: LEAST },
-    Case { name: "R1-list", bounds: TWO_FIELDS },
-    Case { name: "R2-expires", bounds: LEAST },
-    Case { name: "R2-evicts", bounds: EVICTION },
-    Case { name: "R2-parked", bounds: REFUSED },
-    Case { name: "R2-filled", bounds: REFUSED },
-    Case { name: "R3-unguarded", bounds: Bounds { writes: 2, workers: 2, ..LEAST } },
-    Case { name: "R3-mark-version", bounds: Bounds { writes: 3, ..FAILOVER } },
-    Case { name: "R3-apart", bounds: LEAST },
-    Case { name: "R4-overwrite", bounds: Bounds { crashes: 1, ..TWO_FIELDS } },
-    Case { name: "R5-number", bounds: TWO_WORKERS },
-    Case { name: "R5-early", bounds: LEAST },
-    Case { name: "R5-flush", bounds: FLUSH },
-    Case { name: "R5-any-error", bounds: REFUSED_TWICE },
-    Case { name: "R5-kept-error", bounds: REFUSED },
-    Case { name: "R6-null", bounds: Bounds { workers: 2, ..TWO_FIELDS } },
-    Case { name: "R6-birth", bounds: DELETED },
-    Case { name: "R6-unproven", bounds: DELETED },
-    Case { name: "R6-reborn", bounds: DELETED },
-    Case { name: "R7-refill", bounds: REFILLED },
-    Case { name: "R7-marker", bounds: LEAST },
-    Case { name: "R7-presence", bounds: LEAST },
-    Case { name: "R7-unraised", bounds: LEAST },
-    Case { name: "R7-row-wins", bounds: LEAST },
-    Case { name: "R8-complete", bounds: TWO_FIELDS },
-    Case { name: "R8-trusted", bounds: WIPED },
-    Case { name: "R8-kept", bounds: LEAST },
-    Case { name: "R11-ids", bounds: COUNTERS },
-    Case { name: "R11-new-id", bounds: COUNTERS },
-    Case { name: "R11-void", bounds: LATE },
-    Case { name: "R11-forgotten", bounds: REWOUND_REPLIES },
-    Case { name: "R11-outlived", bounds: REWOUND_REPLIES },
-    Case { name: "R14-fence", bounds: Bounds { crashes: 1, ..FAILOVER } },
-    Case { name: "R14-incarnation", bounds: FAILOVER },
-    Case { name: "R14-source", bounds: FAILOVER },
-    Case { name: "R14-generation", bounds: FAILOVER },
-    Case { name: "R14-suspect", bounds: REWOUND_COUNTERS },
-    Case { name: "R14-trusting", bounds: FAILOVER },
-    Case { name: "R14-untold", bounds: REWOUND_COUNTERS },
-    Case { name: "R15-guess", bounds: COUNTERS },
-    Case { name: "R15-version", bounds: CONDITIONS },
-    Case { name: "R15-fill-epoch", bounds: FAILOVER },
-    Case { name: "H33-off", bounds: PROBATION },
-    Case { name: "H33-forgotten", bounds: PROBATION },
-    Case { name: "H33-parked", bounds: REFUSED_PART },
-    Case { name: "H33-hasty", bounds: PROBATION },
-    Case { name: "H33-unasked", bounds: PROBATION },
-    Case { name: "H33-kept", bounds: PROBATION },
+    Case {
+        name: "R1-unmarked",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R1-list",
+        bounds: TWO_FIELDS,
+    },
+    Case {
+        name: "R2-expires",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R2-evicts",
+        bounds: EVICTION,
+    },
+    Case {
+        name: "R2-parked",
+        bounds: REFUSED,
+    },
+    Case {
+        name: "R2-filled",
+        bounds: REFUSED,
+    },
+    Case {
+        name: "R3-unguarded",
+        bounds: Bounds {
+            writes: 2,
+            workers: 2,
+            ..LEAST
+        },
+    },
+    Case {
+        name: "R3-mark-version",
+        bounds: Bounds {
+            writes: 3,
+            ..FAILOVER
+        },
+    },
+    Case {
+        name: "R3-apart",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R4-overwrite",
+        bounds: Bounds {
+            crashes: 1,
+            ..TWO_FIELDS
+        },
+    },
+    Case {
+        name: "R5-number",
+        bounds: TWO_WORKERS,
+    },
+    Case {
+        name: "R5-early",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R5-flush",
+        bounds: FLUSH,
+    },
+    Case {
+        name: "R5-any-error",
+        bounds: REFUSED_TWICE,
+    },
+    Case {
+        name: "R5-kept-error",
+        bounds: REFUSED,
+    },
+    Case {
+        name: "R6-null",
+        bounds: Bounds {
+            workers: 2,
+            ..TWO_FIELDS
+        },
+    },
+    Case {
+        name: "R6-birth",
+        bounds: DELETED,
+    },
+    Case {
+        name: "R6-unproven",
+        bounds: DELETED,
+    },
+    Case {
+        name: "R6-reborn",
+        bounds: DELETED,
+    },
+    Case {
+        name: "R7-refill",
+        bounds: REFILLED,
+    },
+    Case {
+        name: "R7-marker",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R7-presence",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R7-unraised",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R7-row-wins",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R8-complete",
+        bounds: TWO_FIELDS,
+    },
+    Case {
+        name: "R8-trusted",
+        bounds: WIPED,
+    },
+    Case {
+        name: "R8-kept",
+        bounds: LEAST,
+    },
+    Case {
+        name: "R11-ids",
+        bounds: COUNTERS,
+    },
+    Case {
+        name: "R11-new-id",
+        bounds: COUNTERS,
+    },
+    Case {
+        name: "R11-void",
+        bounds: LATE,
+    },
+    Case {
+        name: "R11-forgotten",
+        bounds: REWOUND_REPLIES,
+    },
+    Case {
+        name: "R11-outlived",
+        bounds: REWOUND_REPLIES,
+    },
+    Case {
+        name: "R14-fence",
+        bounds: Bounds {
+            crashes: 1,
+            ..FAILOVER
+        },
+    },
+    Case {
+        name: "R14-incarnation",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "R14-source",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "R14-generation",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "R14-suspect",
+        bounds: REWOUND_COUNTERS,
+    },
+    Case {
+        name: "R14-trusting",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "R14-untold",
+        bounds: REWOUND_COUNTERS,
+    },
+    Case {
+        name: "R15-guess",
+        bounds: COUNTERS,
+    },
+    Case {
+        name: "R15-version",
+        bounds: CONDITIONS,
+    },
+    Case {
+        name: "R15-fill-epoch",
+        bounds: FAILOVER,
+    },
+    Case {
+        name: "H33-off",
+        bounds: PROBATION,
+    },
+    Case {
+        name: "H33-forgotten",
+        bounds: PROBATION,
+    },
+    Case {
+        name: "H33-parked",
+        bounds: REFUSED_PART,
+    },
+    Case {
+        name: "H33-hasty",
+        bounds: PROBATION,
+    },
+    Case {
+        name: "H33-unasked",
+        bounds: PROBATION,
+    },
+    Case {
+        name: "H33-kept",
+        bounds: PROBATION,
+    },
 ];
 
 /// More than fits a test.
-pub const DEEP: &[Case] = &[Case { name: "overlapping workers", bounds: Bounds { writes: 3, reads: 2, ..TWO_WORKERS } }];
+pub const DEEP: &[Case] = &[Case {
+    name: "overlapping workers",
+    bounds: Bounds {
+        writes: 3,
+        reads: 2,
+        ..TWO_WORKERS
+    },
+}];

@@ -8,25 +8,42 @@ use crate::world::{World, held};
 
 /// What does not hold.
 pub(super) fn violation(world: &World) -> Option<String> {
-    invariant::violation(&world.hot).or_else(|| of_marks(world)).or_else(|| of_hash(world))
+    invariant::violation(&world.hot)
+        .or_else(|| of_marks(world))
+        .or_else(|| of_hash(world))
 }
 
-/// A field that the database does not hold as it was last written has a mark, and whatever is marked is there.
+/// A field that the database does not hold as it was last written has a mark, and whatever is
+/// marked is there.
 fn of_marks(world: &World) -> Option<String> {
-    let maps = [Map::Dirty, Map::Snapshot, Map::Error, Map::Landed, Map::Leaving];
+    let maps = [
+        Map::Dirty,
+        Map::Snapshot,
+        Map::Error,
+        Map::Landed,
+        Map::Leaving,
+    ];
     let marks: Vec<_> = maps
         .into_iter()
         .flat_map(|map| landing::scan(&world.hot, map, 0, usize::MAX).entries)
         .filter_map(|entry| entry.mark)
         .collect();
-    let read = if marks.is_empty() { None } else { Some(world.read()) };
+    let read = if marks.is_empty() {
+        None
+    } else {
+        Some(world.read())
+    };
     world.truth.fields().find_map(|(field, truth)| {
         let marked = marks.iter().any(|mark| mark.fields.contains(field));
         let landed = world.cold.cell(field);
         if !marked && landed != truth && !world.truth.is_told(field) {
-            return Some(format!("{field} is {landed:?} in the database and {truth:?}, without a mark"));
+            return Some(format!(
+                "{field} is {landed:?} in the database and {truth:?}, without a mark"
+            ));
         }
-        let gone = marked && !world.truth.was_deleted() && read.as_ref().is_none_or(|read| held(read, field).is_none());
+        let gone = marked
+            && !world.truth.was_deleted()
+            && read.as_ref().is_none_or(|read| held(read, field).is_none());
         gone.then(|| format!("{field} is marked and gone"))
     })
 }
@@ -34,7 +51,12 @@ fn of_marks(world: &World) -> Option<String> {
 /// Who reads now sees what is.
 fn of_hash(world: &World) -> Option<String> {
     let read = world.read();
-    let header = read.header.filter(|header| !header.suspect && world.is_ready())?;
+    let header = read
+        .header
+        .filter(|header| !header.suspect && world.is_ready())?;
     let wrong = world.wrong(&read, header.complete, &None)?;
-    Some(format!("the hash of {PARTITION} at version {} is believed and {wrong}", header.version))
+    Some(format!(
+        "the hash of {PARTITION} at version {} is believed and {wrong}",
+        header.version
+    ))
 }

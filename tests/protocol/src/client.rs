@@ -5,7 +5,9 @@ use std::sync::Arc;
 use storage_dirty::memory::{mutate, read};
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Bytes, Change, Condition, Epoch, Field, Mutation, OpId, Timestamp, Version};
+use storage_model::{
+    Applied, Bytes, Change, Condition, Epoch, Field, Mutation, OpId, Timestamp, Version,
+};
 
 use crate::bounds::{Bounds, Kind};
 use crate::load::{Asked, Loading, Went};
@@ -19,9 +21,19 @@ use crate::{Take, step};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     Idle,
-    Get { asked: Asked, at: Loading },
-    Load { sent: Sent, asked: Asked, at: Loading },
-    Send { sent: Sent, load: Option<Arc<Load>> },
+    Get {
+        asked: Asked,
+        at: Loading,
+    },
+    Load {
+        sent: Sent,
+        asked: Asked,
+        at: Loading,
+    },
+    Send {
+        sent: Sent,
+        load: Option<Arc<Load>>,
+    },
 }
 
 /// A mutation that was sent, or is to be sent again.
@@ -36,7 +48,8 @@ pub(super) struct Sent {
     loads: u8,
 }
 
-/// So often a client loads the owner for one write; then it gives up. What it loaded may be gone each time.
+/// So often a client loads the owner for one write; then it gives up. What it loaded may be gone
+/// each time.
 const LOADS_MAX: u8 = 2;
 
 /// Deadlines lie in the future; time stands still.
@@ -48,22 +61,44 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         match client {
             Client::Idle => {}
             Client::Get { asked, at: loading } => {
-                let get = |at| Client::Get { asked: asked.clone(), at };
+                let get = |at| Client::Get {
+                    asked: asked.clone(),
+                    at,
+                };
                 load(world, at, loading, asked, &get, &|_| Client::Idle, take);
             }
-            Client::Load { sent, asked, at: loading } => {
-                let on = |at| Client::Load { sent: sent.clone(), asked: asked.clone(), at };
-                let ready = |load| Client::Send { sent: sent.clone(), load: Some(load) };
+            Client::Load {
+                sent,
+                asked,
+                at: loading,
+            } => {
+                let on = |at| Client::Load {
+                    sent: sent.clone(),
+                    asked: asked.clone(),
+                    at,
+                };
+                let ready = |load| Client::Send {
+                    sent: sent.clone(),
+                    load: Some(load),
+                };
                 load(world, at, loading, asked, &on, &ready, take);
             }
-            Client::Send { sent, load } => send(bounds, world.clone(), Some(at), sent, load.as_deref(), take),
+            Client::Send { sent, load } => {
+                send(bounds, world.clone(), Some(at), sent, load.as_deref(), take)
+            }
         }
     }
-    let idle = world.clients.iter().position(|client| *client == Client::Idle);
+    let idle = world
+        .clients
+        .iter()
+        .position(|client| *client == Client::Idle);
     if bounds.evicts {
         let mut next = world.clone();
         read::evict(next.hot(), &owner());
-        take(step("client", bounds.clients, "asks for the eviction"), Ok(next));
+        take(
+            step("client", bounds.clients, "asks for the eviction"),
+            Ok(next),
+        );
     }
     delete(bounds, world, take);
     begin_read(bounds, world, idle, take);
@@ -77,7 +112,9 @@ fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
         let mut next = world.clone();
         next.left.deletes -= 1;
         next.hot().lose(&owner());
-        next.truth.delete(header.version, |field, truth| world.cold.cell(field) == truth);
+        next.truth.delete(header.version, |field, truth| {
+            world.cold.cell(field) == truth
+        });
         take(step("client", bounds.clients, "deletes the hash"), Ok(next));
     }
 }
@@ -113,21 +150,39 @@ fn set(world: &mut World, at: Option<usize>, client: Client) {
     }
 }
 
-/// A read that the hash alone answers changes nothing, and is checked as part of the state; so here only those begin that load.
+/// A read that the hash alone answers changes nothing, and is checked as part of the state; so here
+/// only those begin that load.
 fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
     if idle.is_none() || world.left.reads == 0 || !world.is_ready() {
         return;
     }
     let read = world.read();
     let answers = |asked: &Asked| {
-        let holds = |complete| complete || asked.as_ref().is_some_and(|field| read.cells.iter().any(|(name, _)| name == field));
-        read.header.is_some_and(|header| !header.suspect && holds(header.complete))
+        let holds = |complete| {
+            complete
+                || asked
+                    .as_ref()
+                    .is_some_and(|field| read.cells.iter().any(|(name, _)| name == field))
+        };
+        read.header
+            .is_some_and(|header| !header.suspect && holds(header.complete))
     };
-    let asked: Vec<Asked> = if bounds.partial { fields(bounds.fields).into_iter().map(Some).collect() } else { vec![None] };
+    let asked: Vec<Asked> = if bounds.partial {
+        fields(bounds.fields).into_iter().map(Some).collect()
+    } else {
+        vec![None]
+    };
     for asked in asked.into_iter().filter(|asked| !answers(asked)) {
         let mut next = world.clone();
         next.left.reads -= 1;
-        set(&mut next, idle, Client::Get { asked, at: Loading::Observe });
+        set(
+            &mut next,
+            idle,
+            Client::Get {
+                asked,
+                at: Loading::Observe,
+            },
+        );
         take(step("client", idle.unwrap_or_default(), "misses"), Ok(next));
     }
 }
@@ -142,27 +197,54 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
         for mutation in mutations(bounds, world, *kind, number) {
             let mut next = world.clone();
             next.left.writes -= 1;
-            let sent = Sent { mutation: Arc::new(mutation), generation: world.known().1, lost: None, loads: 0 };
+            let sent = Sent {
+                mutation: Arc::new(mutation),
+                generation: world.known().1,
+                lost: None,
+                loads: 0,
+            };
             if next.left.late > 0 && idle.is_some() {
                 let mut next = next.clone();
                 next.left.late -= 1;
                 next.late = Some(Arc::clone(&sent.mutation));
-                set(&mut next, idle, Client::Send { sent: sent.clone(), load: None });
-                take(step("client", idle.unwrap_or_default(), "sends a write that is held up"), Ok(next));
+                set(
+                    &mut next,
+                    idle,
+                    Client::Send {
+                        sent: sent.clone(),
+                        load: None,
+                    },
+                );
+                take(
+                    step(
+                        "client",
+                        idle.unwrap_or_default(),
+                        "sends a write that is held up",
+                    ),
+                    Ok(next),
+                );
             }
             send(bounds, next, idle, &sent, None, take);
         }
     }
 }
 
-/// The copy that was held up reaches the hot tier. Its client may have repeated it since, and may have been told what became of it.
+/// The copy that was held up reaches the hot tier. Its client may have repeated it since, and may
+/// have been told what became of it.
 fn arrive(world: &World, take: Take<'_>) {
-    let Some(mutation) = world.late.as_ref().filter(|_| world.is_ready()) else { return };
-    let mut next = World { late: None, ..world.clone() };
+    let Some(mutation) = world.late.as_ref().filter(|_| world.is_ready()) else {
+        return;
+    };
+    let mut next = World {
+        late: None,
+        ..world.clone()
+    };
     let present = next.present();
     let result = mutate::mutate(next.hot(), &present, PARTITION, mutation, None);
     let by = step("copy", 0, "arrives late");
-    let Ok(Mutated::Applied(applied)) = result else { return take(by, Ok(next)) };
+    let Ok(Mutated::Applied(applied)) = result else {
+        return take(by, Ok(next));
+    };
     if next.hot == world.hot {
         return take(by, Ok(next));
     }
@@ -171,13 +253,22 @@ fn arrive(world: &World, take: Take<'_>) {
         Err(wrong) => return take(by, Err(wrong)),
     };
     let waits = next.clients.iter_mut().find_map(|client| match client {
-        Client::Send { sent, .. } | Client::Load { sent, .. } if sent.mutation.id == mutation.id => Some(sent),
+        Client::Send { sent, .. } | Client::Load { sent, .. }
+            if sent.mutation.id == mutation.id =>
+        {
+            Some(sent)
+        }
         _ => None,
     });
     match waits {
         Some(sent) => sent.lost = Some(effect),
         None if effect.is_empty() => {}
-        None => return take(by, Err("a write is applied after its client was told what became of it".to_owned())),
+        None => {
+            return take(
+                by,
+                Err("a write is applied after its client was told what became of it".to_owned()),
+            );
+        }
     }
     take(by, Ok(next));
 }
@@ -195,14 +286,29 @@ fn mutations(bounds: &Bounds, world: &World, kind: Kind, number: u8) -> Vec<Muta
     let last = world.truth.version();
     let condition = match kind {
         Kind::SetIfLast => last.map(Condition::Version),
-        Kind::SetIfStale => last.and_then(|last| Version::new(last.get().checked_sub(2)?)).map(Condition::Version),
+        Kind::SetIfStale => last
+            .and_then(|last| Version::new(last.get().checked_sub(2)?))
+            .map(Condition::Version),
         _ => Some(Condition::None),
     };
-    let Some(condition) = condition else { return Vec::new() };
-    let all: Vec<(Field, Change)> = fields(bounds.fields).into_iter().map(|field| (field, change.clone())).collect();
-    let changes = if kind == Kind::SetAll { vec![all] } else { all.into_iter().map(|one| vec![one]).collect() };
+    let Some(condition) = condition else {
+        return Vec::new();
+    };
+    let all: Vec<(Field, Change)> = fields(bounds.fields)
+        .into_iter()
+        .map(|field| (field, change.clone()))
+        .collect();
+    let changes = if kind == Kind::SetAll {
+        vec![all]
+    } else {
+        all.into_iter().map(|one| vec![one]).collect()
+    };
     let (epoch, _) = world.known();
-    let mutation = |changes| Mutation::new(owner(), changes, OpId::new([number; 16]), DEADLINE).when(condition).sent_in(epoch);
+    let mutation = |changes| {
+        Mutation::new(owner(), changes, OpId::new([number; 16]), DEADLINE)
+            .when(condition)
+            .sent_in(epoch)
+    };
     changes.into_iter().map(mutation).collect()
 }
 
@@ -210,7 +316,9 @@ fn name(sent: &Sent) -> &'static str {
     match (&sent.lost, &*sent.mutation.changes) {
         (Some(_), _) => "repeats a write",
         (None, [(_, change)]) => match change {
-            Change::Set(_) if sent.mutation.condition != Condition::None => "sets if the version is",
+            Change::Set(_) if sent.mutation.condition != Condition::None => {
+                "sets if the version is"
+            }
             Change::Set(_) => "sets",
             Change::Incr(_) => "increments",
             Change::Remove => "removes",
@@ -222,7 +330,14 @@ fn name(sent: &Sent) -> &'static str {
 }
 
 /// A mutation reaches the hot tier.
-fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load: Option<&Load>, take: Take<'_>) {
+fn send(
+    bounds: &Bounds,
+    mut world: World,
+    at: Option<usize>,
+    sent: &Sent,
+    load: Option<&Load>,
+    take: Take<'_>,
+) {
     let by = step("client", at.unwrap_or(bounds.clients), name(sent));
     if !world.is_ready() {
         return;
@@ -231,27 +346,79 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
     match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
         Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
             set(&mut world, at, Client::Idle);
-            take(Step { what: "learns that its write was applied", ..by }, Ok(world));
+            take(
+                Step {
+                    what: "learns that its write was applied",
+                    ..by
+                },
+                Ok(world),
+            );
         }
         Ok(Mutated::Applied(applied)) => acknowledge(world, at, sent, &applied, by, take),
         Ok(Mutated::Load(_)) => {
-            let asked = bounds.partial.then(|| sent.mutation.changes.first().map(|(field, _)| field.clone())).flatten();
+            let asked = bounds
+                .partial
+                .then(|| {
+                    sent.mutation
+                        .changes
+                        .first()
+                        .map(|(field, _)| field.clone())
+                })
+                .flatten();
             if at.is_some() {
-                let sent = Sent { loads: sent.loads + 1, ..sent.clone() };
+                let sent = Sent {
+                    loads: sent.loads + 1,
+                    ..sent.clone()
+                };
                 let gives_up = sent.loads > LOADS_MAX;
-                if gives_up && world.late.as_ref().is_some_and(|late| late.id == sent.mutation.id) {
+                if gives_up
+                    && world
+                        .late
+                        .as_ref()
+                        .is_some_and(|late| late.id == sent.mutation.id)
+                {
                     return; // it would not know what became of the copy
                 }
-                set(&mut world, at, if gives_up { Client::Idle } else { Client::Load { sent, asked, at: Loading::Observe } });
+                set(
+                    &mut world,
+                    at,
+                    if gives_up {
+                        Client::Idle
+                    } else {
+                        Client::Load {
+                            sent,
+                            asked,
+                            at: Loading::Observe,
+                        }
+                    },
+                );
                 take(by, Ok(world));
             }
         }
         Ok(Mutated::Refused(Refusal::Moved { epoch, generation })) => {
-            let gives_up = sent.lost.is_some() && sent.generation != generation && !broken("R11-forgotten");
-            let mut sent = Sent { generation, ..sent.clone() };
+            let gives_up =
+                sent.lost.is_some() && sent.generation != generation && !broken("R11-forgotten");
+            let mut sent = Sent {
+                generation,
+                ..sent.clone()
+            };
             Arc::make_mut(&mut sent.mutation).epoch = Some(epoch);
-            set(&mut world, at, if gives_up { Client::Idle } else { Client::Send { sent, load: None } });
-            take(Step { what: "hears of an adoption", ..by }, Ok(world));
+            set(
+                &mut world,
+                at,
+                if gives_up {
+                    Client::Idle
+                } else {
+                    Client::Send { sent, load: None }
+                },
+            );
+            take(
+                Step {
+                    what: "hears of an adoption",
+                    ..by
+                },
+                Ok(world),
+            );
         }
         Ok(Mutated::Refused(refusal)) => {
             if let Some(wrong) = wrongly(&world, sent, &refusal) {
@@ -267,7 +434,14 @@ fn send(bounds: &Bounds, mut world: World, at: Option<usize>, sent: &Sent, load:
 }
 
 /// A mutation was applied, now or before.
-fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Applied, by: Step, take: Take<'_>) {
+fn acknowledge(
+    mut world: World,
+    at: Option<usize>,
+    sent: &Sent,
+    applied: &Applied,
+    by: Step,
+    take: Take<'_>,
+) {
     let effect = match &sent.lost {
         Some(effect) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
         _ => world.truth.apply(&sent.mutation, applied),
@@ -283,12 +457,21 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
     if at.is_some() && sent.lost.is_none() && !effect.is_empty() && world.left.replies > 0 {
         let mut next = world.clone();
         next.left.replies -= 1;
-        let mut sent = Sent { lost: Some(effect), ..sent.clone() };
+        let mut sent = Sent {
+            lost: Some(effect),
+            ..sent.clone()
+        };
         if broken("R11-new-id") {
             Arc::make_mut(&mut sent.mutation).id = OpId::new([u8::MAX; 16]);
         }
         set(&mut next, at, Client::Send { sent, load: None });
-        take(Step { what: "writes, and the reply is lost", ..by }, Ok(next));
+        take(
+            Step {
+                what: "writes, and the reply is lost",
+                ..by
+            },
+            Ok(next),
+        );
     }
     set(&mut world, at, Client::Idle);
     take(by, Ok(world));
@@ -296,13 +479,18 @@ fn acknowledge(mut world: World, at: Option<usize>, sent: &Sent, applied: &Appli
 
 /// What is wrong with a refusal.
 fn wrongly(world: &World, sent: &Sent, refusal: &Refusal) -> Option<String> {
-    let there = sent.lost.as_ref().is_some_and(|effect| world.truth.holds(effect));
+    let there = sent
+        .lost
+        .as_ref()
+        .is_some_and(|effect| world.truth.holds(effect));
     match refusal {
-        Refusal::Version(_) if there => Some("a write was said not to be applied, and is there".to_owned()),
+        Refusal::Version(_) if there => {
+            Some("a write was said not to be applied, and is there".to_owned())
+        }
         Refusal::Version(version) => match (sent.mutation.condition, world.truth.version()) {
-            (Condition::Version(wanted), Some(truth)) if wanted == truth => {
-                Some(format!("a write that wanted version {wanted} was refused for {version}"))
-            }
+            (Condition::Version(wanted), Some(truth)) if wanted == truth => Some(format!(
+                "a write that wanted version {wanted} was refused for {version}"
+            )),
             _ => None,
         },
         Refusal::NotLanded => None,

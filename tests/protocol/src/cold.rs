@@ -1,4 +1,5 @@
-//! The database: rows with versions, the record of the partition, and what of it would survive a crash.
+//! The database: rows with versions, the record of the partition, and what of it would survive a
+//! crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +20,37 @@ pub(super) struct Cold {
     pub(super) record: PartitionRecord,
     /// What it has flushed.
     flushed: Option<Arc<Self>>,
-    /// Whether a period of probation may have passed since it began: the server has flushed since, or is another one.
+    /// Whether a period of probation may have passed since it began: the server has flushed since,
+    /// or is another one.
     kept: bool,
 }
 
 impl Cold {
     pub(super) fn new() -> Self {
         let (epoch, last_version, database) = (Epoch(0), Version::ZERO, DatabaseId(0));
-        let record = PartitionRecord { partition: PARTITION, epoch, last_version, landed_epoch: epoch, database };
-        Self { rows: BTreeMap::new(), record, flushed: None, kept: false }
+        let record = PartitionRecord {
+            partition: PARTITION,
+            epoch,
+            last_version,
+            landed_epoch: epoch,
+            database,
+        };
+        Self {
+            rows: BTreeMap::new(),
+            record,
+            flushed: None,
+            kept: false,
+        }
     }
 
     /// Has rows of these fields from the start, all of one write.
     pub(super) fn store(&mut self, fields: Vec<Field>) {
         let version = Version::new(1).unwrap_or_default();
         self.record.last_version = version;
-        self.rows = fields.into_iter().map(|field| (field, (Cell::Live(Bytes::from_static(b"0")), version))).collect();
+        self.rows = fields
+            .into_iter()
+            .map(|field| (field, (Cell::Live(Bytes::from_static(b"0")), version)))
+            .collect();
     }
 
     pub(super) fn cell(&self, field: &Field) -> Option<&Cell> {
@@ -57,18 +73,28 @@ impl Cold {
 
     /// One landing transaction: the fence, then the versioned upsert. Answers whether it committed.
     pub(super) fn land(&mut self, fence: &Fence, rows: &[Row]) -> bool {
-        let PartitionRecord { epoch, last_version, database, .. } = self.record;
-        let elsewhere = fence.database.is_some_and(|expected| expected != database) && !broken("H33-moved");
+        let PartitionRecord {
+            epoch,
+            last_version,
+            database,
+            ..
+        } = self.record;
+        let elsewhere =
+            fence.database.is_some_and(|expected| expected != database) && !broken("H33-moved");
         let moved = (fence.epoch, fence.landed) != (epoch, last_version) && !broken("R14-fence");
         if elsewhere || moved {
             return false;
         }
-        (self.record.last_version, self.record.landed_epoch) = (last_version.max(fence.reaches), epoch);
+        (self.record.last_version, self.record.landed_epoch) =
+            (last_version.max(fence.reaches), epoch);
         for row in rows {
             let held = self.version(&row.field);
-            let newer = held.is_none_or(|held| row.version > held || (row.version == held && broken("R3-equal")));
+            let newer = held.is_none_or(|held| {
+                row.version > held || (row.version == held && broken("R3-equal"))
+            });
             if newer || broken("R3-unguarded") {
-                self.rows.insert(row.field.clone(), (row.cell.clone(), row.version));
+                self.rows
+                    .insert(row.field.clone(), (row.cell.clone(), row.version));
             }
         }
         true
@@ -92,13 +118,20 @@ impl Cold {
     }
 
     fn flush(&mut self) {
-        let all = Self { flushed: None, kept: true, ..self.clone() };
+        let all = Self {
+            flushed: None,
+            kept: true,
+            ..self.clone()
+        };
         (self.flushed, self.kept) = (Some(Arc::new(all)), true);
     }
 
     /// Another server, with what this one had flushed.
     fn crashed(&self) -> Self {
-        let mut next = self.flushed.as_ref().map_or_else(Self::new, |flushed| (**flushed).clone());
+        let mut next = self
+            .flushed
+            .as_ref()
+            .map_or_else(Self::new, |flushed| (**flushed).clone());
         next.record.database = DatabaseId(self.record.database.0 + 1);
         next.flush();
         next
@@ -117,6 +150,9 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
         let mut next = world.clone();
         next.left.losses -= 1;
         next.cold = world.cold.crashed();
-        take(step("database", 0, "restarts without what it did not flush"), Ok(next));
+        take(
+            step("database", 0, "restarts without what it did not flush"),
+            Ok(next),
+        );
     }
 }

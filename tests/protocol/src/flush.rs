@@ -43,19 +43,32 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         Flush::Idle => {}
         Flush::Collect(asked) => {
             if let Some(read) = land::read(world, &wanted()) {
-                to("reads values", world.clone(), Flush::Check(asked.clone(), read), take);
+                to(
+                    "reads values",
+                    world.clone(),
+                    Flush::Check(asked.clone(), read),
+                    take,
+                );
             }
         }
         Flush::Check(asked, read) => check(world, asked, read, take),
         Flush::Look(asked, read) => look(world, asked, read, take),
         Flush::Fenced(asked) if world.is_prepared(bounds) => {
-            to("finds the partition prepared", world.clone(), Flush::Collect(asked.clone()), take);
+            to(
+                "finds the partition prepared",
+                world.clone(),
+                Flush::Collect(asked.clone()),
+                take,
+            );
         }
         Flush::Fenced(_) => {}
         Flush::Heal(asked, at) => heal(world, asked, at, take),
         Flush::Commit(asked, batch) => {
             commit_but(bounds, world, asked, batch, None, take);
-            for field in fields(bounds.fields).iter().filter(|_| world.left.refusals > 0) {
+            for field in fields(bounds.fields)
+                .iter()
+                .filter(|_| world.left.refusals > 0)
+            {
                 commit_but(bounds, world, asked, batch, Some(field), take);
             }
         }
@@ -67,7 +80,12 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
             }
             let present = next.present();
             let allowed = landing::settle(next.hot(), &present, &settle).is_ok();
-            to(if allowed { "settles" } else { "may not settle" }, next, Flush::Idle, take);
+            to(
+                if allowed { "settles" } else { "may not settle" },
+                next,
+                Flush::Idle,
+                take,
+            );
         }
     }
 }
@@ -87,10 +105,20 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
         return to("may not collect", next, Flush::Fenced(asked.clone()), take);
     };
     if is_suspect(&collected) {
-        return to("meets a suspect hash", next, Flush::Heal(asked.clone(), Loading::Observe), take);
+        return to(
+            "meets a suspect hash",
+            next,
+            Flush::Heal(asked.clone(), Loading::Observe),
+            take,
+        );
     }
     let rows = collected.reads.first().map(rows_of).unwrap_or_default();
-    to("reads the record", next, Flush::Look(asked.clone(), Arc::new((collected, rows))), take);
+    to(
+        "reads the record",
+        next,
+        Flush::Look(asked.clone(), Arc::new((collected, rows))),
+        take,
+    );
 }
 
 /// Behind the hash: if no map names the owner, all that was read has landed.
@@ -98,13 +126,20 @@ fn look(world: &World, asked: &Asked, read: &Arc<(Collected, Vec<Row>)>, take: T
     let next = world.clone();
     match read::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
         Err(_) => to("may not look", next, Flush::Fenced(asked.clone()), take),
-        Ok(true) if !read.1.is_empty() => to("finds marks", next, Flush::Commit(asked.clone(), Arc::clone(read)), take),
+        Ok(true) if !read.1.is_empty() => to(
+            "finds marks",
+            next,
+            Flush::Commit(asked.clone(), Arc::clone(read)),
+            take,
+        ),
         Ok(_) => end(next, asked, "finds all landed", Flush::Idle, take),
     }
 }
 
 fn rows_of(read: &HotRead) -> Vec<Row> {
-    let Some(header) = read.header else { return Vec::new() };
+    let Some(header) = read.header else {
+        return Vec::new();
+    };
     let row = |(field, cell): &(Field, _)| Row {
         owner: owner(),
         field: field.clone(),
@@ -133,7 +168,11 @@ fn commit_but(
     take: Take<'_>,
 ) {
     let mut next = world.clone();
-    let fine: Vec<Row> = rows.iter().filter(|row| Some(&row.field) != refused).cloned().collect();
+    let fine: Vec<Row> = rows
+        .iter()
+        .filter(|row| Some(&row.field) != refused)
+        .cloned()
+        .collect();
     if refused.is_some() && fine.len() == rows.len() {
         return;
     }
@@ -143,11 +182,27 @@ fn commit_but(
         Ok(false) => to("is fenced", next, Flush::Fenced(asked.clone()), take),
         Ok(true) => {
             next.left.refusals -= u8::from(refused.is_some());
-            let landed = if fine.is_empty() { collected.landed } else { fence.reaches };
-            let rows: Vec<(_, _, Version)> = fine.into_iter().map(|row| (row.owner, row.field, row.version)).collect();
+            let landed = if fine.is_empty() {
+                collected.landed
+            } else {
+                fence.reaches
+            };
+            let rows: Vec<(_, _, Version)> = fine
+                .into_iter()
+                .map(|row| (row.owner, row.field, row.version))
+                .collect();
             let (epoch, probation) = (collected.epoch, bounds.probation);
             let snapshot = SnapshotId::default();
-            let settle = Settle { partition: PARTITION, lock: None, epoch, snapshot, landed, marks: Vec::new(), rows, probation };
+            let settle = Settle {
+                partition: PARTITION,
+                lock: None,
+                epoch,
+                snapshot,
+                landed,
+                marks: Vec::new(),
+                rows,
+                probation,
+            };
             let then = Flush::Settle(Arc::new(settle));
             match refused {
                 Some(_) => to("is refused a row", next, then, take),
@@ -159,11 +214,25 @@ fn commit_but(
 
 /// The flush says that all has landed.
 fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<'_>) {
-    let landed = |field: &Field| world.truth.place(field, world.cold.cell(field)).unwrap_or_default();
-    let missing =
-        world.truth.fields().zip(asked).find(|((field, _), asked)| landed(field) < **asked).map(|((field, _), _)| field);
+    let landed = |field: &Field| {
+        world
+            .truth
+            .place(field, world.cold.cell(field))
+            .unwrap_or_default()
+    };
+    let missing = world
+        .truth
+        .fields()
+        .zip(asked)
+        .find(|((field, _), asked)| landed(field) < **asked)
+        .map(|((field, _), _)| field);
     match missing {
-        Some(field) => take(step("flush", 0, what), Err(format!("a flush was told done, and {field} is not in the database"))),
+        Some(field) => take(
+            step("flush", 0, what),
+            Err(format!(
+                "a flush was told done, and {field} is not in the database"
+            )),
+        ),
         None => to(what, world, then, take),
     }
 }

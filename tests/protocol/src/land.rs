@@ -22,13 +22,22 @@ pub(super) struct Values {
 /// Reads what is wanted; none if the partition must be prepared first.
 pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<Values>> {
     let read = landing::collect(&world.hot, PARTITION, wanted).ok()?;
-    Some(Arc::new(Values { read, server: world.replaced }))
+    Some(Arc::new(Values {
+        read,
+        server: world.replaced,
+    }))
 }
 
-/// Ends a collection: Redis reads the partition's record after the values and not in one step with them, but on the same connection.
-/// None as above, or if the server was replaced in between.
-pub(super) fn checked(world: &mut World, wanted: &[(Owner, Vec<Field>)], values: &Values) -> Option<Collected> {
-    let later = landing::collect(&world.hot, PARTITION, wanted).ok().filter(|_| values.server == world.replaced)?;
+/// Ends a collection: Redis reads the partition's record after the values and not in one step with
+/// them, but on the same connection. None as above, or if the server was replaced in between.
+pub(super) fn checked(
+    world: &mut World,
+    wanted: &[(Owner, Vec<Field>)],
+    values: &Values,
+) -> Option<Collected> {
+    let later = landing::collect(&world.hot, PARTITION, wanted)
+        .ok()
+        .filter(|_| values.server == world.replaced)?;
     record::collects(world.hot());
     let generation = record::partition_state(&world.hot).record?.generation;
     let mut reads = values.read.reads.clone();
@@ -47,7 +56,10 @@ pub(super) fn checked(world: &mut World, wanted: &[(Owner, Vec<Field>)], values:
 }
 
 pub(super) fn is_suspect(collected: &Collected) -> bool {
-    collected.reads.iter().any(|read| read.header.is_some_and(|header| header.suspect))
+    collected
+        .reads
+        .iter()
+        .any(|read| read.header.is_some_and(|header| header.suspect))
 }
 
 /// The fence of one batch.
@@ -60,14 +72,29 @@ pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<b
     if rows.is_empty() {
         return Ok(true);
     }
-    // A value that was restored stands in the story twice, so the earlier place before is compared with the later one after.
-    let before: Vec<_> = world.truth.fields().map(|(field, _)| world.truth.first_place(field, world.cold.cell(field))).collect();
+    // A value that was restored stands in the story twice, so the earlier place before is compared
+    // with the later one after.
+    let before: Vec<_> = world
+        .truth
+        .fields()
+        .map(|(field, _)| world.truth.first_place(field, world.cold.cell(field)))
+        .collect();
     if !world.cold.land(fence, rows) {
         return Ok(false);
     }
-    let after = world.truth.fields().map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
-    let regresses = |((field, _), (before, after)): ((&Field, _), _)| after < before && !world.truth.is_deleted(field);
-    if world.truth.fields().zip(before.into_iter().zip(after)).any(regresses) {
+    let after = world
+        .truth
+        .fields()
+        .map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
+    let regresses = |((field, _), (before, after)): ((&Field, _), _)| {
+        after < before && !world.truth.is_deleted(field)
+    };
+    if world
+        .truth
+        .fields()
+        .zip(before.into_iter().zip(after))
+        .any(regresses)
+    {
         return Err("a landed row regressed".to_owned());
     }
     // After a failover: what only a landing under way still had is there after all.

@@ -1,8 +1,9 @@
-//! The protocol as a model: every interleaving of what game servers, workers, both tiers and faults do to one owner, up to a
-//! bound.
+//! The protocol as a model: every interleaving of what game servers, workers, both tiers and faults
+//! do to one owner, up to a bound.
 //!
-//! What the hot tier does are the transitions of the memory engine, and what is decided are the pure functions of landing, so it is
-//! the shipped code that is checked. The model's own are the database, the order of steps, and the oracle.
+//! What the hot tier does are the transitions of the memory engine, and what is decided are the
+//! pure functions of landing, so it is the shipped code that is checked. The model's own are the
+//! database, the order of steps, and the oracle.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -28,7 +28,8 @@ pub(super) struct Noted {
     observed: Observed,
     /// The number of the server.
     server: u8,
-    /// Whether the owner had no field then. An answer may be as old as that moment, in which it was asked for.
+    /// Whether the owner had no field then. An answer may be as old as that moment, in which it was
+    /// asked for.
     absent: bool,
 }
 
@@ -46,13 +47,21 @@ pub(super) type Asked = Option<Field>;
 
 impl Loading {
     /// Makes the next step.
-    pub(super) fn step(&self, world: &mut World, asked: &Asked) -> Result<(&'static str, Went), String> {
+    pub(super) fn step(
+        &self,
+        world: &mut World,
+        asked: &Asked,
+    ) -> Result<(&'static str, Went), String> {
         Ok(match self {
             Self::Observe => ("reads the marker", note(world)),
             Self::Note(noted) => ("observes the hash", observe(world, asked, *noted)?),
             Self::Look(observed) => ("looks at the hash", look(world, *observed)),
             Self::Load(observed) => {
-                let rows = world.cold.rows().into_iter().filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
+                let rows = world
+                    .cold
+                    .rows()
+                    .into_iter()
+                    .filter(|row| asked.as_ref().is_none_or(|field| *field == row.field));
                 let load = load_of(*observed, rows.collect(), asked.is_none());
                 ("loads the rows", Went::On(Self::Fill(Arc::new(load))))
             }
@@ -62,9 +71,15 @@ impl Loading {
 }
 
 fn note(world: &World) -> Went {
-    let Ok(observed) = read::note(&world.hot, PARTITION, &owner()) else { return Went::Waits };
+    let Ok(observed) = read::note(&world.hot, PARTITION, &owner()) else {
+        return Went::Waits;
+    };
     let absent = world.truth.fields().all(|(_, truth)| truth.is_none());
-    Went::On(Loading::Note(Noted { observed, server: world.replaced, absent }))
+    Went::On(Loading::Note(Noted {
+        observed,
+        server: world.replaced,
+        absent,
+    }))
 }
 
 fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
@@ -78,7 +93,11 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
     if asked.is_some() {
         return Ok(Went::On(Loading::Load(seen)));
     }
-    match world.truth.fields().find(|(_, truth)| seen.marker == Marker::Absent && !noted.absent && truth.is_some()) {
+    match world
+        .truth
+        .fields()
+        .find(|(_, truth)| seen.marker == Marker::Absent && !noted.absent && truth.is_some())
+    {
         Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
         None => Ok(Went::On(Loading::Look(seen))),
     }
@@ -94,10 +113,22 @@ fn look(world: &World, observed: Observed) -> Went {
     let read = world.read();
     // By what was observed, whatever the process knew before.
     let believed = |suspect: bool| !suspect || broken("R14-untold");
-    match read.header.filter(|header| header.complete && believed(header.suspect)) {
+    match read
+        .header
+        .filter(|header| header.complete && believed(header.suspect))
+    {
         Some(header) => {
-            let rows = read.cells.into_iter().map(|(field, cell)| (field, cell, header.version)).collect();
-            Went::Brought(Arc::new(Load { owner: owner(), observed, rows, complete: true }))
+            let rows = read
+                .cells
+                .into_iter()
+                .map(|(field, cell)| (field, cell, header.version))
+                .collect();
+            Went::Brought(Arc::new(Load {
+                owner: owner(),
+                observed,
+                rows,
+                complete: true,
+            }))
         }
         None => Went::On(Loading::Load(observed)),
     }
@@ -116,6 +147,14 @@ fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, St
 }
 
 fn load_of(observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
-    let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
-    Load { owner: owner(), observed, rows, complete }
+    let rows = rows
+        .into_iter()
+        .map(|row| (row.field, row.cell, row.version))
+        .collect();
+    Load {
+        owner: owner(),
+        observed,
+        rows,
+        complete,
+    }
 }

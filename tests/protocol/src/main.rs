@@ -29,7 +29,11 @@ fn main() -> std::process::ExitCode {
     #[cfg(debug_assertions)]
     if args.broken {
         for case in BROKEN.iter().filter(|case| case.name.contains(&args.case)) {
-            println!("{}: {}", case.name, storage_model::sabotage::breaking(case.name, || case.search(args.states)));
+            println!(
+                "{}: {}",
+                case.name,
+                storage_model::sabotage::breaking(case.name, || case.search(args.states))
+            );
         }
         return std::process::ExitCode::SUCCESS;
     }

@@ -9,8 +9,12 @@ use storage_model::{Field, Owner, Partition, Timestamp};
 pub(super) const PARTITION: Partition = Partition(0);
 
 /// What transitions know of the outside, at first.
-pub(super) const PRESENT: Present =
-    Present { now: Timestamp(0), hash_ttl: Duration::from_secs(20), absent_ttl: Duration::from_secs(10), bytes_max: usize::MAX };
+pub(super) const PRESENT: Present = Present {
+    now: Timestamp(0),
+    hash_ttl: Duration::from_secs(20),
+    absent_ttl: Duration::from_secs(10),
+    bytes_max: usize::MAX,
+};
 
 /// A moment at which everything with a time to live has run out, and operation ids have not.
 pub(super) const LATER: Timestamp = Timestamp(30_000_000);

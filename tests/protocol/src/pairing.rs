@@ -1,7 +1,9 @@
-//! The pairing of the two tiers: every interleaving of programs that open them, of wipes and restarts, and of a second hot tier.
+//! The pairing of the two tiers: every interleaving of programs that open them, of wipes and
+//! restarts, and of a second hot tier.
 //!
-//! What is decided are the shipped functions [`judge`] and [`taking_over`]. The model's own are the two tiers, and the order of steps.
-//! A program that is cut is one that takes no further step, so no step for that is needed.
+//! What is decided are the shipped functions [`judge`] and [`taking_over`]. The model's own are the
+//! two tiers, and the order of steps. A program that is cut is one that takes no further step, so
+//! no step for that is needed.
 
 use storage_dirty::{HotPaired, HotPairing};
 use storage_landing::tiers::{PairingStep, judge, taking_over};
@@ -36,7 +38,8 @@ pub struct Pairing {
     pub programs: Vec<usize>,
     /// How often a hot tier may lose all it has.
     pub losses: u32,
-    /// How often a blank hot tier may take over: two of them may do so in turn until one has its token.
+    /// How often a blank hot tier may take over: two of them may do so in turn until one has its
+    /// token.
     pub take_overs: u32,
     /// The rule that is broken.
     pub broken: Option<Broken>,
@@ -96,20 +99,34 @@ impl Tiers {
         let (incarnation, address) = (format!("{which}/{}", hot.server), which.to_string());
         // Time goes on between two take-overs.
         let now = Timestamp(self.cold.hot.as_ref().map_or(1, |hot| hot.since.0 + 1));
-        HotPairing { incarnation, now, number: 0, prefix: "slug".to_owned(), address, paired: hot.paired }
+        HotPairing {
+            incarnation,
+            now,
+            number: 0,
+            prefix: "slug".to_owned(),
+            address,
+            paired: hot.paired,
+        }
     }
 
     fn pair_hot(&mut self, which: usize, seen: &HotPairing, paired: HotPaired, any: bool) {
         let now = self.read_hot(which);
         let same = now.incarnation == seen.incarnation && now.paired == seen.paired;
-        if let Some(hot) = self.hot.get_mut(which).filter(|hot| same || any && hot.paired.is_none()) {
+        if let Some(hot) = self
+            .hot
+            .get_mut(which)
+            .filter(|hot| same || any && hot.paired.is_none())
+        {
             hot.paired = Some(paired);
         }
     }
 
     fn take_over(&mut self, hot: &HotPairing, cold: &ColdPairing, broken: Option<Broken>) {
         let pair = taking_over(PARTITIONS, hot, cold, &SeededIds::new(1));
-        let fits = self.cold.identity.is_none_or(|identity| identity == pair.identity);
+        let fits = self
+            .cold
+            .identity
+            .is_none_or(|identity| identity == pair.identity);
         if fits && (self.cold.hot == cold.hot || broken == Some(Broken::Blind)) {
             self.cold = ColdPairing {
                 address: String::new(),
@@ -123,7 +140,12 @@ impl Tiers {
     }
 
     /// The next step of a program, with its name; none once it has ended.
-    fn step(&mut self, number: usize, which: usize, broken: Option<Broken>) -> Option<&'static str> {
+    fn step(
+        &mut self,
+        number: usize,
+        which: usize,
+        broken: Option<Broken>,
+    ) -> Option<&'static str> {
         let program = self.programs.get(number)?.clone();
         let hot_first = broken == Some(Broken::HotFirst);
         let (what, at) = match program.at {
@@ -136,9 +158,14 @@ impl Tiers {
             }
             At::Hot(hot) => {
                 let belong = judge(PARTITIONS, &self.read_hot(which), &self.cold).is_ok();
-                ("reads the database", At::Both(hot, self.cold.clone(), belong))
+                (
+                    "reads the database",
+                    At::Both(hot, self.cold.clone(), belong),
+                )
             }
-            At::Doubts(cold, _) if cold != self.cold => ("finds that the database has moved", At::Start),
+            At::Doubts(cold, _) if cold != self.cold => {
+                ("finds that the database has moved", At::Start)
+            }
             At::Doubts(_, belong) => {
                 self.falsely |= belong;
                 ("is refused", At::Refused)
@@ -168,13 +195,19 @@ impl Tiers {
             At::Paired(_) => ("looks again", At::Start),
             At::Lands(token, epoch) if self.epoch == epoch => {
                 let current = self.cold.hot.as_ref().map(|hot| hot.token);
-                self.wrong = self.wrong.or(Some(token).filter(|token| Some(*token) != current));
+                self.wrong = self
+                    .wrong
+                    .or(Some(token).filter(|token| Some(*token) != current));
                 return None;
             }
             At::Lands(..) | At::Refused => return None,
         };
         // ORDER: the epoch is read when a program begins, before it compares the tiers.
-        let epoch = if at == At::Start { self.epoch } else { program.epoch };
+        let epoch = if at == At::Start {
+            self.epoch
+        } else {
+            program.epoch
+        };
         let program = self.programs.get_mut(number)?;
         *program = Program { epoch, at };
         Some(what)
@@ -184,7 +217,10 @@ impl Tiers {
     fn opens(&self, which: usize, broken: Option<Broken>) -> bool {
         let mut tiers = self.clone();
         tiers.take_overs = ALONE_MAX;
-        tiers.programs = vec![Program { epoch: tiers.epoch, at: At::Start }];
+        tiers.programs = vec![Program {
+            epoch: tiers.epoch,
+            at: At::Start,
+        }];
         for _ in 0..ALONE_MAX {
             match tiers.programs.first().map(|program| &program.at) {
                 Some(At::Lands(..)) => return true,
@@ -216,9 +252,23 @@ impl Model for Pairing {
         for (number, which) in self.programs.iter().enumerate() {
             let mut next = tiers.clone();
             if let Some(what) = next.step(number, *which, self.broken) {
-                take(Step { who: "program", number, what }, Ok(next));
+                take(
+                    Step {
+                        who: "program",
+                        number,
+                        what,
+                    },
+                    Ok(next),
+                );
             } else if next != *tiers {
-                take(Step { who: "program", number, what: "lands" }, Ok(next));
+                take(
+                    Step {
+                        who: "program",
+                        number,
+                        what: "lands",
+                    },
+                    Ok(next),
+                );
             }
         }
         for which in 0..2 {
@@ -229,28 +279,45 @@ impl Model for Pairing {
                 let mut next = tiers.clone();
                 next.losses -= 1;
                 if let Some(hot) = next.hot.get_mut(which) {
-                    *hot = Hot { server: hot.server + u32::from(restarts), paired: None };
+                    *hot = Hot {
+                        server: hot.server + u32::from(restarts),
+                        paired: None,
+                    };
                 }
-                take(Step { who: "hot tier", number: which, what }, Ok(next));
+                take(
+                    Step {
+                        who: "hot tier",
+                        number: which,
+                        what,
+                    },
+                    Ok(next),
+                );
             }
         }
     }
 
     fn violation(&self, tiers: &Tiers) -> Option<String> {
         if let Some(token) = tiers.wrong {
-            return Some(format!("the hot tier of token {token} landed although another one had taken over"));
+            return Some(format!(
+                "the hot tier of token {token} landed although another one had taken over"
+            ));
         }
         if tiers.falsely {
             return Some("a program was refused although the tiers belonged together".to_owned());
         }
-        let tokens = tiers.hot.each_ref().map(|hot| hot.paired.map(|paired| paired.token));
+        let tokens = tiers
+            .hot
+            .each_ref()
+            .map(|hot| hot.paired.map(|paired| paired.token));
         if tokens[0].is_some() && tokens[0] == tokens[1] {
             return Some("two hot tiers have one token".to_owned());
         }
         let mut named: Vec<usize> = self.programs.clone();
         named.sort_unstable();
         named.dedup();
-        let opens = named.into_iter().any(|which| tiers.opens(which, self.broken));
+        let opens = named
+            .into_iter()
+            .any(|which| tiers.opens(which, self.broken));
         (!opens).then(|| "no hot tier can be opened any more".to_owned())
     }
 }

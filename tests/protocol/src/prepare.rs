@@ -17,7 +17,8 @@ use crate::worker::Worker;
 use crate::world::{World, held};
 use crate::{Take, step};
 
-/// Those who prepare at once can overtake each other again and again; beyond this epoch only the first one goes on.
+/// Those who prepare at once can overtake each other again and again; beyond this epoch only the
+/// first one goes on.
 const OVERTAKEN_MAX: Epoch = Epoch(4);
 
 /// What somebody who prepares the partition is about to do.
@@ -33,7 +34,10 @@ pub(super) enum Preparer {
 /// What can happen next to the partition's record.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     // All idle ones are alike.
-    let idle = world.preparers.iter().position(|preparer| *preparer == Preparer::Idle);
+    let idle = world
+        .preparers
+        .iter()
+        .position(|preparer| *preparer == Preparer::Idle);
     for (at, preparer) in world.preparers.iter().enumerate() {
         if *preparer != Preparer::Idle || (idle == Some(at) && is_called(bounds, world)) {
             let mut next = world.clone();
@@ -51,7 +55,8 @@ fn is_called(bounds: &Bounds, world: &World) -> bool {
     let waits = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
     // A worker looks at the database again and again while marks are on probation.
     let on_probation = read::peek(&world.hot, &world.present()).probation > 0;
-    let waiting = on_probation || world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
+    let waiting =
+        on_probation || world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
     (waiting || !world.is_ready()) && !world.is_prepared(bounds)
 }
 
@@ -60,12 +65,17 @@ impl Preparer {
     fn step(&self, bounds: &Bounds, at: usize, world: &mut World) -> (&'static str, Self) {
         let present = world.present();
         match self {
-            Self::Idle => ("looks at the hot tier", Self::Compare(Arc::new(record::partition_state(&world.hot)))),
+            Self::Idle => (
+                "looks at the hot tier",
+                Self::Compare(Arc::new(record::partition_state(&world.hot))),
+            ),
             Self::Compare(state) => {
                 let cold = world.cold.record;
                 let then = match need(state, cold, bounds.probation) {
                     Need::Nothing => Self::Idle,
-                    Need::Raise(raise) if at == 0 || cold.epoch < OVERTAKEN_MAX => Self::Raise(Arc::clone(state), raise),
+                    Need::Raise(raise) if at == 0 || cold.epoch < OVERTAKEN_MAX => {
+                        Self::Raise(Arc::clone(state), raise)
+                    }
                     Need::Raise(_) => Self::Idle,
                     Need::Landed => Self::Landed(cold.epoch, cold.last_version),
                 };
@@ -75,7 +85,10 @@ impl Preparer {
                 if !world.cold.raise(*raise) && !broken("R14-joined") {
                     return ("finds the epoch raised", Self::Idle);
                 }
-                ("raises the epoch", Self::Adopt(Arc::new(adoption(bounds, &world.cold, state, *raise))))
+                (
+                    "raises the epoch",
+                    Self::Adopt(Arc::new(adoption(bounds, &world.cold, state, *raise))),
+                )
             }
             Self::Adopt(adopt) => {
                 record::adopt(world.hot(), &present, adopt);
@@ -91,10 +104,23 @@ impl Preparer {
 }
 
 pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, raise: Raise) -> Adopt {
-    let PartitionRecord { epoch, last_version, database, .. } = cold.record;
+    let PartitionRecord {
+        epoch,
+        last_version,
+        database,
+        ..
+    } = cold.record;
     let database = bounds.probation.then_some(database);
     let (seen, landed_here) = (seen.clone(), landed_here(seen, raise, cold.record));
-    Adopt { partition: PARTITION, seen, epoch, last_version, landed_here, compare_all: false, database }
+    Adopt {
+        partition: PARTITION,
+        seen,
+        epoch,
+        last_version,
+        landed_here,
+        compare_all: false,
+        database,
+    }
 }
 
 /// Replication, and what happens to the server itself.
@@ -108,11 +134,17 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
         take(step("replica", 0, "catches up"), Ok(next));
     }
     if let Some(copy) = &world.copy {
-        take(step("replica", 0, "takes over"), Ok(replaced(bounds, world, copy)));
+        take(
+            step("replica", 0, "takes over"),
+            Ok(replaced(bounds, world, copy)),
+        );
     }
     if bounds.wipes {
         let empty = PartState::new("".into());
-        take(step("server", 0, "loses everything"), Ok(replaced(bounds, world, &empty)));
+        take(
+            step("server", 0, "loses everything"),
+            Ok(replaced(bounds, world, &empty)),
+        );
     }
 }
 
@@ -126,8 +158,11 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     next.copy = None;
     next.left.failovers -= 1;
     next.truth.forget();
-    // What was read over a connection that broke is never paired with a record: a collection is one pipeline.
-    next.workers.iter_mut().for_each(Worker::loses_its_connection);
+    // What was read over a connection that broke is never paired with a record: a collection is one
+    // pipeline.
+    next.workers
+        .iter_mut()
+        .for_each(Worker::loses_its_connection);
     if let Flush::Check(asked, ..) = &next.flush {
         next.flush = Flush::Collect(asked.clone());
     }
@@ -144,7 +179,10 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     | Flush::Commit(asked, _)
     | Flush::Fenced(asked) = &mut next.flush
     {
-        asked.iter_mut().zip(left).for_each(|(asked, left)| *asked = left.min(*asked));
+        asked
+            .iter_mut()
+            .zip(left)
+            .for_each(|(asked, left)| *asked = left.min(*asked));
     }
     next
 }

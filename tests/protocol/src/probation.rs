@@ -10,16 +10,23 @@ use crate::names::{PARTITION, lock};
 use crate::worker::{Worker, Working};
 
 impl Working<'_, '_> {
-    /// A window of probation leaves; or a period later its marks may go, if the database kept what it had committed.
+    /// A window of probation leaves; or a period later its marks may go, if the database kept what
+    /// it had committed.
     pub(super) fn begin_probation(&mut self) {
         let mut next = self.world.clone();
         let present = next.present();
-        let leaving = !landing::scan(&next.hot, Map::Leaving, 0, 1).entries.is_empty();
-        if (leaving && !next.cold.has_kept() && !broken("H33-hasty")) || (!leaving && next.left.windows == 0) {
+        let leaving = !landing::scan(&next.hot, Map::Leaving, 0, 1)
+            .entries
+            .is_empty();
+        if (leaving && !next.cold.has_kept() && !broken("H33-hasty"))
+            || (!leaving && next.left.windows == 0)
+        {
             return;
         }
         match probation::probation(next.hot(), &present, PARTITION, &lock()) {
-            Ok(Probation::Leaves(window)) if leaving => self.to("has waited a period", next, Worker::Verify(window)),
+            Ok(Probation::Leaves(window)) if leaving => {
+                self.to("has waited a period", next, Worker::Verify(window))
+            }
             Ok(Probation::Leaves(_)) => {
                 next.left.windows -= 1;
                 next.cold.begin_period();
@@ -32,16 +39,28 @@ impl Working<'_, '_> {
     pub(super) fn verify(&mut self, window: Window) {
         if self.world.is_prepared(self.bounds) || broken("H33-unasked") {
             let entries = landing::scan(&self.world.hot, Map::Leaving, 0, usize::MAX).entries;
-            let acquit = Acquit { partition: PARTITION, lock: lock(), window, entries };
-            self.to("finds the same database", self.world.clone(), Worker::Acquit(Arc::new(acquit)));
+            let acquit = Acquit {
+                partition: PARTITION,
+                lock: lock(),
+                window,
+                entries,
+            };
+            self.to(
+                "finds the same database",
+                self.world.clone(),
+                Worker::Acquit(Arc::new(acquit)),
+            );
         }
     }
 
     pub(super) fn acquit(&mut self, acquit: &Acquit) {
         let mut next = self.world.clone();
         let present = next.present();
-        let what =
-            if probation::acquit(next.hot(), &present, acquit).is_ok() { "ends probation" } else { "may not end probation" };
+        let what = if probation::acquit(next.hot(), &present, acquit).is_ok() {
+            "ends probation"
+        } else {
+            "may not end probation"
+        };
         self.to(what, next, Worker::Idle);
     }
 

@@ -1,4 +1,5 @@
-//! Breadth-first search through all states that a model can reach, for the shortest way to one that must not be.
+//! Breadth-first search through all states that a model can reach, for the shortest way to one that
+//! must not be.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,7 +14,8 @@ pub trait Model {
     /// Where it begins.
     fn start(&self) -> Self::State;
 
-    /// All that can happen next: each step's name, and the state after it, or what the step showed that must not be.
+    /// All that can happen next: each step's name, and the state after it, or what the step showed
+    /// that must not be.
     fn steps(&self, state: &Self::State, take: &mut dyn FnMut(Step, Result<Self::State, String>));
 
     /// What does not hold in this state that must hold in all.
@@ -64,10 +66,21 @@ pub struct Counterexample {
 impl fmt::Display for Searched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = if self.complete { "all of " } else { "" };
-        write!(f, "{whole}{} states, {} steps deep, {:.1} s", self.states, self.depth, self.elapsed.as_secs_f64())?;
-        let Some(Counterexample { script, violation }) = &self.counterexample else { return Ok(()) };
+        write!(
+            f,
+            "{whole}{} states, {} steps deep, {:.1} s",
+            self.states,
+            self.depth,
+            self.elapsed.as_secs_f64()
+        )?;
+        let Some(Counterexample { script, violation }) = &self.counterexample else {
+            return Ok(());
+        };
         write!(f, "; {violation}, after {} steps:", script.len())?;
-        script.iter().enumerate().try_for_each(|(at, step)| write!(f, "\n  {:2} {step}", at + 1))
+        script
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, step)| write!(f, "\n  {:2} {step}", at + 1))
     }
 }
 
@@ -77,15 +90,24 @@ struct Reached {
     by: Step,
 }
 
-/// Searches until all states are known, or one is found that must not be, or there are more than `states_max`.
+/// Searches until all states are known, or one is found that must not be, or there are more than
+/// `states_max`.
 ///
-/// States are told apart by 64 bits of hash: among a million states two share one with a probability of less than 10⁻⁷.
+/// States are told apart by 64 bits of hash: among a million states two share one with a
+/// probability of less than 10⁻⁷.
 pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
     let begun = Instant::now();
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let start = model.start();
     let mut seen: HashSet<u64> = HashSet::from([hasher.hash_one(&start)]);
-    let mut reached = vec![Reached { from: 0, by: Step { who: "", number: 0, what: "" } }];
+    let mut reached = vec![Reached {
+        from: 0,
+        by: Step {
+            who: "",
+            number: 0,
+            what: "",
+        },
+    }];
     let mut level = vec![(0, start)];
     let mut depth = 0;
     let mut found = None;
@@ -113,9 +135,17 @@ pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
         level = next;
     }
     let complete = level.is_empty() && found.is_none();
-    let counterexample = found
-        .map(|(at, last, violation)| Counterexample { script: way(&reached, at).into_iter().chain(last).collect(), violation });
-    Searched { states: reached.len(), depth, complete, elapsed: begun.elapsed(), counterexample }
+    let counterexample = found.map(|(at, last, violation)| Counterexample {
+        script: way(&reached, at).into_iter().chain(last).collect(),
+        violation,
+    });
+    Searched {
+        states: reached.len(),
+        depth,
+        complete,
+        elapsed: begun.elapsed(),
+        counterexample,
+    }
 }
 
 /// The steps from the start to a state.

@@ -1,10 +1,12 @@
-//! Sessions (S1, S2, S5 to S8): every interleaving of sessions that open, steal, save, lapse and close, of plain writes, of landings, and
-//! of a hot tier that comes back older or empty; with openings, claims and ends that are carried out late or twice.
+//! Sessions (S1, S2, S5 to S8): every interleaving of sessions that open, steal, save, lapse and
+//! close, of plain writes, of landings, and of a hot tier that comes back older or empty; with
+//! openings, claims and ends that are carried out late or twice.
 //!
-//! The hot tier's steps are the transitions of the memory engine. The model's own are the database, which has one row, the order of
-//! steps, and what a session does with the answers, which the SDK does in the same way. Time is not in it: a holder may be called gone
-//! at any moment, which is more than a lease allows; a copy of a call may come after any deadline; but a grace ends only when all
-//! sessions have claimed that are awake, and no opening is under way for as long as that.
+//! The hot tier's steps are the transitions of the memory engine. The model's own are the database,
+//! which has one row, the order of steps, and what a session does with the answers, which the SDK
+//! does in the same way. Time is not in it: a holder may be called gone at any moment, which is
+//! more than a lease allows; a copy of a call may come after any deadline; but a grace ends only
+//! when all sessions have claimed that are awake, and no opening is under way for as long as that.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -30,8 +32,9 @@ use world::{At, Server};
 pub enum Sweeps {
     /// None.
     Never,
-    /// Those whose token it does not know. The hot tier ends none before the grace of the epoch has ended. A server knows a token from
-    /// before the opening is sent until the session's end is confirmed or given up.
+    /// Those whose token it does not know. The hot tier ends none before the grace of the epoch has
+    /// ended. A server knows a token from before the opening is sent until the session's end is
+    /// confirmed or given up.
     Known,
     /// The same, but it knows a token only once it has heard that the session is open.
     Unregistered,
@@ -56,7 +59,8 @@ pub struct Sessions {
     pub pauses: u8,
     /// How often a holder may be called gone.
     pub lapses: u8,
-    /// Of how many calls the network keeps a copy, which it may bring later. With none, an opening is one step.
+    /// Of how many calls the network keeps a copy, which it may bring later. With none, an opening
+    /// is one step.
     pub late: u8,
     /// Which of its sessions a server ends that it finds in the hot tier.
     pub sweeps: Sweeps,
@@ -132,6 +136,8 @@ impl Model for Sessions {
         let held = world.stored().1.unwrap_or_default();
         let truth = world.hot.truth.value;
         let differs = world.is_ready() && held != truth;
-        differs.then(|| format!("the owner holds {held}, and {truth} was written last")).or_else(|| self.stuck(world))
+        differs
+            .then(|| format!("the owner holds {held}, and {truth} was written last"))
+            .or_else(|| self.stuck(world))
     }
 }

@@ -15,8 +15,20 @@ use crate::world::World;
 
 impl Working<'_, '_> {
     pub(super) fn settle(&mut self, landed: &Landed) {
-        let Landed { batch: Batch { part, collected, rows }, refused, reached } = landed;
-        let faults: Faults = refused.iter().map(|key| (key.clone(), (1_406, "too long".to_owned()))).collect();
+        let Landed {
+            batch:
+                Batch {
+                    part,
+                    collected,
+                    rows,
+                },
+            refused,
+            reached,
+        } = landed;
+        let faults: Faults = refused
+            .iter()
+            .map(|key| (key.clone(), (1_406, "too long".to_owned())))
+            .collect();
         let verdict = batch::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
@@ -31,14 +43,30 @@ impl Working<'_, '_> {
             probation,
             parked: verdict.park,
         };
-        let then = if park.parked.is_empty() { Worker::Idle } else { Worker::Park(Arc::new(park)) };
+        let then = if park.parked.is_empty() {
+            Worker::Idle
+        } else {
+            Worker::Park(Arc::new(park))
+        };
         if verdict.settle.is_empty() && verdict.rows.is_empty() {
             return self.to("has nothing to settle", self.world.clone(), then);
         }
         let mut next = self.world.clone();
-        let marks = if broken("R4-whole") { all_of(&next) } else { verdict.settle };
-        let settle =
-            Settle { partition, lock: Some(lock()), epoch, snapshot, landed: *reached, marks, rows: verdict.rows, probation };
+        let marks = if broken("R4-whole") {
+            all_of(&next)
+        } else {
+            verdict.settle
+        };
+        let settle = Settle {
+            partition,
+            lock: Some(lock()),
+            epoch,
+            snapshot,
+            landed: *reached,
+            marks,
+            rows: verdict.rows,
+            probation,
+        };
         let present = next.present();
         match landing::settle(next.hot(), &present, &settle) {
             Err(_) => self.to("may not settle", next, Worker::Idle),
@@ -56,7 +84,16 @@ impl Working<'_, '_> {
         let Collected { epoch, landed, .. } = batch.collected;
         let (partition, lock, present) = (PARTITION, Some(lock()), next.present());
         let snapshot = batch.part.snapshot;
-        let settle = Settle { partition, lock, epoch, snapshot, landed, marks, rows: Vec::new(), probation: false };
+        let settle = Settle {
+            partition,
+            lock,
+            epoch,
+            snapshot,
+            landed,
+            marks,
+            rows: Vec::new(),
+            probation: false,
+        };
         let _ = landing::settle(next.hot(), &present, &settle);
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
@@ -64,11 +101,26 @@ impl Working<'_, '_> {
     pub(super) fn park(&mut self, parked: &Park) {
         let mut next = self.world.clone();
         let present = next.present();
-        let Ok(is_there) = park::park(next.hot(), &present, parked) else { return self.to("may not park", next, Worker::Idle) };
-        let there = parked.parked.iter().zip(is_there).filter_map(|(parked, is_there)| is_there.then_some(parked));
-        for fault in there.flat_map(|parked| &parked.faults).filter(|fault| fault.code == 0) {
+        let Ok(is_there) = park::park(next.hot(), &present, parked) else {
+            return self.to("may not park", next, Worker::Idle);
+        };
+        let there = parked
+            .parked
+            .iter()
+            .zip(is_there)
+            .filter_map(|(parked, is_there)| is_there.then_some(parked));
+        for fault in there
+            .flat_map(|parked| &parked.faults)
+            .filter(|fault| fault.code == 0)
+        {
             if !next.truth.tell(&fault.field, fault.version) {
-                return self.wrong("parks", format!("{} is said to have vanished, and was not deleted", fault.field));
+                return self.wrong(
+                    "parks",
+                    format!(
+                        "{} is said to have vanished, and was not deleted",
+                        fault.field
+                    ),
+                );
             }
         }
         self.to("parks", next, Worker::Idle);
@@ -77,11 +129,19 @@ impl Working<'_, '_> {
 
 /// An error mark that should have gone with the rows that were committed.
 fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
-    park::errors(&world.hot, 0, usize::MAX).entries.into_iter().find_map(|error| {
-        let (owner, field) = error.target?;
-        let newer = rows.iter().find(|row| (&row.0, &row.1) == (&owner, &field) && error.version <= row.2)?;
-        Some(format!("{field} was landed at version {}, and its error mark of version {} stays", newer.2, error.version))
-    })
+    park::errors(&world.hot, 0, usize::MAX)
+        .entries
+        .into_iter()
+        .find_map(|error| {
+            let (owner, field) = error.target?;
+            let newer = rows
+                .iter()
+                .find(|row| (&row.0, &row.1) == (&owner, &field) && error.version <= row.2)?;
+            Some(format!(
+                "{field} was landed at version {}, and its error mark of version {} stays",
+                newer.2, error.version
+            ))
+        })
 }
 
 /// Everything in the snapshot, to be settled whatever it is.
@@ -91,10 +151,22 @@ pub(super) fn all_of(world: &World) -> Vec<Entry> {
 
 /// Settles everything in the snapshot, whether it has landed or not.
 pub(super) fn all(world: &mut World) {
-    let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else { return };
-    let (marks, snapshot, present, lock) = (all_of(world), number(world), world.present(), Some(lock()));
+    let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else {
+        return;
+    };
+    let (marks, snapshot, present, lock) =
+        (all_of(world), number(world), world.present(), Some(lock()));
     let (partition, landed) = (PARTITION, Version::ZERO);
-    let settle = Settle { partition, lock, epoch: seen.epoch, snapshot, landed, marks, rows: Vec::new(), probation: false };
+    let settle = Settle {
+        partition,
+        lock,
+        epoch: seen.epoch,
+        snapshot,
+        landed,
+        marks,
+        rows: Vec::new(),
+        probation: false,
+    };
     let _ = landing::settle(world.hot(), &present, &settle);
 }
 

@@ -14,8 +14,8 @@ struct Story {
     deleted: Option<Deleted>,
 }
 
-/// A value that somebody deleted before it had landed. Nobody can bring it back, so an older one may be read and landed until the field is
-/// written again; but somebody must be told.
+/// A value that somebody deleted before it had landed. Nobody can bring it back, so an older one
+/// may be read and landed until the field is written again; but somebody must be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Deleted {
     Untold,
@@ -46,10 +46,19 @@ pub(super) type Effect = Vec<(usize, usize)>;
 impl Truth {
     /// Of fields that hold this at first.
     pub(super) fn new(fields: impl Iterator<Item = (Option<Cell>, Field)>) -> Self {
-        let story = |(cell, field)| Story { field, chapters: vec![Chapter { cell, lost: false }], now: 0, deleted: None };
+        let story = |(cell, field)| Story {
+            field,
+            chapters: vec![Chapter { cell, lost: false }],
+            now: 0,
+            deleted: None,
+        };
         let stories: Vec<Story> = fields.map(story).collect();
         let is_new = stories.iter().all(|story| story.now().is_none());
-        Self { stories, version: is_new.then_some(Version::ZERO), deleted: Version::ZERO }
+        Self {
+            stories,
+            version: is_new.then_some(Version::ZERO),
+            deleted: Version::ZERO,
+        }
     }
 
     pub(super) fn version(&self) -> Option<Version> {
@@ -66,12 +75,18 @@ impl Truth {
 
     /// How far in the field's story a cell stands; the latest place if it has several.
     pub(super) fn place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?.chapters.iter().rposition(|known| known.cell.as_ref() == cell)
+        self.of(field)?
+            .chapters
+            .iter()
+            .rposition(|known| known.cell.as_ref() == cell)
     }
 
     /// As [`Self::place`], but the first place.
     pub(super) fn first_place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?.chapters.iter().position(|known| known.cell.as_ref() == cell)
+        self.of(field)?
+            .chapters
+            .iter()
+            .position(|known| known.cell.as_ref() == cell)
     }
 
     /// Where each field stands now.
@@ -93,8 +108,13 @@ impl Truth {
         self.version = None;
     }
 
-    /// Somebody deletes the hash, which has this version; `has_landed` tells of which fields nothing is lost with it.
-    pub(super) fn delete(&mut self, version: Version, has_landed: impl Fn(&Field, Option<&Cell>) -> bool) {
+    /// Somebody deletes the hash, which has this version; `has_landed` tells of which fields
+    /// nothing is lost with it.
+    pub(super) fn delete(
+        &mut self,
+        version: Version,
+        has_landed: impl Fn(&Field, Option<&Cell>) -> bool,
+    ) {
         self.deleted = version;
         for story in &mut self.stories {
             if story.deleted.is_none() && !has_landed(&story.field, story.now()) {
@@ -115,12 +135,18 @@ impl Truth {
 
     /// Whether whoever operates the storage knows of that.
     pub(super) fn is_told(&self, field: &Field) -> bool {
-        self.of(field).is_some_and(|story| story.deleted == Some(Deleted::Told))
+        self.of(field)
+            .is_some_and(|story| story.deleted == Some(Deleted::Told))
     }
 
-    /// Whoever operates the storage is told that this version of a field is lost. Answers whether a hash that had it was deleted.
+    /// Whoever operates the storage is told that this version of a field is lost. Answers whether a
+    /// hash that had it was deleted.
     pub(super) fn tell(&mut self, field: &Field, version: Version) -> bool {
-        for story in self.stories.iter_mut().filter(|story| story.field == *field) {
+        for story in self
+            .stories
+            .iter_mut()
+            .filter(|story| story.field == *field)
+        {
             story.deleted = story.deleted.map(|_| Deleted::Told);
         }
         version <= self.deleted
@@ -131,25 +157,48 @@ impl Truth {
         if let (Condition::Version(wanted), Some(version)) = (mutation.condition, self.version)
             && wanted != version
         {
-            return Err(format!("a write that wanted version {wanted} was applied over version {version}"));
+            return Err(format!(
+                "a write that wanted version {wanted} was applied over version {version}"
+            ));
         }
         let mut counters = Vec::new();
         let mut effect = Effect::new();
         for (field, change) in mutation.changes.iter() {
-            let Some(at) = self.stories.iter().position(|story| story.field == *field) else { continue };
-            let Some(story) = self.stories.get_mut(at) else { continue };
-            let Some(cell) = after(story.now(), change, &mut counters)? else { continue };
-            story.chapters.iter_mut().skip(story.now + 1).for_each(|chapter| chapter.lost = true);
-            story.chapters.push(Chapter { cell: Some(cell), lost: false });
+            let Some(at) = self.stories.iter().position(|story| story.field == *field) else {
+                continue;
+            };
+            let Some(story) = self.stories.get_mut(at) else {
+                continue;
+            };
+            let Some(cell) = after(story.now(), change, &mut counters)? else {
+                continue;
+            };
+            story
+                .chapters
+                .iter_mut()
+                .skip(story.now + 1)
+                .for_each(|chapter| chapter.lost = true);
+            story.chapters.push(Chapter {
+                cell: Some(cell),
+                lost: false,
+            });
             story.now = story.chapters.len() - 1;
             story.deleted = None;
             effect.push((at, story.now));
         }
         if counters != reply.counters {
-            return Err(format!("a counter became {:?} instead of {counters:?}", reply.counters));
+            return Err(format!(
+                "a counter became {:?} instead of {counters:?}",
+                reply.counters
+            ));
         }
         if effect.len() != usize::try_from(reply.changed).unwrap_or(usize::MAX) {
-            return Err(format!("{} fields changed instead of {}: {:?}", reply.changed, effect.len(), mutation.changes));
+            return Err(format!(
+                "{} fields changed instead of {}: {:?}",
+                reply.changed,
+                effect.len(),
+                mutation.changes
+            ));
         }
         if !effect.is_empty() && self.version.is_some() {
             self.version = Some(reply.version);
@@ -159,8 +208,18 @@ impl Truth {
 
     /// Whether something that a mutation did is still there, or was built upon.
     pub(super) fn holds(&self, effect: &Effect) -> bool {
-        let there = |story: &Story, place| story.now >= place && story.chapters.get(place).is_some_and(|chapter| !chapter.lost);
-        effect.iter().any(|(story, place)| self.stories.get(*story).is_some_and(|story| there(story, *place)))
+        let there = |story: &Story, place| {
+            story.now >= place
+                && story
+                    .chapters
+                    .get(place)
+                    .is_some_and(|chapter| !chapter.lost)
+        };
+        effect.iter().any(|(story, place)| {
+            self.stories
+                .get(*story)
+                .is_some_and(|story| there(story, *place))
+        })
     }
 }
 
@@ -171,12 +230,21 @@ impl Story {
 }
 
 /// What a field holds after a change; none if the change does nothing.
-fn after(held: Option<&Cell>, change: &Change, counters: &mut Vec<i64>) -> Result<Option<Cell>, String> {
+fn after(
+    held: Option<&Cell>,
+    change: &Change,
+    counters: &mut Vec<i64>,
+) -> Result<Option<Cell>, String> {
     Ok(match (change, held) {
         (Change::Set(value), _) => Some(Cell::Live(value.clone())),
         (Change::Incr(by), held) => {
-            let text = held.and_then(Cell::live).map_or("0", |value| std::str::from_utf8(value).unwrap_or_default());
-            let sum = text.parse::<i64>().map_err(|error| format!("{text:?} is no counter: {error}"))? + by;
+            let text = held
+                .and_then(Cell::live)
+                .map_or("0", |value| std::str::from_utf8(value).unwrap_or_default());
+            let sum = text
+                .parse::<i64>()
+                .map_err(|error| format!("{text:?} is no counter: {error}"))?
+                + by;
             counters.push(sum);
             Some(Cell::Live(Bytes::from(sum.to_string())))
         }

@@ -1,4 +1,5 @@
-//! Landing workers, in the steps of the real one. They share a lock, so that nothing keeps them from overlapping.
+//! Landing workers, in the steps of the real one. They share a lock, so that nothing keeps them
+//! from overlapping.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,8 @@ pub(super) enum Worker {
     Fenced(Arc<Part>),
     Settle(Arc<Landed>),
     Park(Arc<Park>),
-    /// The marks of this window have been on probation for long enough, if the database is still the same.
+    /// The marks of this window have been on probation for long enough, if the database is still
+    /// the same.
     Verify(Window),
     Acquit(Arc<Acquit>),
 }
@@ -67,9 +69,17 @@ pub(super) struct Landed {
 /// All that workers can do next.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     // All idle workers are alike.
-    let idle = world.workers.iter().position(|worker| *worker == Worker::Idle);
+    let idle = world
+        .workers
+        .iter()
+        .position(|worker| *worker == Worker::Idle);
     for (at, worker) in world.workers.iter().enumerate() {
-        let mut working = Working { bounds, world, at, take: &mut *take };
+        let mut working = Working {
+            bounds,
+            world,
+            at,
+            take: &mut *take,
+        };
         if *worker != Worker::Idle {
             working.go_on(worker);
             working.stop();
@@ -109,7 +119,11 @@ impl Working<'_, '_> {
             Worker::Early(batch) => self.early(batch),
             Worker::Commit(batch) => self.commit(batch),
             Worker::Fenced(part) if self.world.is_prepared(self.bounds) => {
-                self.to("finds the partition prepared", self.world.clone(), Worker::Collect(Arc::clone(part)));
+                self.to(
+                    "finds the partition prepared",
+                    self.world.clone(),
+                    Worker::Collect(Arc::clone(part)),
+                );
             }
             Worker::Fenced(_) => {}
             Worker::Settle(landed) => self.settle(landed),
@@ -137,8 +151,12 @@ impl Working<'_, '_> {
                 settle::all(&mut next); // what is left over goes, as under a rename
             }
             match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
-                Ok(Snapshot::Taken(number)) => self.to("takes a snapshot", next, Worker::Scan(number)),
-                Ok(Snapshot::Leftover(number)) => self.to("finds a snapshot left over", next, Worker::Scan(number)),
+                Ok(Snapshot::Taken(number)) => {
+                    self.to("takes a snapshot", next, Worker::Scan(number))
+                }
+                Ok(Snapshot::Leftover(number)) => {
+                    self.to("finds a snapshot left over", next, Worker::Scan(number))
+                }
                 Ok(Snapshot::Empty) | Err(_) => {}
             }
         }
@@ -154,30 +172,59 @@ impl Working<'_, '_> {
 
     fn replay(&mut self) {
         // What has vanished vanishes again each time, and is counted each time.
-        let errors =
-            park::errors(&self.world.hot, 0, usize::MAX).entries.into_iter().filter(|error| error.attempts < ATTEMPTS_MAX);
+        let errors = park::errors(&self.world.hot, 0, usize::MAX)
+            .entries
+            .into_iter()
+            .filter(|error| error.attempts < ATTEMPTS_MAX);
         let entries = errors.filter_map(|error| {
             let (owner, field) = error.target?;
-            Some(Entry { raw: error.raw, mark: Some(Mark { owner, fields: vec![field] }), version: error.version })
+            Some(Entry {
+                raw: error.raw,
+                mark: Some(Mark {
+                    owner,
+                    fields: vec![field],
+                }),
+                version: error.version,
+            })
         });
-        let part = Part { partition: PARTITION, snapshot: SnapshotId::default(), entries: entries.collect(), replay: true };
+        let part = Part {
+            partition: PARTITION,
+            snapshot: SnapshotId::default(),
+            entries: entries.collect(),
+            replay: true,
+        };
         if part.entries.is_empty() {
             return;
         }
-        self.to("tries again what was refused", self.world.clone(), Worker::Collect(Arc::new(part)));
+        self.to(
+            "tries again what was refused",
+            self.world.clone(),
+            Worker::Collect(Arc::new(part)),
+        );
     }
 
     fn scan(&mut self, snapshot: SnapshotId) {
         let page = landing::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
-        let part = Part { partition: PARTITION, snapshot, entries: page.entries, replay: false };
-        let group = batch::cut(vec![part], usize::MAX).pop().and_then(|mut group| group.pop());
+        let part = Part {
+            partition: PARTITION,
+            snapshot,
+            entries: page.entries,
+            replay: false,
+        };
+        let group = batch::cut(vec![part], usize::MAX)
+            .pop()
+            .and_then(|mut group| group.pop());
         let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
         self.to("reads marks", self.world.clone(), worker);
     }
 
     fn collect(&mut self, part: &Arc<Part>) {
         if let Some(read) = land::read(self.world, &part.wanted()) {
-            self.to("reads values", self.world.clone(), Worker::Check(Arc::clone(part), read));
+            self.to(
+                "reads values",
+                self.world.clone(),
+                Worker::Check(Arc::clone(part), read),
+            );
         }
     }
 
@@ -188,19 +235,39 @@ impl Working<'_, '_> {
             return self.to("may not collect", next, Worker::Fenced(Arc::clone(part)));
         };
         if is_suspect(&collected) {
-            return self.to("meets a suspect hash", next, Worker::Heal(Arc::clone(part), Loading::Observe));
+            return self.to(
+                "meets a suspect hash",
+                next,
+                Worker::Heal(Arc::clone(part), Loading::Observe),
+            );
         }
         let rows = rows(part, &wanted, &collected);
-        let batch = Arc::new(Batch { part: (**part).clone(), collected, rows });
-        let worker = if broken("R5-early") { Worker::Early(batch) } else { Worker::Commit(batch) };
+        let batch = Arc::new(Batch {
+            part: (**part).clone(),
+            collected,
+            rows,
+        });
+        let worker = if broken("R5-early") {
+            Worker::Early(batch)
+        } else {
+            Worker::Commit(batch)
+        };
         self.to("reads the record", next, worker);
     }
 
     fn heal(&mut self, part: &Arc<Part>, at: &Loading) {
         let mut next = self.world.clone();
-        let suspect = self.world.read().header.is_some_and(|header| header.suspect);
+        let suspect = self
+            .world
+            .read()
+            .header
+            .is_some_and(|header| header.suspect);
         if matches!(at, Loading::Look(_)) && !suspect {
-            return self.to("finds the hash compared", next, Worker::Collect(Arc::clone(part)));
+            return self.to(
+                "finds the hash compared",
+                next,
+                Worker::Collect(Arc::clone(part)),
+            );
         }
         match at.step(&mut next, &None) {
             Err(wrong) => self.wrong("compares", wrong),
@@ -215,7 +282,11 @@ impl Working<'_, '_> {
         let rows = &batch.rows.rows;
         if rows.is_empty() {
             let landed = landed(batch, &[], batch.collected.landed);
-            return self.to("has nothing to commit", self.world.clone(), Worker::Settle(Arc::new(landed)));
+            return self.to(
+                "has nothing to commit",
+                self.world.clone(),
+                Worker::Settle(Arc::new(landed)),
+            );
         }
         self.commit_but(batch, &[]);
         if self.world.left.refusals > 0 {
@@ -229,17 +300,39 @@ impl Working<'_, '_> {
 
     fn commit_but(&mut self, batch: &Batch, refused: &[Field]) {
         let mut next = self.world.clone();
-        let fine: Vec<Row> = batch.rows.rows.iter().filter(|row| !refused.contains(&row.field)).cloned().collect();
-        let what = if refused.is_empty() { "commits" } else { "is refused a row" };
+        let fine: Vec<Row> = batch
+            .rows
+            .rows
+            .iter()
+            .filter(|row| !refused.contains(&row.field))
+            .cloned()
+            .collect();
+        let what = if refused.is_empty() {
+            "commits"
+        } else {
+            "is refused a row"
+        };
         let fence = fence(&batch.collected, &batch.rows.rows);
         match commit(&mut next, &fence, &fine) {
             Err(wrong) => self.wrong(what, wrong),
-            Ok(false) => self.to("is fenced", next, Worker::Fenced(Arc::new(batch.part.clone()))),
+            Ok(false) => self.to(
+                "is fenced",
+                next,
+                Worker::Fenced(Arc::new(batch.part.clone())),
+            ),
             Ok(true) if broken("R5-early") => self.to(what, next, Worker::Idle),
             Ok(true) => {
                 next.left.refusals -= u8::from(!refused.is_empty());
-                let reached = if fine.is_empty() { batch.collected.landed } else { fence.reaches };
-                self.to(what, next, Worker::Settle(Arc::new(landed(batch, refused, reached))));
+                let reached = if fine.is_empty() {
+                    batch.collected.landed
+                } else {
+                    fence.reaches
+                };
+                self.to(
+                    what,
+                    next,
+                    Worker::Settle(Arc::new(landed(batch, refused, reached))),
+                );
             }
         }
     }
@@ -249,22 +342,42 @@ fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> R
     let mut rows = batch::rows(wanted, collected);
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
-            let names = |entry: &&Entry| entry.mark.as_ref().is_some_and(|mark| mark.fields.contains(&row.field));
-            row.version = part.entries.iter().filter(names).map(|entry| entry.version).max().unwrap_or(row.version);
+            let names = |entry: &&Entry| {
+                entry
+                    .mark
+                    .as_ref()
+                    .is_some_and(|mark| mark.fields.contains(&row.field))
+            };
+            row.version = part
+                .entries
+                .iter()
+                .filter(names)
+                .map(|entry| entry.version)
+                .max()
+                .unwrap_or(row.version);
         }
     }
-    if let Some(version) = collected.reads.iter().find_map(|read| read.header).map(|header| header.version)
+    if let Some(version) = collected
+        .reads
+        .iter()
+        .find_map(|read| read.header)
+        .map(|header| header.version)
         && broken("R6-null")
     {
-        let asked = wanted.iter().flat_map(|(owner, fields)| fields.iter().map(|field| (owner.clone(), field.clone())));
-        let missing: Vec<_> = asked.filter(|(_, field)| !rows.rows.iter().any(|row| row.field == *field)).collect();
+        let asked = wanted
+            .iter()
+            .flat_map(|(owner, fields)| fields.iter().map(|field| (owner.clone(), field.clone())));
+        let missing: Vec<_> = asked
+            .filter(|(_, field)| !rows.rows.iter().any(|row| row.field == *field))
+            .collect();
         rows.births.extend(missing.iter().map(|_| Version::ZERO));
-        rows.rows.extend(missing.into_iter().map(|(owner, field)| Row {
-            owner,
-            field,
-            cell: Cell::Removed(Bytes::new()),
-            version,
-        }));
+        rows.rows
+            .extend(missing.into_iter().map(|(owner, field)| Row {
+                owner,
+                field,
+                cell: Cell::Removed(Bytes::new()),
+                version,
+            }));
     }
     rows
 }
@@ -272,5 +385,13 @@ fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> R
 fn landed(batch: &Batch, refused: &[Field], reached: Version) -> Landed {
     let key = |row: &Row| (row.owner.clone(), row.field.clone());
     let rows = &batch.rows.rows;
-    Landed { batch: batch.clone(), refused: rows.iter().filter(|row| refused.contains(&row.field)).map(key).collect(), reached }
+    Landed {
+        batch: batch.clone(),
+        refused: rows
+            .iter()
+            .filter(|row| refused.contains(&row.field))
+            .map(key)
+            .collect(),
+        reached,
+    }
 }

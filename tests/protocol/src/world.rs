@@ -67,7 +67,11 @@ impl World {
             let seen = record::partition_state(&hot);
             record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
-        let truth = Truth::new(fields(bounds.fields).into_iter().map(|field| (cold.cell(&field).cloned(), field)));
+        let truth = Truth::new(
+            fields(bounds.fields)
+                .into_iter()
+                .map(|field| (cold.cell(&field).cloned(), field)),
+        );
         Self {
             hot: Arc::new(hot),
             copy: None,
@@ -88,20 +92,32 @@ impl World {
         Arc::make_mut(&mut self.hot)
     }
 
-    /// Time stands still but for a failover, so that versions rise by two with each write and are few, and none comes again.
+    /// Time stands still but for a failover, so that versions rise by two with each write and are
+    /// few, and none comes again.
     pub(super) fn present(&self) -> Present {
-        Present { now: Timestamp(100 * u64::from(self.replaced)), ..PRESENT }
+        Present {
+            now: Timestamp(100 * u64::from(self.replaced)),
+            ..PRESENT
+        }
     }
 
     /// Whether both tiers' records agree.
     pub(super) fn is_prepared(&self, bounds: &Bounds) -> bool {
-        need(&record::partition_state(&self.hot), self.cold.record, bounds.probation) == Need::Nothing
+        need(
+            &record::partition_state(&self.hot),
+            self.cold.record,
+            bounds.probation,
+        ) == Need::Nothing
     }
 
     /// The epoch and the generation that clients know; 0 while the partition is not ready.
     pub(super) fn known(&self) -> (Epoch, Epoch) {
-        let record = record::partition_state(&self.hot).record.filter(|_| self.is_ready());
-        record.map(|record| (record.epoch, record.generation)).unwrap_or_default()
+        let record = record::partition_state(&self.hot)
+            .record
+            .filter(|_| self.is_ready());
+        record
+            .map(|record| (record.epoch, record.generation))
+            .unwrap_or_default()
     }
 
     /// Whether the partition's record belongs to the server that holds it.
@@ -114,8 +130,8 @@ impl World {
         read::read(&self.hot, &owner(), &Fields::All)
     }
 
-    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A field that is missing says nothing
-    /// unless all were asked for and found, or this one was.
+    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A
+    /// field that is missing says nothing unless all were asked for and found, or this one was.
     pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
@@ -128,5 +144,8 @@ impl World {
 
 /// A field in what was read.
 pub(super) fn held<'a>(read: &'a HotRead, field: &Field) -> Option<&'a Cell> {
-    read.cells.iter().find(|(name, _)| name == field).map(|(_, cell)| cell)
+    read.cells
+        .iter()
+        .find(|(name, _)| name == field)
+        .map(|(_, cell)| cell)
 }

@@ -1,4 +1,5 @@
-//! A write is applied at most once, though its call is doubled, delayed or lost, and its caller is told the truth.
+//! A write is applied at most once, though its call is doubled, delayed or lost, and its caller is
+//! told the truth.
 
 use storage_protocol::calls::{Broken, Numbered};
 use storage_protocol::search;
@@ -6,18 +7,52 @@ use storage_protocol::search;
 /// Far above what any search needs.
 const STATES_MAX: usize = 5_000_000;
 
-const PLAIN: Numbered =
-    Numbered { writes: 2, stores: 1, ends: 2, losses: 1, doubles: 1, failovers: 0, changes: 2, time: false, broken: None };
-const FAILOVER: Numbered = Numbered { failovers: 1, changes: 0, ..PLAIN };
-const STORES: Numbered = Numbered { writes: 1, stores: 2, losses: 1, changes: 1, time: true, ..PLAIN };
-const THREE: Numbered = Numbered { writes: 3, doubles: 0, changes: 1, losses: 1, ..PLAIN };
+const PLAIN: Numbered = Numbered {
+    writes: 2,
+    stores: 1,
+    ends: 2,
+    losses: 1,
+    doubles: 1,
+    failovers: 0,
+    changes: 2,
+    time: false,
+    broken: None,
+};
+const FAILOVER: Numbered = Numbered {
+    failovers: 1,
+    changes: 0,
+    ..PLAIN
+};
+const STORES: Numbered = Numbered {
+    writes: 1,
+    stores: 2,
+    losses: 1,
+    changes: 1,
+    time: true,
+    ..PLAIN
+};
+const THREE: Numbered = Numbered {
+    writes: 3,
+    doubles: 0,
+    changes: 1,
+    losses: 1,
+    ..PLAIN
+};
 
 #[test]
 fn in_every_interleaving_a_write_is_applied_at_most_once_and_its_caller_is_told_the_truth() {
-    for (name, bounds) in [("plain", PLAIN), ("failover", FAILOVER), ("stores", STORES), ("three writes", THREE)] {
+    for (name, bounds) in [
+        ("plain", PLAIN),
+        ("failover", FAILOVER),
+        ("stores", STORES),
+        ("three writes", THREE),
+    ] {
         let found = search(&bounds, STATES_MAX);
         println!("{name}: {found}");
-        assert!(found.complete && found.counterexample.is_none(), "{name}: {found}");
+        assert!(
+            found.complete && found.counterexample.is_none(),
+            "{name}: {found}"
+        );
     }
 }
 
@@ -33,7 +68,13 @@ fn every_rule_of_the_calls_that_is_broken_has_a_counterexample() {
         (Broken::NoDeadline, STORES),
     ];
     for (broken, bounds) in broken {
-        let found = search(&Numbered { broken: Some(broken), ..bounds }, STATES_MAX);
+        let found = search(
+            &Numbered {
+                broken: Some(broken),
+                ..bounds
+            },
+            STATES_MAX,
+        );
         println!("{broken:?}: {found}");
         assert!(found.counterexample.is_some(), "{broken:?}: {found}");
     }

@@ -9,7 +9,12 @@ const STATES_MAX: usize = 2_000_000;
 /// More may happen where fewer programs take part, so that a search ends within seconds.
 fn pairing(programs: &[usize], broken: Option<Broken>) -> Pairing {
     let (losses, take_overs) = if programs.len() > 2 { (1, 3) } else { (2, 4) };
-    Pairing { programs: programs.to_vec(), losses, take_overs, broken }
+    Pairing {
+        programs: programs.to_vec(),
+        losses,
+        take_overs,
+        broken,
+    }
 }
 
 #[test]
@@ -32,7 +37,13 @@ fn of_two_hot_tiers_one_lands_and_the_other_is_refused() {
 
 #[test]
 fn every_rule_of_the_pairing_that_is_broken_has_a_counterexample() {
-    for broken in [Broken::HotFirst, Broken::AnyServer, Broken::Blind, Broken::Unraised, Broken::Once] {
+    for broken in [
+        Broken::HotFirst,
+        Broken::AnyServer,
+        Broken::Blind,
+        Broken::Unraised,
+        Broken::Once,
+    ] {
         let found = search(&pairing(&[0, 0, 1], Some(broken)), STATES_MAX);
         println!("{broken:?}: {found}");
         assert!(found.counterexample.is_some(), "{broken:?}: {found}");

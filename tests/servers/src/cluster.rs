@@ -24,15 +24,22 @@ pub struct ClusterOptions {
     pub masters: usize,
     /// Replicas of each master. Default: 0.
     pub replicas_per_master: usize,
-    /// `cluster-node-timeout`: a master that is silent for so long is failed over. Default: 1 second.
+    /// `cluster-node-timeout`: a master that is silent for so long is failed over. Default: 1
+    /// second.
     pub node_timeout: Duration,
-    /// How each node is started. User and TLS must stay unset: the nodes talk to each other without them.
+    /// How each node is started. User and TLS must stay unset: the nodes talk to each other without
+    /// them.
     pub redis: RedisOptions,
 }
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { masters: 3, replicas_per_master: 0, node_timeout: Duration::from_secs(1), redis: RedisOptions::default() }
+        Self {
+            masters: 3,
+            replicas_per_master: 0,
+            node_timeout: Duration::from_secs(1),
+            redis: RedisOptions::default(),
+        }
     }
 }
 
@@ -44,7 +51,8 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Starts a cluster with the default options and returns when all its nodes agree that it is complete.
+    /// Starts a cluster with the default options and returns when all its nodes agree that it is
+    /// complete.
     ///
     /// # Errors
     /// As [`start_with`](Self::start_with).
@@ -52,36 +60,58 @@ impl RedisCluster {
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
     pub async fn start(masters: usize, replicas_per_master: usize) -> Result<Self> {
-        Self::start_with(ClusterOptions { masters, replicas_per_master, ..ClusterOptions::default() }).await
+        Self::start_with(ClusterOptions {
+            masters,
+            replicas_per_master,
+            ..ClusterOptions::default()
+        })
+        .await
     }
 
-    /// Starts a cluster and returns when all its nodes agree that it is complete and every replica is in sync.
+    /// Starts a cluster and returns when all its nodes agree that it is complete and every replica
+    /// is in sync.
     ///
     /// # Errors
-    /// No master; a user or TLS in the options; [`Missing`](crate::Missing); a node that does not start; nodes that do not agree.
+    /// No master; a user or TLS in the options; [`Missing`](crate::Missing); a node that does not
+    /// start; nodes that do not agree.
     ///
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
     pub async fn start_with(options: ClusterOptions) -> Result<Self> {
         ensure!(options.masters > 0, "a cluster needs at least one master");
-        ensure!(options.redis.user.is_none() && !options.redis.tls, "a cluster starts without user and TLS");
+        ensure!(
+            options.redis.user.is_none() && !options.redis.tls,
+            "a cluster starts without user and TLS"
+        );
         let mut nodes = Vec::new();
         for _ in 0..options.masters * (1 + options.replicas_per_master) {
-            nodes.push(RedisServer::start_node(options.redis.clone(), Some(options.node_timeout)).await?);
+            nodes.push(
+                RedisServer::start_node(options.redis.clone(), Some(options.node_timeout)).await?,
+            );
         }
         let cluster = Self { nodes };
         cluster.join(options.masters).await?;
         Ok(cluster)
     }
 
-    /// `redis-cluster://127.0.0.1:7001,127.0.0.1:7002,…` with every node, and the password where there is one.
+    /// `redis-cluster://127.0.0.1:7001,127.0.0.1:7002,…` with every node, and the password where
+    /// there is one.
     pub fn url(&self) -> String {
-        let hosts: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
-        let credentials = self.nodes.first().map(RedisServer::credentials).unwrap_or_default();
+        let hosts: Vec<String> = self
+            .nodes
+            .iter()
+            .map(|node| format!("127.0.0.1:{}", node.port()))
+            .collect();
+        let credentials = self
+            .nodes
+            .first()
+            .map(RedisServer::credentials)
+            .unwrap_or_default();
         format!("redis-cluster://{credentials}{}", hosts.join(","))
     }
 
-    /// The nodes: first those that started as masters, then the replicas of the first master, of the second, and so on.
+    /// The nodes: first those that started as masters, then the replicas of the first master, of
+    /// the second, and so on.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
@@ -91,7 +121,9 @@ impl RedisCluster {
     /// # Errors
     /// There is no such node.
     pub fn node(&self, index: usize) -> Result<&RedisServer> {
-        self.nodes.get(index).with_context(|| format!("no node {index} in a cluster of {}", self.nodes.len()))
+        self.nodes
+            .get(index)
+            .with_context(|| format!("no node {index} in a cluster of {}", self.nodes.len()))
     }
 
     /// The index of the master that serves `slot` now, asked of the nodes that answer.
@@ -103,7 +135,9 @@ impl RedisCluster {
             if node.pid().is_none() {
                 continue;
             }
-            let Ok(topology) = Topology::of(node).await else { continue };
+            let Ok(topology) = Topology::of(node).await else {
+                continue;
+            };
             if let Some(index) = topology.owner_of(slot).and_then(|port| self.index_of(port)) {
                 return Ok(index);
             }
@@ -111,7 +145,8 @@ impl RedisCluster {
         bail!("no node knows the master of slot {slot}")
     }
 
-    /// Waits until every node that is up (and not paused) says `cluster_state:ok` and all of them see the same masters and slots.
+    /// Waits until every node that is up (and not paused) says `cluster_state:ok` and all of them
+    /// see the same masters and slots.
     ///
     /// # Errors
     /// They do not agree within a minute; the message ends with what they see.
@@ -124,8 +159,9 @@ impl RedisCluster {
         .await
     }
 
-    /// Moves `slot` with all its keys to the master with index `to`, as an operator's resharding does, and returns when
-    /// all nodes know. [`SlotMove`] does the same in single steps, to stop half-way.
+    /// Moves `slot` with all its keys to the master with index `to`, as an operator's resharding
+    /// does, and returns when all nodes know. [`SlotMove`] does the same in single steps, to stop
+    /// half-way.
     ///
     /// # Errors
     /// As the steps of [`SlotMove`].
@@ -146,33 +182,60 @@ impl RedisCluster {
         for (index, master) in self.nodes.iter().take(masters).enumerate() {
             let (first, end) = (index * SLOTS / masters, (index + 1) * SLOTS / masters);
             let epoch = (index + 1).to_string();
-            master.call(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await?;
-            master.call(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &(end - 1).to_string()]).await?;
+            master
+                .call(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])
+                .await?;
+            master
+                .call(&[
+                    "CLUSTER",
+                    "ADDSLOTSRANGE",
+                    &first.to_string(),
+                    &(end - 1).to_string(),
+                ])
+                .await?;
         }
         self.meet().await?;
         let replicas = self.nodes.get(masters..).unwrap_or_default();
         let per_master = replicas.len() / masters;
         for (index, replica) in replicas.iter().enumerate() {
-            let master = self.node(index / per_master)?.call(&["CLUSTER", "MYID"]).await?;
-            replica.call(&["CLUSTER", "REPLICATE", master.text()?]).await?;
+            let master = self
+                .node(index / per_master)?
+                .call(&["CLUSTER", "MYID"])
+                .await?;
+            replica
+                .call(&["CLUSTER", "REPLICATE", master.text()?])
+                .await?;
         }
         let replicas = replicas.len();
         self.wait("connect their replicas", |views| {
             let linked = views.iter().filter(|view| view.linked).count();
-            linked == replicas && views.iter().all(|view| view.topology.replicas() == replicas)
+            linked == replicas
+                && views
+                    .iter()
+                    .all(|view| view.topology.replicas() == replicas)
         })
         .await?;
         self.settled().await
     }
 
     async fn meet(&self) -> Result<()> {
-        let Some((first, others)) = self.nodes.split_first() else { return Ok(()) };
+        let Some((first, others)) = self.nodes.split_first() else {
+            return Ok(());
+        };
         for other in others {
-            let (port, bus) = (other.port().to_string(), Topology::of(other).await?.own_bus_port()?.to_string());
-            first.call(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await?;
+            let (port, bus) = (
+                other.port().to_string(),
+                Topology::of(other).await?.own_bus_port()?.to_string(),
+            );
+            first
+                .call(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])
+                .await?;
         }
         let count = self.nodes.len();
-        self.wait("meet", |views| views.iter().all(|view| view.topology.len() == count)).await
+        self.wait("meet", |views| {
+            views.iter().all(|view| view.topology.len() == count)
+        })
+        .await
     }
 
     async fn wait(&self, what: &str, done: impl Fn(&[View]) -> bool) -> Result<()> {

@@ -25,10 +25,11 @@ const PASSWORD: &str = "secret";
 /// How a MariaDB is started.
 #[derive(Debug, Clone)]
 pub struct MariaDbOptions {
-    /// The server's program, a path or a name in `PATH`: MariaDB's or MySQL's. Default: `mariadbd`, else `mysqld`.
+    /// The server's program, a path or a name in `PATH`: MariaDB's or MySQL's. Default: `mariadbd`,
+    /// else `mysqld`.
     pub program: Option<PathBuf>,
-    /// `innodb_flush_log_at_trx_commit`: 1 syncs at each commit, 2 and 0 may forget the last second in a crash of the
-    /// machine (2) or of the server (0). Default: 1.
+    /// `innodb_flush_log_at_trx_commit`: 1 syncs at each commit, 2 and 0 may forget the last second
+    /// in a crash of the machine (2) or of the server (0). Default: 1.
     pub flush_log_at_trx_commit: u8,
     /// More arguments of the command line, such as `["--sql-mode="]`. Default: none.
     pub args: Vec<String>,
@@ -36,28 +37,35 @@ pub struct MariaDbOptions {
 
 impl Default for MariaDbOptions {
     fn default() -> Self {
-        Self { program: None, flush_log_at_trx_commit: 1, args: Vec::new() }
+        Self {
+            program: None,
+            flush_log_at_trx_commit: 1,
+            args: Vec::new(),
+        }
     }
 }
 
-/// A running MariaDB or MySQL with a folder of its own. Dropping it kills the server and removes the folder.
+/// A running MariaDB or MySQL with a folder of its own. Dropping it kills the server and removes
+/// the folder.
 ///
-/// The user of [`url`](Self::url) may do everything inside its databases and nothing to the server; [`sql`](Self::sql)
-/// runs as root.
+/// The user of [`url`](Self::url) may do everything inside its databases and nothing to the server;
+/// [`sql`](Self::sql) runs as root.
 pub struct MariaDbServer {
     node: Node,
     client: PathBuf,
 }
 
 impl MariaDbServer {
-    /// Makes a data folder, starts the server on a free port, and returns when the database `storage` accepts its user.
-    /// This takes about a second; tests that share a server take a [`fresh_database`](Self::fresh_database) each.
+    /// Makes a data folder, starts the server on a free port, and returns when the database
+    /// `storage` accepts its user. This takes about a second; tests that share a server take a
+    /// [`fresh_database`](Self::fresh_database) each.
     ///
     /// # Errors
     /// [`Missing`](crate::Missing) if a program is not installed; else what the server said.
     ///
     /// # Cancel safety
-    /// A cancelled start leaves no server; while the data folder is being made, that is finished first.
+    /// A cancelled start leaves no server; while the data folder is being made, that is finished
+    /// first.
     pub async fn start(options: MariaDbOptions) -> Result<Self> {
         let server = match &options.program {
             Some(program) => program::find(&[program], PACKAGES)?,
@@ -65,12 +73,17 @@ impl MariaDbServer {
         };
         let client = program::find(&[Path::new("mariadb"), Path::new("mysql")], PACKAGES)?;
         let kind = Kind::of(&server).await?;
-        let folder = TempDir::with_prefix("storage-mariadb-").context("cannot make a temporary folder")?;
+        let folder =
+            TempDir::with_prefix("storage-mariadb-").context("cannot make a temporary folder")?;
         let folder = kind.install(&server, folder).await?;
         fs::write(folder.path().join("init.sql"), init_sql())?;
         let node = Node::start(folder, |port, folder| {
             let args = kind.args(&options, port, folder);
-            Ok(Launch { program: server.clone(), args, ready: "ready for connections" })
+            Ok(Launch {
+                program: server.clone(),
+                args,
+                ready: "ready for connections",
+            })
         })
         .await?;
         Ok(Self { node, client })
@@ -88,7 +101,8 @@ impl MariaDbServer {
         socket(self.folder())
     }
 
-    /// Makes another empty database for the same user, and returns its URL. One of that name is dropped first.
+    /// Makes another empty database for the same user, and returns its URL. One of that name is
+    /// dropped first.
     ///
     /// # Errors
     /// The name is not 1 to 64 letters, digits and `_`, or as [`sql`](Self::sql).
@@ -96,18 +110,25 @@ impl MariaDbServer {
     /// # Cancel safety
     /// The server may or may not have made the database of a cancelled call.
     pub async fn fresh_database(&self, name: &str) -> Result<String> {
-        let valid = (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let valid = (1..=64).contains(&name.len())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if !valid {
             bail!("the name of a database is 1 to 64 letters, digits and '_', not {name:?}");
         }
         // In the database part of a grant '_' stands for any character.
         let pattern = name.replace('_', "\\_");
         let create = format!("DROP DATABASE IF EXISTS `{name}`; CREATE DATABASE `{name}`;");
-        self.sql(&format!("{create} GRANT ALL ON `{pattern}`.* TO '{NAME}'@'%';")).await?;
+        self.sql(&format!(
+            "{create} GRANT ALL ON `{pattern}`.* TO '{NAME}'@'%';"
+        ))
+        .await?;
         Ok(self.url_of(name))
     }
 
-    /// Runs statements as root and returns what the command line client prints: a line a row, columns separated by tabs.
+    /// Runs statements as root and returns what the command line client prints: a line a row,
+    /// columns separated by tabs.
     ///
     /// # Errors
     /// The server is down, or refuses a statement; the message is the server's.
@@ -116,20 +137,33 @@ impl MariaDbServer {
     /// The statements of a cancelled call still run.
     pub async fn sql(&self, statements: &str) -> Result<String> {
         let mut command = Command::new(&self.client);
-        command.args(["--no-defaults", "--user=root", "--batch", "--skip-column-names"]);
-        command.arg(format!("--socket={}", self.socket().display())).args(["--execute", statements]);
+        command.args([
+            "--no-defaults",
+            "--user=root",
+            "--batch",
+            "--skip-column-names",
+        ]);
+        command
+            .arg(format!("--socket={}", self.socket().display()))
+            .args(["--execute", statements]);
         let output = run(command).await?;
         Ok(String::from_utf8(output.stdout)?)
     }
 
     fn url_of(&self, database: &str) -> String {
-        format!("mysql://{NAME}:{PASSWORD}@127.0.0.1:{}/{database}", self.port())
+        format!(
+            "mysql://{NAME}:{PASSWORD}@127.0.0.1:{}/{database}",
+            self.port()
+        )
     }
 }
 
 impl fmt::Debug for MariaDbServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MariaDbServer").field("port", &self.port()).field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("MariaDbServer")
+            .field("port", &self.port())
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -146,16 +180,28 @@ impl Kind {
         command.arg("--version");
         let version = run(command).await?;
         let is_mariadb = String::from_utf8_lossy(&version.stdout).contains("MariaDB");
-        Ok(if is_mariadb { Self::MariaDb } else { Self::MySql })
+        Ok(if is_mariadb {
+            Self::MariaDb
+        } else {
+            Self::MySql
+        })
     }
 
-    /// Makes the data folder in `folder`, which it takes along so that a cancelled start can't remove it meanwhile.
+    /// Makes the data folder in `folder`, which it takes along so that a cancelled start can't
+    /// remove it meanwhile.
     async fn install(self, server: &Path, folder: TempDir) -> Result<TempDir> {
         let mut command = match self {
             Self::MariaDb => {
-                let names = [Path::new("mariadb-install-db"), Path::new("mysql_install_db")];
+                let names = [
+                    Path::new("mariadb-install-db"),
+                    Path::new("mysql_install_db"),
+                ];
                 let mut command = Command::new(program::find(&names, PACKAGES)?);
-                command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+                command.args([
+                    "--no-defaults",
+                    "--auth-root-authentication-method=normal",
+                    "--skip-test-db",
+                ]);
                 command
             }
             Self::MySql => {
@@ -164,7 +210,10 @@ impl Kind {
                 command
             }
         };
-        command.args(self.size_args()).arg(format!("--datadir={}", data(folder.path()).display())).args(user_args());
+        command
+            .args(self.size_args())
+            .arg(format!("--datadir={}", data(folder.path()).display()))
+            .args(user_args());
         command.arg(tmpdir_arg(folder.path()));
         spawn_blocking(move || check(command).map(|_| folder)).await?
     }
@@ -184,7 +233,10 @@ impl Kind {
             "--innodb-buffer-pool-size=32M".to_owned(),
             // Many servers at a time would use up the machine's asynchronous requests.
             "--innodb-use-native-aio=0".to_owned(),
-            format!("--innodb-flush-log-at-trx-commit={}", options.flush_log_at_trx_commit),
+            format!(
+                "--innodb-flush-log-at-trx-commit={}",
+                options.flush_log_at_trx_commit
+            ),
         ];
         args.extend(self.size_args().iter().map(|&arg| arg.to_owned()));
         if matches!(self, Self::MySql) {
@@ -221,14 +273,19 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("mysql.sock")
 }
 
-/// A server that starts removes what looks like an old temporary table, so two must not share a folder for them.
+/// A server that starts removes what looks like an old temporary table, so two must not share a
+/// folder for them.
 fn tmpdir_arg(folder: &Path) -> String {
     format!("--tmpdir={}", folder.display())
 }
 
 /// The servers refuse to run as root unless told so.
 fn user_args() -> &'static [&'static str] {
-    if rustix::process::geteuid().is_root() { &["--user=root"] } else { &[] }
+    if rustix::process::geteuid().is_root() {
+        &["--user=root"]
+    } else {
+        &[]
+    }
 }
 
 async fn run(command: Command) -> Result<Output> {
@@ -238,7 +295,9 @@ async fn run(command: Command) -> Result<Output> {
 /// Runs a program to its end. One that fails is an error with what it said.
 fn check(mut command: Command) -> Result<Output> {
     let name = command.get_program().display().to_string();
-    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {name}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         bail!("{name} ended with {}: {}", output.status, said.trim());

@@ -1,4 +1,5 @@
-//! What all servers have in common: a folder, a port, and a process that is killed and started again.
+//! What all servers have in common: a folder, a port, and a process that is killed and started
+//! again.
 
 use std::{
     path::{Path, PathBuf},
@@ -35,8 +36,8 @@ pub(crate) struct Launch {
 ///
 /// Dropping it kills the server, then removes the folder: the fields are in that order.
 pub(crate) struct Node {
-    /// Written by the calls that end or start the server; `None` while it is down. A plain mutex, since it is never
-    /// held across an await.
+    /// Written by the calls that end or start the server; `None` while it is down. A plain mutex,
+    /// since it is never held across an await.
     process: Mutex<Option<Process>>,
     launch: Launch,
     port: u16,
@@ -45,12 +46,22 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts a server on a free port. `launch` makes the command for a port.
-    pub(crate) async fn start(folder: TempDir, mut launch: impl FnMut(u16, &Path) -> Result<Launch>) -> Result<Self> {
+    pub(crate) async fn start(
+        folder: TempDir,
+        mut launch: impl FnMut(u16, &Path) -> Result<Launch>,
+    ) -> Result<Self> {
         for _ in 0..PORT_TRIES {
             let port = port::free()?;
             let launch = launch(port, folder.path())?;
             match Process::start(&launch.program, &launch.args, folder.path(), launch.ready).await {
-                Ok(process) => return Ok(Self { process: Mutex::new(Some(process)), launch, port, folder }),
+                Ok(process) => {
+                    return Ok(Self {
+                        process: Mutex::new(Some(process)),
+                        launch,
+                        port,
+                        folder,
+                    });
+                }
                 Err(NotReady::PortTaken) => {}
                 Err(NotReady::Failed(error)) => return Err(error),
             }
@@ -76,7 +87,10 @@ impl Node {
     }
 
     pub(crate) async fn stop(&self) -> Result<()> {
-        let running = self.process().take().context("the server is already down")?;
+        let running = self
+            .process()
+            .take()
+            .context("the server is already down")?;
         let status = running.stop().await?;
         if !status.success() {
             bail!("the server stopped with {status}");
@@ -86,7 +100,11 @@ impl Node {
 
     pub(crate) async fn restart(&self) -> Result<()> {
         drop(self.process().take());
-        let Launch { program, args, ready } = &self.launch;
+        let Launch {
+            program,
+            args,
+            ready,
+        } = &self.launch;
         let deadline = Instant::now() + PORT_PATIENCE;
         loop {
             match Process::start(program, args, self.folder.path(), ready).await {
@@ -95,14 +113,19 @@ impl Node {
                     return Ok(());
                 }
                 Err(NotReady::PortTaken) if Instant::now() < deadline => sleep(PORT_POLL).await,
-                Err(NotReady::PortTaken) => bail!("port {} was taken by another process", self.port),
+                Err(NotReady::PortTaken) => {
+                    bail!("port {} was taken by another process", self.port)
+                }
                 Err(NotReady::Failed(error)) => return Err(error),
             }
         }
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        self.process().as_ref().context("the server is down")?.signal(signal)
+        self.process()
+            .as_ref()
+            .context("the server is down")?
+            .signal(signal)
     }
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
@@ -128,7 +151,8 @@ macro_rules! node_calls {
             self.node.folder()
         }
 
-        /// Kills the server with SIGKILL and waits until it is gone. Its data stays for [`restart`](Self::restart).
+        /// Kills the server with SIGKILL and waits until it is gone. Its data stays for
+        /// [`restart`](Self::restart).
         ///
         /// # Errors
         /// The server is already down.
@@ -136,7 +160,8 @@ macro_rules! node_calls {
             self.node.kill()
         }
 
-        /// Stops the server in order (SIGTERM) and waits until it is gone. Its data stays for [`restart`](Self::restart).
+        /// Stops the server in order (SIGTERM) and waits until it is gone. Its data stays for
+        /// [`restart`](Self::restart).
         ///
         /// # Errors
         /// The server is already down, is paused, or stopped with a failure.
@@ -147,8 +172,8 @@ macro_rules! node_calls {
             self.node.stop().await
         }
 
-        /// Starts the server again on the same port and folder, and returns when it accepts connections. A server that
-        /// still runs is killed first.
+        /// Starts the server again on the same port and folder, and returns when it accepts
+        /// connections. A server that still runs is killed first.
         ///
         /// # Errors
         /// The server does not become ready. The message ends with the last lines of its log.

@@ -13,12 +13,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
-/// Becomes the server (`exec`), and leaves a watchdog beside it that reads the pipe whose other end the starter
-/// holds. A line means that the starter has ended the server itself. The end of the pipe means that the starter is
-/// dead, however it died: then the watchdog kills the server and removes its folder.
+/// Becomes the server (`exec`), and leaves a watchdog beside it that reads the pipe whose other end
+/// the starter holds. A line means that the starter has ended the server itself. The end of the
+/// pipe means that the starter is dead, however it died: then the watchdog kills the server and
+/// removes its folder.
 ///
-/// Linux's parent-death signal would need no shell, but it fires when the *thread* that started the server ends,
-/// and a server that several tests share outlives the test that happened to start it.
+/// Linux's parent-death signal would need no shell, but it fires when the *thread* that started the
+/// server ends, and a server that several tests share outlives the test that happened to start it.
 const WATCHED: &str = r#"
 folder=$1
 shift
@@ -56,24 +57,44 @@ impl<E: Into<anyhow::Error>> From<E> for NotReady {
 impl Process {
     /// Starts `program` and waits until it writes `ready` to its log, `folder/log`.
     ///
-    /// The log is the server's own, so unlike an answer on its port it can't come from another server.
-    pub(crate) async fn start(program: &Path, args: &[String], folder: &Path, ready: &str) -> Result<Self, NotReady> {
+    /// The log is the server's own, so unlike an answer on its port it can't come from another
+    /// server.
+    pub(crate) async fn start(
+        program: &Path,
+        args: &[String],
+        folder: &Path,
+        ready: &str,
+    ) -> Result<Self, NotReady> {
         let mut process = Self::spawn(program, args, folder)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let ended = process.child.try_wait().context("cannot ask after the server")?;
+            let ended = process
+                .child
+                .try_wait()
+                .context("cannot ask after the server")?;
             let log = process.read_log()?;
             if log.contains(ready) {
                 return Ok(process);
             }
-            if ended.is_some() && (log.contains("Address already in use") || log.contains("Failed listening on port")) {
+            if ended.is_some()
+                && (log.contains("Address already in use")
+                    || log.contains("Failed listening on port"))
+            {
                 return Err(NotReady::PortTaken);
             }
             if let Some(status) = ended {
-                return Err(NotReady::Failed(anyhow!("{} ended with {status}; its log ends: {}", program.display(), tail(&log))));
+                return Err(NotReady::Failed(anyhow!(
+                    "{} ended with {status}; its log ends: {}",
+                    program.display(),
+                    tail(&log)
+                )));
             }
             if Instant::now() > deadline {
-                let error = anyhow!("{} is not ready after {PATIENCE:?}; its log ends: {}", program.display(), tail(&log));
+                let error = anyhow!(
+                    "{} is not ready after {PATIENCE:?}; its log ends: {}",
+                    program.display(),
+                    tail(&log)
+                );
                 return Err(NotReady::Failed(error));
             }
             sleep(POLL).await;
@@ -82,7 +103,8 @@ impl Process {
 
     fn spawn(program: &Path, args: &[String], folder: &Path) -> Result<Self> {
         let log = folder.join("log");
-        let output = fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+        let output =
+            fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
         let mut child = Command::new("sh")
             .args(["-c", WATCHED, "sh"])
             .arg(folder)
@@ -95,8 +117,15 @@ impl Process {
             .process_group(0) // a Ctrl-C in the terminal is for the starter, which may still need its servers
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let watchdog = child.stdin.take().context("a piped child has a standard input")?;
-        Ok(Self { child, watchdog, log })
+        let watchdog = child
+            .stdin
+            .take()
+            .context("a piped child has a standard input")?;
+        Ok(Self {
+            child,
+            watchdog,
+            log,
+        })
     }
 
     /// The process id, since the shell has become the server; `None` if it has ended by itself.
@@ -106,7 +135,8 @@ impl Process {
 
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        kill_process(Pid::from_child(&self.child), signal).with_context(|| format!("cannot signal process {}", self.child.id()))
+        kill_process(Pid::from_child(&self.child), signal)
+            .with_context(|| format!("cannot signal process {}", self.child.id()))
     }
 
     /// Asks the server to stop (SIGTERM) and waits until it has.
@@ -118,14 +148,18 @@ impl Process {
                 return Ok(status);
             }
             if Instant::now() > deadline {
-                bail!("process {} did not stop in {PATIENCE:?} and was killed", self.child.id());
+                bail!(
+                    "process {} did not stop in {PATIENCE:?} and was killed",
+                    self.child.id()
+                );
             }
             sleep(POLL).await;
         }
     }
 
     fn read_log(&self) -> Result<String> {
-        let bytes = fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
+        let bytes =
+            fs::read(&self.log).with_context(|| format!("cannot read {}", self.log.display()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
@@ -133,7 +167,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could kill the id's next owner.
+        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could
+        // kill the id's next owner.
         let _ = self.watchdog.write_all(b"\n");
         let _ = self.child.wait();
     }
@@ -143,5 +178,8 @@ impl Drop for Process {
 fn tail(log: &str) -> String {
     const LINES: usize = 8;
     let lines: Vec<&str> = log.lines().collect();
-    lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default().join(" | ")
+    lines
+        .get(lines.len().saturating_sub(LINES)..)
+        .unwrap_or_default()
+        .join(" | ")
 }

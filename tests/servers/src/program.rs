@@ -18,12 +18,20 @@ pub struct Missing {
 /// Where Debian keeps servers: often not in an ordinary user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The first of `names` that exists: a path as it is, a bare name in `PATH` and the system's folders.
+/// The first of `names` that exists: a path as it is, a bare name in `PATH` and the system's
+/// folders.
 pub(crate) fn find(names: &[&Path], packages: &'static str) -> Result<PathBuf, Missing> {
-    names.iter().find_map(|name| locate(name)).ok_or_else(|| Missing {
-        program: names.iter().map(|name| name.display().to_string()).collect::<Vec<_>>().join(" or "),
-        packages,
-    })
+    names
+        .iter()
+        .find_map(|name| locate(name))
+        .ok_or_else(|| Missing {
+            program: names
+                .iter()
+                .map(|name| name.display().to_string())
+                .collect::<Vec<_>>()
+                .join(" or "),
+            packages,
+        })
 }
 
 fn locate(name: &Path) -> Option<PathBuf> {
@@ -43,7 +51,11 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_the_command_that_installs_it() {
-        let missing = find(&[Path::new("no-such-redis"), Path::new("/no/such/valkey")], "redis-server").unwrap_err();
+        let missing = find(
+            &[Path::new("no-such-redis"), Path::new("/no/such/valkey")],
+            "redis-server",
+        )
+        .unwrap_err();
         assert_eq!(
             missing.to_string(),
             "no-such-redis or /no/such/valkey is not installed; install it with: apt-get install redis-server"

@@ -23,23 +23,26 @@ use crate::{
 /// It has no `Debug`, since it holds a password.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// The server's program, a path or a name in `PATH`. Default: `redis-server`; `valkey-server` will do too.
+    /// The server's program, a path or a name in `PATH`. Default: `redis-server`; `valkey-server`
+    /// will do too.
     pub program: PathBuf,
-    /// Keep an append-only file that is synced before each answer (`appendfsync always`): what was acknowledged
-    /// survives a kill. Default: false, nothing is kept.
+    /// Keep an append-only file that is synced before each answer (`appendfsync always`): what was
+    /// acknowledged survives a kill. Default: false, nothing is kept.
     pub appendonly: bool,
     /// Redis' `maxmemory`, such as `100mb`. Default: no limit.
     pub maxmemory: Option<String>,
     /// Redis' `maxmemory-policy`. Default: Redis' own, `noeviction`.
     pub maxmemory_policy: Option<String>,
-    /// A user of the access control list who may do everything; the default user is switched off then. Default: none,
-    /// a password is the default user's.
+    /// A user of the access control list who may do everything; the default user is switched off
+    /// then. Default: none, a password is the default user's.
     pub user: Option<String>,
     /// The password that clients need. Default: none.
     pub password: Option<String>,
-    /// Speak TLS on the port, with an authority of its own ([`RedisServer::ca_pem`]). Default: false.
+    /// Speak TLS on the port, with an authority of its own ([`RedisServer::ca_pem`]). Default:
+    /// false.
     pub tls: bool,
-    /// Give the server a wall clock that [`RedisServer::skew`] moves; this takes a C compiler. Default: false.
+    /// Give the server a wall clock that [`RedisServer::skew`] moves; this takes a C compiler.
+    /// Default: false.
     pub clock: bool,
     /// More arguments of the command line, such as `["--hz", "100"]`. Default: none.
     pub args: Vec<String>,
@@ -73,7 +76,8 @@ impl RedisServer {
     /// Starts a Redis on a free port and returns when it accepts connections.
     ///
     /// # Errors
-    /// [`Missing`](crate::Missing) if the program is not installed; else the last lines of the server's log.
+    /// [`Missing`](crate::Missing) if the program is not installed; else the last lines of the
+    /// server's log.
     ///
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
@@ -82,33 +86,62 @@ impl RedisServer {
     }
 
     /// Starts a Redis; one with a node time-out waits to be joined to a cluster.
-    pub(crate) async fn start_node(options: RedisOptions, node_timeout: Option<Duration>) -> Result<Self> {
+    pub(crate) async fn start_node(
+        options: RedisOptions,
+        node_timeout: Option<Duration>,
+    ) -> Result<Self> {
         let program = program::find(&[&options.program], "redis-server")?;
-        let folder = TempDir::with_prefix("storage-redis-").context("cannot make a temporary folder")?;
-        let certificates = options.tls.then(|| Certificates::make(folder.path())).transpose()?;
-        let clock = options.clock.then(|| Clock::make(folder.path())).transpose()?;
+        let folder =
+            TempDir::with_prefix("storage-redis-").context("cannot make a temporary folder")?;
+        let certificates = options
+            .tls
+            .then(|| Certificates::make(folder.path()))
+            .transpose()?;
+        let clock = options
+            .clock
+            .then(|| Clock::make(folder.path()))
+            .transpose()?;
         let node = Node::start(folder, |port, folder| {
             let mut lines = config(&options, port, folder);
-            lines.extend(certificates.as_ref().map(|files| tls_config(files, port)).into_iter().flatten());
+            lines.extend(
+                certificates
+                    .as_ref()
+                    .map(|files| tls_config(files, port))
+                    .into_iter()
+                    .flatten(),
+            );
             if let Some(timeout) = node_timeout {
                 lines.extend(cluster_config(timeout, port::free()?));
             }
             let file = folder.join("redis.conf");
             fs::write(&file, lines.join("\n") + "\n")?;
-            let args = [file.display().to_string()].into_iter().chain(options.args.iter().cloned()).collect();
+            let args = [file.display().to_string()]
+                .into_iter()
+                .chain(options.args.iter().cloned())
+                .collect();
             let (program, args) = match &clock {
                 Some(clock) => clock.wrap(&program, args)?,
                 None => (program.clone(), args),
             };
-            Ok(Launch { program, args, ready: "Ready to accept connections" })
+            Ok(Launch {
+                program,
+                args,
+                ready: "Ready to accept connections",
+            })
         })
         .await?;
-        Ok(Self { node, options, certificates, clock })
+        Ok(Self {
+            node,
+            options,
+            certificates,
+            clock,
+        })
     }
 
     node_calls!();
 
-    /// `redis://127.0.0.1:PORT`, or `rediss://` with TLS, with user and password where there are some.
+    /// `redis://127.0.0.1:PORT`, or `rediss://` with TLS, with user and password where there are
+    /// some.
     pub fn url(&self) -> String {
         let scheme = if self.options.tls { "rediss" } else { "redis" };
         format!("{scheme}://{}127.0.0.1:{}", self.credentials(), self.port())
@@ -124,20 +157,28 @@ impl RedisServer {
         self.certificates.as_ref().map(|files| files.ca.as_path())
     }
 
-    /// Moves the server's wall clock to so many seconds after (or before) the true time, at once and until the next call; a
-    /// restart does not undo it. What the server measures by its monotonic clock goes on.
+    /// Moves the server's wall clock to so many seconds after (or before) the true time, at once
+    /// and until the next call; a restart does not undo it. What the server measures by its
+    /// monotonic clock goes on.
     ///
     /// # Errors
-    /// The server was started without [`RedisOptions::clock`], or the offset is beyond 292,000 years.
+    /// The server was started without [`RedisOptions::clock`], or the offset is beyond 292,000
+    /// years.
     pub fn skew(&self, seconds: i64) -> Result<()> {
-        let micros = seconds.checked_mul(1_000_000).context("such an offset of a clock is too large")?;
-        self.clock.as_ref().context("this server was started without a clock that moves")?.set(micros)
+        let micros = seconds
+            .checked_mul(1_000_000)
+            .context("such an offset of a clock is too large")?;
+        self.clock
+            .as_ref()
+            .context("this server was started without a clock that moves")?
+            .set(micros)
     }
 
     /// Sends one command over a new connection and returns the answer.
     ///
     /// # Errors
-    /// The server is down or paused, or answered with an error, which is the root cause of this one.
+    /// The server is down or paused, or answered with an error, which is the root cause of this
+    /// one.
     ///
     /// # Cancel safety
     /// The server may or may not have run a cancelled command.
@@ -145,7 +186,9 @@ impl RedisServer {
         let mut connection = Connection::open(&self.socket()).await?;
         match (&self.options.user, &self.options.password) {
             (Some(user), password) => {
-                connection.call(&["AUTH", user, password.as_deref().unwrap_or_default()]).await?;
+                connection
+                    .call(&["AUTH", user, password.as_deref().unwrap_or_default()])
+                    .await?;
             }
             (None, Some(password)) => {
                 connection.call(&["AUTH", password]).await?;
@@ -155,7 +198,8 @@ impl RedisServer {
         connection.call(args).await
     }
 
-    /// Makes this server a replica of another one, and returns when it is in sync. Neither may need a password.
+    /// Makes this server a replica of another one, and returns when it is in sync. Neither may need
+    /// a password.
     ///
     /// # Errors
     /// A server is down, or they are not in sync within a minute.
@@ -163,16 +207,26 @@ impl RedisServer {
     /// # Cancel safety
     /// A cancelled call may leave it a replica.
     pub async fn follow(&self, master: &Self) -> Result<()> {
-        master.call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]).await?;
-        self.call(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).await?;
+        master
+            .call(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])
+            .await?;
+        self.call(&["REPLICAOF", "127.0.0.1", &master.port().to_string()])
+            .await?;
         let line = format!("port={},state=online", self.port());
         let online = async {
-            while !master.call(&["INFO", "replication"]).await?.text()?.contains(&line) {
+            while !master
+                .call(&["INFO", "replication"])
+                .await?
+                .text()?
+                .contains(&line)
+            {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Ok(())
         };
-        tokio::time::timeout(Duration::from_secs(60), online).await.context("the replica is not in sync")?
+        tokio::time::timeout(Duration::from_secs(60), online)
+            .await
+            .context("the replica is not in sync")?
     }
 
     /// Waits until the master has heard from this replica that it has all that was written so far.
@@ -185,14 +239,21 @@ impl RedisServer {
         let heard = async {
             loop {
                 let info = master.call(&["INFO", "replication"]).await?;
-                let of = |name: &str| info.text().ok()?.split_once(name).and_then(|(_, rest)| number(rest));
+                let of = |name: &str| {
+                    info.text()
+                        .ok()?
+                        .split_once(name)
+                        .and_then(|(_, rest)| number(rest))
+                };
                 if of(&line).is_some() && of(&line) == of("master_repl_offset:") {
                     return Ok(());
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), heard).await.context("the replica has not caught up")?
+        tokio::time::timeout(Duration::from_secs(60), heard)
+            .await
+            .context("the replica has not caught up")?
     }
 
     /// Makes a replica a master, as a failover does.
@@ -222,7 +283,10 @@ impl RedisServer {
 
 impl fmt::Debug for RedisServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisServer").field("port", &self.port()).field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("RedisServer")
+            .field("port", &self.port())
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -230,7 +294,8 @@ pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
 }
 
-/// The lines of the configuration file. It is a file, since other users can read a command line and with it the password.
+/// The lines of the configuration file. It is a file, since other users can read a command line and
+/// with it the password.
 fn config(options: &RedisOptions, port: u16, folder: &Path) -> Vec<String> {
     let mut lines = vec![
         "bind 127.0.0.1".to_owned(),
@@ -243,18 +308,36 @@ fn config(options: &RedisOptions, port: u16, folder: &Path) -> Vec<String> {
     if options.appendonly {
         lines.extend(["appendonly yes".to_owned(), "appendfsync always".to_owned()]);
     }
-    lines.extend(options.maxmemory.iter().map(|limit| format!("maxmemory {limit}")));
-    lines.extend(options.maxmemory_policy.iter().map(|policy| format!("maxmemory-policy {policy}")));
+    lines.extend(
+        options
+            .maxmemory
+            .iter()
+            .map(|limit| format!("maxmemory {limit}")),
+    );
+    lines.extend(
+        options
+            .maxmemory_policy
+            .iter()
+            .map(|policy| format!("maxmemory-policy {policy}")),
+    );
     match (&options.user, &options.password) {
         (None, None) => {}
         // A replica of a cluster needs the password of its master, which is the same.
         (None, Some(password)) => {
-            lines.extend(["requirepass", "masterauth"].map(|name| format!("{name} {}", quote(password))));
+            lines.extend(
+                ["requirepass", "masterauth"].map(|name| format!("{name} {}", quote(password))),
+            );
         }
         (Some(user), password) => {
-            let password = password.as_ref().map_or("nopass".to_owned(), |password| format!(">{password}"));
+            let password = password
+                .as_ref()
+                .map_or("nopass".to_owned(), |password| format!(">{password}"));
             lines.push("user default off".to_owned());
-            lines.push(format!("user {} on {} ~* &* +@all", quote(user), quote(&password)));
+            lines.push(format!(
+                "user {} on {} ~* &* +@all",
+                quote(user),
+                quote(&password)
+            ));
         }
     }
     lines

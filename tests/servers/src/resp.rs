@@ -40,17 +40,24 @@ impl Reply {
     }
 }
 
-/// A connection through the server's own unix socket, which is there whether or not its port speaks TLS.
+/// A connection through the server's own unix socket, which is there whether or not its port speaks
+/// TLS.
 pub(crate) struct Connection(BufReader<UnixStream>);
 
 impl Connection {
     pub(crate) async fn open(socket: &Path) -> Result<Self> {
-        let stream = UnixStream::connect(socket).await.with_context(|| format!("cannot connect to {}", socket.display()))?;
+        let stream = UnixStream::connect(socket)
+            .await
+            .with_context(|| format!("cannot connect to {}", socket.display()))?;
         Ok(Self(BufReader::new(stream)))
     }
 
     pub(crate) async fn call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Result<Reply> {
-        let name = || args.first().map(|name| String::from_utf8_lossy(name.as_ref()).into_owned()).unwrap_or_default();
+        let name = || {
+            args.first()
+                .map(|name| String::from_utf8_lossy(name.as_ref()).into_owned())
+                .unwrap_or_default()
+        };
         let exchange = async {
             self.0.write_all(&encode(args)).await?;
             self.read().await
@@ -64,7 +71,9 @@ impl Connection {
     async fn read(&mut self) -> Result<Reply> {
         let mut line = String::new();
         self.0.read_line(&mut line).await?;
-        let Some((kind, rest)) = line.trim_end().split_at_checked(1) else { bail!("the server closed the connection") };
+        let Some((kind, rest)) = line.trim_end().split_at_checked(1) else {
+            bail!("the server closed the connection")
+        };
         match kind {
             "+" => Ok(Reply::Bytes(rest.as_bytes().to_vec())),
             "-" => bail!("{rest}"),
@@ -76,7 +85,9 @@ impl Connection {
     }
 
     async fn read_bulk(&mut self, length: i64) -> Result<Reply> {
-        let Ok(length) = usize::try_from(length) else { return Ok(Reply::Null) };
+        let Ok(length) = usize::try_from(length) else {
+            return Ok(Reply::Null);
+        };
         if length > MAX_STRING {
             bail!("a string of {length} bytes; the limit is {MAX_STRING}");
         }
@@ -87,7 +98,9 @@ impl Connection {
     }
 
     async fn read_array(&mut self, length: i64) -> Result<Reply> {
-        let Ok(length) = usize::try_from(length) else { return Ok(Reply::Null) };
+        let Ok(length) = usize::try_from(length) else {
+            return Ok(Reply::Null);
+        };
         let mut items = Vec::new();
         for _ in 0..length {
             items.push(Box::pin(self.read()).await?);

@@ -27,7 +27,8 @@ pub struct SentinelOptions {
     pub down_after: Duration,
     /// The password of the Sentinels. Default: none.
     pub sentinel_password: Option<String>,
-    /// How each server is started. User and TLS must stay unset: servers and Sentinels talk to each other without them.
+    /// How each server is started. User and TLS must stay unset: servers and Sentinels talk to each
+    /// other without them.
     pub redis: RedisOptions,
 }
 
@@ -43,7 +44,8 @@ impl Default for SentinelOptions {
     }
 }
 
-/// A running master with replicas and Sentinels. Dropping it kills them all and removes their folders.
+/// A running master with replicas and Sentinels. Dropping it kills them all and removes their
+/// folders.
 #[derive(Debug)]
 pub struct RedisSentinel {
     /// Dropped first, so that no Sentinel sees a server go.
@@ -54,22 +56,31 @@ pub struct RedisSentinel {
 }
 
 impl RedisSentinel {
-    /// Starts servers and Sentinels, and returns when every replica is in sync and all Sentinels know all of them.
+    /// Starts servers and Sentinels, and returns when every replica is in sync and all Sentinels
+    /// know all of them.
     ///
     /// # Errors
-    /// A user or TLS in the options; [`Missing`](crate::Missing); a server that does not start; Sentinels that do not agree.
+    /// A user or TLS in the options; [`Missing`](crate::Missing); a server that does not start;
+    /// Sentinels that do not agree.
     ///
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
     pub async fn start(options: SentinelOptions) -> Result<Self> {
-        ensure!(options.redis.user.is_none() && !options.redis.tls, "Sentinels start without user and TLS");
+        ensure!(
+            options.redis.user.is_none() && !options.redis.tls,
+            "Sentinels start without user and TLS"
+        );
         let mut redis = options.redis.clone();
-        redis.args.extend(["--repl-diskless-sync-delay", "0"].map(str::to_owned));
+        redis
+            .args
+            .extend(["--repl-diskless-sync-delay", "0"].map(str::to_owned));
         let mut servers = Vec::new();
         for _ in 0..=options.replicas {
             servers.push(RedisServer::start(redis.clone()).await?);
         }
-        let Some((master, replicas)) = servers.split_first() else { bail!("no server") };
+        let Some((master, replicas)) = servers.split_first() else {
+            bail!("no server")
+        };
         let port = master.port().to_string();
         for replica in replicas {
             replica.call(&["REPLICAOF", "127.0.0.1", &port]).await?;
@@ -88,17 +99,37 @@ impl RedisSentinel {
         for _ in 0..options.sentinels {
             sentinels.push(Sentinel::start(&options.redis.program, watch.clone()).await?);
         }
-        let all = Self { sentinels, servers, password: options.sentinel_password };
+        let all = Self {
+            sentinels,
+            servers,
+            password: options.sentinel_password,
+        };
         all.settled().await?;
         Ok(all)
     }
 
-    /// `redis-sentinel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/main` with every Sentinel, and the passwords where there are some.
+    /// `redis-sentinel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/main` with every Sentinel, and the
+    /// passwords where there are some.
     pub fn url(&self) -> String {
-        let hosts: Vec<String> = self.sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port())).collect();
-        let credentials = self.servers.first().map(RedisServer::credentials).unwrap_or_default();
-        let own = self.password.as_ref().map(|password| format!("?sentinel-pass={}", escape(password)));
-        format!("redis-sentinel://{credentials}{}/{MASTER}{}", hosts.join(","), own.unwrap_or_default())
+        let hosts: Vec<String> = self
+            .sentinels
+            .iter()
+            .map(|sentinel| format!("127.0.0.1:{}", sentinel.port()))
+            .collect();
+        let credentials = self
+            .servers
+            .first()
+            .map(RedisServer::credentials)
+            .unwrap_or_default();
+        let own = self
+            .password
+            .as_ref()
+            .map(|password| format!("?sentinel-pass={}", escape(password)));
+        format!(
+            "redis-sentinel://{credentials}{}/{MASTER}{}",
+            hosts.join(","),
+            own.unwrap_or_default()
+        )
     }
 
     /// The servers: first the one that started as the master, then its replicas.
@@ -116,7 +147,9 @@ impl RedisSentinel {
     /// # Errors
     /// There is no such server.
     pub fn server(&self, index: usize) -> Result<&RedisServer> {
-        self.servers.get(index).with_context(|| format!("no server {index} among {}", self.servers.len()))
+        self.servers
+            .get(index)
+            .with_context(|| format!("no server {index} among {}", self.servers.len()))
     }
 
     /// The index of the server that more than half of the Sentinels call the master.
@@ -125,15 +158,25 @@ impl RedisSentinel {
     /// They do not agree, or the server is none of these.
     pub async fn master(&self) -> Result<usize> {
         let mut named = Vec::new();
-        for sentinel in self.sentinels.iter().filter(|sentinel| sentinel.pid().is_some()) {
+        for sentinel in self
+            .sentinels
+            .iter()
+            .filter(|sentinel| sentinel.pid().is_some())
+        {
             named.push(sentinel.master().await?);
         }
-        let agreed = named.iter().find(|port| named.iter().filter(|other| other == port).count() * 2 > self.sentinels.len());
+        let agreed = named.iter().find(|port| {
+            named.iter().filter(|other| other == port).count() * 2 > self.sentinels.len()
+        });
         let port = agreed.with_context(|| format!("the Sentinels name the ports {named:?}"))?;
-        self.servers.iter().position(|server| server.port() == *port).with_context(|| format!("no server has port {port}"))
+        self.servers
+            .iter()
+            .position(|server| server.port() == *port)
+            .with_context(|| format!("no server has port {port}"))
     }
 
-    /// Waits until the Sentinels have made another server than `old` the master, and answers its index.
+    /// Waits until the Sentinels have made another server than `old` the master, and answers its
+    /// index.
     ///
     /// # Errors
     /// They do not within a minute.
@@ -142,32 +185,42 @@ impl RedisSentinel {
         loop {
             match self.master().await {
                 Ok(master) if master != old && self.is_master(master).await => return Ok(master),
-                seen if Instant::now() > deadline => bail!("no failover from server {old} in {PATIENCE:?}: {seen:?}"),
+                seen if Instant::now() > deadline => {
+                    bail!("no failover from server {old} in {PATIENCE:?}: {seen:?}")
+                }
                 _ => sleep(POLL).await,
             }
         }
     }
 
-    /// Has the Sentinels replace the master, which is well, as an operator does; answers the index of the new one.
+    /// Has the Sentinels replace the master, which is well, as an operator does; answers the index
+    /// of the new one.
     ///
     /// # Errors
     /// They do not within a minute.
     pub async fn fail_over(&self) -> Result<usize> {
-        /// A Sentinel gives a failover up silently if its news of the replicas are old, as on a loaded machine.
+        /// A Sentinel gives a failover up silently if its news of the replicas are old, as on a
+        /// loaded machine.
         const ANOTHER_TRY: Duration = Duration::from_secs(5);
         let old = self.master().await?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let Some(sentinel) = self.sentinels.first() else { bail!("no Sentinel") };
+            let Some(sentinel) = self.sentinels.first() else {
+                bail!("no Sentinel")
+            };
             let begun = sentinel.call(&["SENTINEL", "FAILOVER", MASTER]).await;
             if let Ok(done) = timeout(ANOTHER_TRY, self.failed_over(old)).await {
                 return done;
             }
-            ensure!(Instant::now() < deadline, "no failover in {PATIENCE:?}: {begun:?}");
+            ensure!(
+                Instant::now() < deadline,
+                "no failover in {PATIENCE:?}: {begun:?}"
+            );
         }
     }
 
-    /// Waits until every server that is up is the agreed master or a replica in sync with it, and the Sentinels know them.
+    /// Waits until every server that is up is the agreed master or a replica in sync with it, and
+    /// the Sentinels know them.
     ///
     /// # Errors
     /// They are not within a minute.
@@ -194,15 +247,27 @@ impl RedisSentinel {
         let master = self.master().await?;
         let offset = async |index: usize, name: &str| -> Result<u64> {
             let info = self.server(index)?.call(&["INFO", "replication"]).await?;
-            let line = info.text()?.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            Ok(line.with_context(|| format!("server {index} has no {name}"))?.trim().parse()?)
+            let line = info
+                .text()?
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            Ok(line
+                .with_context(|| format!("server {index} has no {name}"))?
+                .trim()
+                .parse()?)
         };
         let wanted = offset(master, "master_repl_offset").await?;
         let deadline = Instant::now() + PATIENCE;
         let replicas = (0..self.servers.len()).filter(|index| *index != master);
-        for index in replicas.filter(|index| self.server(*index).is_ok_and(|server| server.pid().is_some())) {
+        for index in replicas.filter(|index| {
+            self.server(*index)
+                .is_ok_and(|server| server.pid().is_some())
+        }) {
             while offset(index, "slave_repl_offset").await? < wanted {
-                ensure!(Instant::now() < deadline, "server {index} is behind for {PATIENCE:?}");
+                ensure!(
+                    Instant::now() < deadline,
+                    "server {index} is behind for {PATIENCE:?}"
+                );
                 sleep(POLL).await;
             }
         }
@@ -212,7 +277,12 @@ impl RedisSentinel {
     async fn trouble(&self) -> Result<Option<String>> {
         let master = self.master().await?;
         let port = format!("master_port:{}\r", self.server(master)?.port());
-        for (index, server) in self.servers.iter().enumerate().filter(|(_, server)| server.pid().is_some()) {
+        for (index, server) in self
+            .servers
+            .iter()
+            .enumerate()
+            .filter(|(_, server)| server.pid().is_some())
+        {
             let info = server.call(&["INFO", "replication"]).await?;
             let info = info.text()?;
             let well = match index == master {
@@ -220,20 +290,30 @@ impl RedisSentinel {
                 false => info.contains("master_link_status:up") && info.contains(&port),
             };
             if !well {
-                return Ok(Some(format!("server {index} says {info:?}, the master is {master}")));
+                return Ok(Some(format!(
+                    "server {index} says {info:?}, the master is {master}"
+                )));
             }
         }
-        for sentinel in self.sentinels.iter().filter(|sentinel| sentinel.pid().is_some()) {
+        for sentinel in self
+            .sentinels
+            .iter()
+            .filter(|sentinel| sentinel.pid().is_some())
+        {
             let known = sentinel.knows().await?;
             if known != (self.servers.len() - 1, self.sentinels.len() - 1) {
-                return Ok(Some(format!("a Sentinel knows {known:?} replicas and other Sentinels")));
+                return Ok(Some(format!(
+                    "a Sentinel knows {known:?} replicas and other Sentinels"
+                )));
             }
         }
         Ok(None)
     }
 
     async fn is_master(&self, index: usize) -> bool {
-        let Some(server) = self.servers.get(index) else { return false };
+        let Some(server) = self.servers.get(index) else {
+            return false;
+        };
         let info = server.call(&["INFO", "replication"]).await;
         info.is_ok_and(|info| info.text().is_ok_and(|info| info.contains("role:master")))
     }

@@ -38,21 +38,46 @@ pub(crate) struct Watch {
 impl Sentinel {
     pub(crate) async fn start(program: &Path, watch: Watch) -> Result<Self> {
         let program = program::find(&[program], "redis-server")?;
-        let folder = TempDir::with_prefix("storage-sentinel-").context("cannot make a temporary folder")?;
+        let folder =
+            TempDir::with_prefix("storage-sentinel-").context("cannot make a temporary folder")?;
         let node = Node::start(folder, |port, folder| {
             let file = folder.join("sentinel.conf");
             fs::write(&file, config(&watch, port, folder).join("\n") + "\n")?;
             let args = vec![file.display().to_string(), "--sentinel".to_owned()];
-            Ok(Launch { program: program.clone(), args, ready: "+monitor master" })
+            Ok(Launch {
+                program: program.clone(),
+                args,
+                ready: "+monitor master",
+            })
         })
         .await?;
-        let sentinel = Self { node, password: watch.password };
-        // Sentinels meet over the master, every two seconds, and ask servers for news every ten. Whoever hears of a promotion and not
-        // of its failover undoes it after four publish periods; the one that leads looks once a second whether it has happened.
-        let often = ["publish-period", "400", "info-period", "400", "ask-period", "100"].into_iter();
+        let sentinel = Self {
+            node,
+            password: watch.password,
+        };
+        // Sentinels meet over the master, every two seconds, and ask servers for news every ten.
+        // Whoever hears of a promotion and not of its failover undoes it after four publish
+        // periods; the one that leads looks once a second whether it has happened.
+        let often = [
+            "publish-period",
+            "400",
+            "info-period",
+            "400",
+            "ask-period",
+            "100",
+        ]
+        .into_iter();
         // On a loaded machine a Sentinel that was late would do nothing for half a minute.
         let calm = ["tilt-trigger", "20000", "tilt-period", "1000"];
-        sentinel.call(&["SENTINEL", "DEBUG"].into_iter().chain(often).chain(calm).collect::<Vec<_>>()).await?;
+        sentinel
+            .call(
+                &["SENTINEL", "DEBUG"]
+                    .into_iter()
+                    .chain(often)
+                    .chain(calm)
+                    .collect::<Vec<_>>(),
+            )
+            .await?;
         Ok(sentinel)
     }
 
@@ -61,7 +86,8 @@ impl Sentinel {
     /// Sends one command over a new connection and returns the answer.
     ///
     /// # Errors
-    /// The Sentinel is down or paused, or answered with an error, which is the root cause of this one.
+    /// The Sentinel is down or paused, or answered with an error, which is the root cause of this
+    /// one.
     ///
     /// # Cancel safety
     /// The Sentinel may or may not have run a cancelled command.
@@ -75,8 +101,15 @@ impl Sentinel {
 
     /// The port of the master, as this one says.
     pub(crate) async fn master(&self) -> Result<u16> {
-        match self.call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER]).await? {
-            Reply::Array(address) => Ok(address.get(1).context("an address has a port")?.text()?.parse()?),
+        match self
+            .call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER])
+            .await?
+        {
+            Reply::Array(address) => Ok(address
+                .get(1)
+                .context("an address has a port")?
+                .text()?
+                .parse()?),
             other => bail!("no address: {other:?}"),
         }
     }
@@ -85,7 +118,9 @@ impl Sentinel {
     pub(crate) async fn knows(&self) -> Result<(usize, usize)> {
         let mut counts = [0; 2];
         for (count, list) in counts.iter_mut().zip(["REPLICAS", "SENTINELS"]) {
-            let Reply::Array(known) = self.call(&["SENTINEL", list, MASTER]).await? else { bail!("no list of {list}") };
+            let Reply::Array(known) = self.call(&["SENTINEL", list, MASTER]).await? else {
+                bail!("no list of {list}")
+            };
             *count = known.len();
         }
         Ok(counts.into())
@@ -94,7 +129,10 @@ impl Sentinel {
 
 impl fmt::Debug for Sentinel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sentinel").field("port", &self.port()).field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("Sentinel")
+            .field("port", &self.port())
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,14 +144,25 @@ fn config(watch: &Watch, port: u16, folder: &Path) -> Vec<String> {
         format!("dir {}", quote(folder)),
         format!("unixsocket {}", quote(socket(folder))),
         format!("sentinel monitor {MASTER} 127.0.0.1 {master} {quorum}"),
-        format!("sentinel down-after-milliseconds {MASTER} {}", watch.down_after.as_millis()),
+        format!(
+            "sentinel down-after-milliseconds {MASTER} {}",
+            watch.down_after.as_millis()
+        ),
         // Another try of a failover comes after twice this time.
         format!("sentinel failover-timeout {MASTER} 3000"),
         format!("sentinel parallel-syncs {MASTER} {}", watch.replicas.max(1)),
     ];
-    lines.extend(watch.master_password.iter().map(|password| format!("sentinel auth-pass {MASTER} {}", quote(password))));
+    lines.extend(
+        watch
+            .master_password
+            .iter()
+            .map(|password| format!("sentinel auth-pass {MASTER} {}", quote(password))),
+    );
     if let Some(password) = &watch.password {
-        lines.extend([format!("requirepass {}", quote(password)), format!("sentinel sentinel-pass {}", quote(password))]);
+        lines.extend([
+            format!("requirepass {}", quote(password)),
+            format!("sentinel sentinel-pass {}", quote(password)),
+        ]);
     }
     lines
 }

@@ -9,8 +9,9 @@ const MIGRATE_TIMEOUT: &str = "5000";
 
 /// A slot that is on its way between two masters.
 ///
-/// Until [`finish`](Self::finish) the old master serves the keys that it still has and answers ASK for the others, and
-/// a command on some of each gets TRYAGAIN. A move that is dropped stays like that: begin it again to go on.
+/// Until [`finish`](Self::finish) the old master serves the keys that it still has and answers ASK
+/// for the others, and a command on some of each gets TRYAGAIN. A move that is dropped stays like
+/// that: begin it again to go on.
 #[derive(Debug)]
 pub struct SlotMove<'a> {
     cluster: &'a RedisCluster,
@@ -20,10 +21,12 @@ pub struct SlotMove<'a> {
 }
 
 impl<'a> SlotMove<'a> {
-    /// Marks `slot` as migrating on the master that has it and as importing on the master with index `to`.
+    /// Marks `slot` as migrating on the master that has it and as importing on the master with
+    /// index `to`.
     ///
     /// # Errors
-    /// There is no such slot or node, the node has the slot already or is not a master, or a node is down.
+    /// There is no such slot or node, the node has the slot already or is not a master, or a node
+    /// is down.
     ///
     /// # Cancel safety
     /// A cancelled call may leave one node or both marked; begin again.
@@ -31,9 +34,16 @@ impl<'a> SlotMove<'a> {
         let from = cluster.node(cluster.owner_of(slot).await?)?;
         let to = cluster.node(to)?;
         let slot = slot.to_string();
-        to.call(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from).await?]).await?;
-        from.call(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to).await?]).await?;
-        Ok(Self { cluster, slot, from, to })
+        to.call(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from).await?])
+            .await?;
+        from.call(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to).await?])
+            .await?;
+        Ok(Self {
+            cluster,
+            slot,
+            from,
+            to,
+        })
     }
 
     /// Moves up to `limit` keys and returns how many; 0 means that none are left.
@@ -42,23 +52,39 @@ impl<'a> SlotMove<'a> {
     /// A node is down or refused its part.
     ///
     /// # Cancel safety
-    /// The keys of a cancelled call are on one of the two nodes, each with its whole value; call again.
+    /// The keys of a cancelled call are on one of the two nodes, each with its whole value; call
+    /// again.
     pub async fn migrate(&self, limit: usize) -> Result<usize> {
-        let keys = self.from.call(&["CLUSTER", "GETKEYSINSLOT", &self.slot, &limit.to_string()]).await?;
-        let Reply::Array(keys) = keys else { bail!("GETKEYSINSLOT answered {keys:?}") };
+        let keys = self
+            .from
+            .call(&["CLUSTER", "GETKEYSINSLOT", &self.slot, &limit.to_string()])
+            .await?;
+        let Reply::Array(keys) = keys else {
+            bail!("GETKEYSINSLOT answered {keys:?}")
+        };
         if keys.is_empty() {
             return Ok(0);
         }
         let port = self.to.port().to_string();
-        // While the slot moves, the source's copy is the valid one, so what an interrupted call left is replaced.
-        let mut command: Vec<&[u8]> =
-            vec![b"MIGRATE", b"127.0.0.1", port.as_bytes(), b"", b"0", MIGRATE_TIMEOUT.as_bytes(), b"REPLACE"];
+        // While the slot moves, the source's copy is the valid one, so what an interrupted call
+        // left is replaced.
+        let mut command: Vec<&[u8]> = vec![
+            b"MIGRATE",
+            b"127.0.0.1",
+            port.as_bytes(),
+            b"",
+            b"0",
+            MIGRATE_TIMEOUT.as_bytes(),
+            b"REPLACE",
+        ];
         if let Some(password) = self.to.password() {
             command.extend([b"AUTH".as_slice(), password.as_bytes()]);
         }
         command.push(b"KEYS");
         for key in &keys {
-            let Reply::Bytes(key) = key else { bail!("GETKEYSINSLOT answered a key {key:?}") };
+            let Reply::Bytes(key) = key else {
+                bail!("GETKEYSINSLOT answered a key {key:?}")
+            };
             command.push(key);
         }
         self.from.call(&command).await?;
@@ -71,12 +97,15 @@ impl<'a> SlotMove<'a> {
     /// Keys are left on the old master, a node is down, or the nodes do not agree within a minute.
     ///
     /// # Cancel safety
-    /// The slot of a cancelled call has one master or the other, and the nodes learn of it from each other.
+    /// The slot of a cancelled call has one master or the other, and the nodes learn of it from
+    /// each other.
     pub async fn finish(self) -> Result<()> {
         let new = id(self.to).await?;
         // ORDER: the new master first, otherwise the slot has none for a moment.
         for node in [self.to, self.from] {
-            let assign = node.call(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &new]).await;
+            let assign = node
+                .call(&["CLUSTER", "SETSLOT", &self.slot, "NODE", &new])
+                .await;
             assign.with_context(|| format!("cannot assign slot {}", self.slot))?;
         }
         self.cluster.settled().await

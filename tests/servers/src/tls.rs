@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::Result;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
 
 /// The files of a server that speaks TLS.
 #[derive(Debug)]
@@ -24,20 +27,30 @@ impl Certificates {
     pub(crate) fn make(folder: &Path) -> Result<Self> {
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.distinguished_name.push(DnType::CommonName, "storage test authority");
+        authority
+            .distinguished_name
+            .push(DnType::CommonName, "storage test authority");
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let authority_key = KeyPair::generate()?;
         let authority_certificate = authority.self_signed(&authority_key)?;
 
-        let mut server = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])?;
-        server.distinguished_name.push(DnType::CommonName, "storage test server");
+        let mut server =
+            CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+        server
+            .distinguished_name
+            .push(DnType::CommonName, "storage test server");
         server.use_authority_key_identifier_extension = true;
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let server_key = KeyPair::generate()?;
-        let server_certificate = server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;
+        let server_certificate =
+            server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;
 
-        let files = Self { ca: folder.join("ca.pem"), certificate: folder.join("server.pem"), key: folder.join("server.key") };
+        let files = Self {
+            ca: folder.join("ca.pem"),
+            certificate: folder.join("server.pem"),
+            key: folder.join("server.key"),
+        };
         fs::write(&files.ca, authority_certificate.pem())?;
         fs::write(&files.certificate, server_certificate.pem())?;
         fs::write(&files.key, server_key.serialize_pem())?;

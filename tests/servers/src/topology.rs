@@ -44,44 +44,67 @@ impl Topology {
         Self::parse(node.call(&["CLUSTER", "NODES"]).await?.text()?)
     }
 
-    /// Each line: `id ip:port@bus,host flags master ping pong epoch link slot slot-slot [slot->-id]`.
+    /// Each line: `id ip:port@bus,host flags master ping pong epoch link slot slot-slot
+    /// [slot->-id]`.
     fn parse(text: &str) -> Result<Self> {
         text.lines()
-            .map(|line| parse_member(line).with_context(|| format!("not a line of CLUSTER NODES: {line:?}")))
+            .map(|line| {
+                parse_member(line).with_context(|| format!("not a line of CLUSTER NODES: {line:?}"))
+            })
             .collect::<Result<Vec<_>>>()
             .map(Self)
     }
 
     /// How many members have shaken hands.
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().filter(|member| !member.has("handshake")).count()
+        self.0
+            .iter()
+            .filter(|member| !member.has("handshake"))
+            .count()
     }
 
     /// How many replicas are well.
     pub(crate) fn replicas(&self) -> usize {
-        self.0.iter().filter(|member| member.has("slave") && !member.has("fail")).count()
+        self.0
+            .iter()
+            .filter(|member| member.has("slave") && !member.has("fail"))
+            .count()
     }
 
     /// The masters that serve slots, by port, in order.
     pub(crate) fn masters(&self) -> Vec<(u16, &[(u16, u16)])> {
-        let mut masters: Vec<_> = self.serving().map(|member| (member.port, member.slots.as_slice())).collect();
+        let mut masters: Vec<_> = self
+            .serving()
+            .map(|member| (member.port, member.slots.as_slice()))
+            .collect();
         masters.sort_unstable();
         masters
     }
 
     /// The port of the master that serves `slot`.
     pub(crate) fn owner_of(&self, slot: u16) -> Option<u16> {
-        let holds = |member: &&Member| member.slots.iter().any(|&(first, last)| (first..=last).contains(&slot));
+        let holds = |member: &&Member| {
+            member
+                .slots
+                .iter()
+                .any(|&(first, last)| (first..=last).contains(&slot))
+        };
         self.serving().find(holds).map(|member| member.port)
     }
 
     /// The bus port of the node that was asked.
     pub(crate) fn own_bus_port(&self) -> Result<u16> {
-        self.0.iter().find(|member| member.has("myself")).map(|member| member.bus_port).context("a node knows itself")
+        self.0
+            .iter()
+            .find(|member| member.has("myself"))
+            .map(|member| member.bus_port)
+            .context("a node knows itself")
     }
 
     fn serving(&self) -> impl Iterator<Item = &Member> {
-        self.0.iter().filter(|member| member.has("master") && !member.has("fail") && !member.slots.is_empty())
+        self.0.iter().filter(|member| {
+            member.has("master") && !member.has("fail") && !member.slots.is_empty()
+        })
     }
 }
 
@@ -96,8 +119,17 @@ fn parse_member(line: &str) -> Option<Member> {
     let (_, ports) = words.nth(1)?.split(',').next()?.rsplit_once(':')?;
     let (port, bus_port) = ports.split_once('@')?;
     let flags = words.next()?.split(',').map(str::to_owned).collect();
-    let slots = words.skip(5).filter(|word| !word.starts_with('[')).map(parse_range).collect::<Option<_>>()?;
-    Some(Member { port: port.parse().ok()?, bus_port: bus_port.parse().ok()?, flags, slots })
+    let slots = words
+        .skip(5)
+        .filter(|word| !word.starts_with('['))
+        .map(parse_range)
+        .collect::<Option<_>>()?;
+    Some(Member {
+        port: port.parse().ok()?,
+        bus_port: bus_port.parse().ok()?,
+        flags,
+        slots,
+    })
 }
 
 fn parse_range(word: &str) -> Option<(u16, u16)> {
@@ -123,11 +155,22 @@ mod tests {
         assert_eq!(topology.own_bus_port().unwrap(), 17001);
         assert_eq!(topology.owner_of(101), Some(7001));
         assert_eq!(topology.owner_of(100), Some(7002));
-        assert_eq!(topology.masters(), [(7001, &[(0, 99), (101, 101)][..]), (7002, &[(100, 100), (102, 16383)][..])]);
+        assert_eq!(
+            topology.masters(),
+            [
+                (7001, &[(0, 99), (101, 101)][..]),
+                (7002, &[(100, 100), (102, 16383)][..])
+            ]
+        );
     }
 
     #[test]
     fn a_line_that_is_not_understood_is_shown() {
-        assert!(Topology::parse("ERR nonsense").unwrap_err().to_string().contains("ERR nonsense"));
+        assert!(
+            Topology::parse("ERR nonsense")
+                .unwrap_err()
+                .to_string()
+                .contains("ERR nonsense")
+        );
     }
 }

@@ -1,6 +1,10 @@
 //! Real servers: they answer, survive what they should survive, and leave nothing behind.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail as tests do"
+)]
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -11,8 +15,8 @@ use std::{
 };
 
 use storage_servers::{
-    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions, RedisSentinel, RedisServer, Reply,
-    SentinelOptions, SlotMove,
+    ClusterOptions, MariaDbOptions, MariaDbServer, Missing, RedisCluster, RedisOptions,
+    RedisSentinel, RedisServer, Reply, SentinelOptions, SlotMove,
 };
 use tokio::time::{sleep, timeout};
 
@@ -23,7 +27,11 @@ fn text(reply: &str) -> Reply {
 /// What a client program prints.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
-    assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{program} {args:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
@@ -41,7 +49,9 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("not in 30 s: {what}"));
+    timeout(Duration::from_secs(30), wait)
+        .await
+        .unwrap_or_else(|_| panic!("not in 30 s: {what}"));
 }
 
 #[tokio::test]
@@ -58,14 +68,22 @@ async fn a_redis_answers_and_leaves_nothing_when_dropped() {
 
 #[tokio::test]
 async fn a_killed_redis_with_an_append_only_file_keeps_its_keys() {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await.unwrap();
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
     redis.call(&["SET", "gold", "10"]).await.unwrap();
     let (port, pid) = (redis.port(), redis.pid());
 
     redis.kill().unwrap();
     assert_eq!(redis.pid(), None);
     assert!(!listens(port));
-    assert!(redis.kill().is_err(), "a server that is down can't be killed");
+    assert!(
+        redis.kill().is_err(),
+        "a server that is down can't be killed"
+    );
 
     redis.restart().await.unwrap();
     assert_eq!(redis.port(), port);
@@ -75,7 +93,12 @@ async fn a_killed_redis_with_an_append_only_file_keeps_its_keys() {
 
 #[tokio::test]
 async fn a_redis_stops_in_order_and_starts_again() {
-    let redis = RedisServer::start(RedisOptions { appendonly: true, ..RedisOptions::default() }).await.unwrap();
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
     redis.call(&["SET", "gold", "10"]).await.unwrap();
     redis.stop().await.unwrap();
     assert!(!listens(redis.port()));
@@ -88,29 +111,46 @@ async fn a_paused_redis_answers_when_it_is_resumed() {
     let redis = RedisServer::start(RedisOptions::default()).await.unwrap();
     redis.pause().unwrap();
     let stat = format!("/proc/{}/stat", redis.pid().unwrap());
-    until("the process is stopped", || std::fs::read_to_string(&stat).unwrap().contains(") T ")).await;
+    until("the process is stopped", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") T ")
+    })
+    .await;
     redis.resume().unwrap();
     assert_eq!(redis.call(&["PING"]).await.unwrap(), text("PONG"));
 }
 
 /// What the server's TIME says, in seconds.
 async fn seconds(redis: &RedisServer) -> i64 {
-    let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else { panic!("TIME answers an array") };
+    let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else {
+        panic!("TIME answers an array")
+    };
     parts.first().unwrap().text().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
 async fn the_clock_of_a_redis_moves_and_with_it_what_expires() {
     const HOUR: i64 = 3600;
-    let redis = RedisServer::start(RedisOptions { clock: true, appendonly: true, ..RedisOptions::default() }).await.unwrap();
+    let redis = RedisServer::start(RedisOptions {
+        clock: true,
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
     let before = seconds(&redis).await;
-    redis.call(&["SET", "soon", "1", "EX", "7000"]).await.unwrap();
+    redis
+        .call(&["SET", "soon", "1", "EX", "7000"])
+        .await
+        .unwrap();
 
     redis.skew(-HOUR).unwrap();
     assert!(seconds(&redis).await < before - HOUR / 2);
     redis.kill().unwrap();
     redis.restart().await.unwrap();
-    assert!(seconds(&redis).await < before - HOUR / 2, "a restart keeps the clock");
+    assert!(
+        seconds(&redis).await < before - HOUR / 2,
+        "a restart keeps the clock"
+    );
     assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), text("1"));
 
     redis.skew(2 * HOUR).unwrap();
@@ -118,7 +158,10 @@ async fn the_clock_of_a_redis_moves_and_with_it_what_expires() {
     assert_eq!(redis.call(&["GET", "soon"]).await.unwrap(), Reply::Null);
 
     let other = RedisServer::start(RedisOptions::default()).await.unwrap();
-    assert!(other.skew(1).is_err(), "a server without such a clock says so");
+    assert!(
+        other.skew(1).is_err(),
+        "a server without such a clock says so"
+    );
 }
 
 #[tokio::test]
@@ -134,43 +177,96 @@ async fn a_redis_can_ask_for_a_user_a_password_and_tls() {
     };
     let redis = RedisServer::start(options).await.unwrap();
     let url = redis.url();
-    assert_eq!(url, format!("rediss://game:p%40ss%20%22w%5Cord@127.0.0.1:{}", redis.port()));
+    assert_eq!(
+        url,
+        format!(
+            "rediss://game:p%40ss%20%22w%5Cord@127.0.0.1:{}",
+            redis.port()
+        )
+    );
 
     let ca = redis.ca_pem().unwrap().to_str().unwrap();
     let ask = |args: &[&str]| redis_cli(&[&["-u", &url, "--cacert", ca], args].concat());
     assert_eq!(ask(&["ACL", "WHOAMI"]), "game");
     assert_eq!(ask(&["CONFIG", "GET", "maxmemory"]), "maxmemory\n67108864");
-    assert_eq!(ask(&["CONFIG", "GET", "maxmemory-policy"]), "maxmemory-policy\nvolatile-lru");
+    assert_eq!(
+        ask(&["CONFIG", "GET", "maxmemory-policy"]),
+        "maxmemory-policy\nvolatile-lru"
+    );
     assert_eq!(ask(&["CONFIG", "GET", "hz"]), "hz\n50");
-    assert!(redis_cli(&["-p", &redis.port().to_string(), "--tls", "--cacert", ca, "PING"]).contains("NOAUTH"));
+    assert!(
+        redis_cli(&[
+            "-p",
+            &redis.port().to_string(),
+            "--tls",
+            "--cacert",
+            ca,
+            "PING"
+        ])
+        .contains("NOAUTH")
+    );
     assert_eq!(redis.call(&["PING"]).await.unwrap(), text("PONG"));
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_to_start_says_why() {
-    let args = ["--maxmemory-policy", "sometimes"].map(str::to_owned).to_vec();
-    let error = RedisServer::start(RedisOptions { args, ..RedisOptions::default() }).await.unwrap_err();
+    let args = ["--maxmemory-policy", "sometimes"]
+        .map(str::to_owned)
+        .to_vec();
+    let error = RedisServer::start(RedisOptions {
+        args,
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("maxmemory-policy"), "{error}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_installed_is_a_missing_error() {
     let program = PathBuf::from("no-such-server");
-    let redis = RedisServer::start(RedisOptions { program: program.clone(), ..RedisOptions::default() }).await.unwrap_err();
-    assert_eq!(redis.downcast_ref::<Missing>().unwrap().packages, "redis-server");
-    let options = MariaDbOptions { program: Some(program), ..MariaDbOptions::default() };
+    let redis = RedisServer::start(RedisOptions {
+        program: program.clone(),
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap_err();
+    assert_eq!(
+        redis.downcast_ref::<Missing>().unwrap().packages,
+        "redis-server"
+    );
+    let options = MariaDbOptions {
+        program: Some(program),
+        ..MariaDbOptions::default()
+    };
     let mariadb = MariaDbServer::start(options).await.unwrap_err();
-    assert_eq!(mariadb.downcast_ref::<Missing>().unwrap().packages, "mariadb-server");
+    assert_eq!(
+        mariadb.downcast_ref::<Missing>().unwrap().packages,
+        "mariadb-server"
+    );
 }
 
 #[tokio::test]
 async fn a_cluster_agrees_fails_over_and_takes_the_old_master_back() {
     let password = Some("secret".to_owned());
-    let redis = RedisOptions { password, appendonly: true, ..RedisOptions::default() };
+    let redis = RedisOptions {
+        password,
+        appendonly: true,
+        ..RedisOptions::default()
+    };
     let node_timeout = Duration::from_millis(500);
-    let options = ClusterOptions { masters: 3, replicas_per_master: 1, node_timeout, redis };
+    let options = ClusterOptions {
+        masters: 3,
+        replicas_per_master: 1,
+        node_timeout,
+        redis,
+    };
     let cluster = RedisCluster::start_with(options).await.unwrap();
-    assert!(cluster.url().starts_with("redis-cluster://:secret@127.0.0.1:"));
+    assert!(
+        cluster
+            .url()
+            .starts_with("redis-cluster://:secret@127.0.0.1:")
+    );
     assert_eq!(cluster.url().split(',').count(), 6);
     for (slot, owner) in [(0, 0), (8_000, 1), (16_383, 2)] {
         assert_eq!(cluster.owner_of(slot).await.unwrap(), owner);
@@ -182,7 +278,9 @@ async fn a_cluster_agrees_fails_over_and_takes_the_old_master_back() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(30), failover).await.expect("its replica takes over");
+    timeout(Duration::from_secs(30), failover)
+        .await
+        .expect("its replica takes over");
     cluster.node(0).unwrap().restart().await.unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(cluster.owner_of(0).await.unwrap(), 3);
@@ -191,12 +289,31 @@ async fn a_cluster_agrees_fails_over_and_takes_the_old_master_back() {
 #[tokio::test]
 async fn sentinels_replace_a_master_that_died_and_take_the_old_one_back_as_a_replica() {
     let password = Some("secret".to_owned());
-    let redis = RedisOptions { password: password.clone(), appendonly: true, ..RedisOptions::default() };
-    let options = SentinelOptions { redis, sentinel_password: Some("other".to_owned()), ..SentinelOptions::default() };
+    let redis = RedisOptions {
+        password: password.clone(),
+        appendonly: true,
+        ..RedisOptions::default()
+    };
+    let options = SentinelOptions {
+        redis,
+        sentinel_password: Some("other".to_owned()),
+        ..SentinelOptions::default()
+    };
     let sentinel = RedisSentinel::start(options).await.unwrap();
     let url = sentinel.url();
-    assert!(url.starts_with("redis-sentinel://:secret@127.0.0.1:") && url.ends_with("/main?sentinel-pass=other"), "{url}");
-    assert_eq!((url.split(',').count(), sentinel.servers().len(), sentinel.master().await.unwrap()), (3, 3, 0));
+    assert!(
+        url.starts_with("redis-sentinel://:secret@127.0.0.1:")
+            && url.ends_with("/main?sentinel-pass=other"),
+        "{url}"
+    );
+    assert_eq!(
+        (
+            url.split(',').count(),
+            sentinel.servers().len(),
+            sentinel.master().await.unwrap()
+        ),
+        (3, 3, 0)
+    );
 
     sentinel.server(0).unwrap().kill().unwrap();
     let master = sentinel.failed_over(0).await.unwrap();
@@ -211,7 +328,13 @@ async fn sentinels_replace_a_master_that_died_and_take_the_old_one_back_as_a_rep
 async fn a_slot_moves_at_once_or_half_way() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
     let key = |n: u32| format!("{{tag}}{n}");
-    let slot = match cluster.node(0).unwrap().call(&["CLUSTER", "KEYSLOT", "tag"]).await.unwrap() {
+    let slot = match cluster
+        .node(0)
+        .unwrap()
+        .call(&["CLUSTER", "KEYSLOT", "tag"])
+        .await
+        .unwrap()
+    {
         Reply::Integer(slot) => u16::try_from(slot).unwrap(),
         other => panic!("{other:?}"),
     };
@@ -226,10 +349,26 @@ async fn a_slot_moves_at_once_or_half_way() {
     assert_eq!(slot_move.migrate(4).await.unwrap(), 4);
     let mut answers = Vec::new();
     for n in 0..10 {
-        answers.push(old.call(&["GET", &key(n)]).await.map_err(|error| format!("{error:#}")));
+        answers.push(
+            old.call(&["GET", &key(n)])
+                .await
+                .map_err(|error| format!("{error:#}")),
+        );
     }
-    assert_eq!(answers.iter().filter(|answer| answer == &&Ok(text("value"))).count(), 6);
-    assert_eq!(answers.iter().filter(|answer| answer.as_ref().is_err_and(|error| error.contains("ASK"))).count(), 4);
+    assert_eq!(
+        answers
+            .iter()
+            .filter(|answer| answer == &&Ok(text("value")))
+            .count(),
+        6
+    );
+    assert_eq!(
+        answers
+            .iter()
+            .filter(|answer| answer.as_ref().is_err_and(|error| error.contains("ASK")))
+            .count(),
+        4
+    );
     assert_eq!(cluster.owner_of(slot).await.unwrap(), from);
 
     drop(slot_move);
@@ -238,21 +377,56 @@ async fn a_slot_moves_at_once_or_half_way() {
     for n in 0..10 {
         assert_eq!(new.call(&["GET", &key(n)]).await.unwrap(), text("value"));
     }
-    assert!(cluster.move_slot(slot, to).await.is_err(), "a node that has the slot can't import it");
+    assert!(
+        cluster.move_slot(slot, to).await.is_err(),
+        "a node that has the slot can't import it"
+    );
 }
 
 #[tokio::test]
 async fn a_mariadb_answers_its_user_and_keeps_commits_through_a_kill() {
-    let options = MariaDbOptions { args: vec!["--max-allowed-packet=1M".to_owned()], ..MariaDbOptions::default() };
+    let options = MariaDbOptions {
+        args: vec!["--max-allowed-packet=1M".to_owned()],
+        ..MariaDbOptions::default()
+    };
     let mariadb = MariaDbServer::start(options).await.unwrap();
-    assert_eq!(mariadb.url(), format!("mysql://storage:secret@127.0.0.1:{}/storage", mariadb.port()));
+    assert_eq!(
+        mariadb.url(),
+        format!(
+            "mysql://storage:secret@127.0.0.1:{}/storage",
+            mariadb.port()
+        )
+    );
     let port = format!("--port={}", mariadb.port());
     let ask = |database: &str, statement: &str| {
-        let login = ["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--user=storage", "--password=secret"];
-        output("mariadb", &[&login[..], &[&port, "--batch", "--skip-column-names", "-e", statement, database]].concat())
+        let login = [
+            "--no-defaults",
+            "--protocol=tcp",
+            "--host=127.0.0.1",
+            "--user=storage",
+            "--password=secret",
+        ];
+        output(
+            "mariadb",
+            &[
+                &login[..],
+                &[
+                    &port,
+                    "--batch",
+                    "--skip-column-names",
+                    "-e",
+                    statement,
+                    database,
+                ],
+            ]
+            .concat(),
+        )
     };
     assert_eq!(ask("storage", "SELECT @@max_allowed_packet"), "1048576");
-    ask("storage", "CREATE TABLE t (v INT PRIMARY KEY); INSERT INTO t VALUES (7)");
+    ask(
+        "storage",
+        "CREATE TABLE t (v INT PRIMARY KEY); INSERT INTO t VALUES (7)",
+    );
 
     mariadb.kill().unwrap();
     assert!(!listens(mariadb.port()));
@@ -270,7 +444,14 @@ async fn a_mariadb_answers_its_user_and_keeps_commits_through_a_kill() {
 
     mariadb.sql("SET GLOBAL read_only = 1").await.unwrap();
     assert_eq!(mariadb.sql("SELECT @@read_only").await.unwrap(), "1\n");
-    assert!(mariadb.sql("SELECT nonsense").await.unwrap_err().to_string().contains("1054"));
+    assert!(
+        mariadb
+            .sql("SELECT nonsense")
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("1054")
+    );
 }
 
 /// The port and the folder of each server that `storage-servers` prints.
@@ -282,9 +463,14 @@ fn announced(line: &str) -> (u16, PathBuf) {
 
 #[tokio::test]
 async fn a_killed_parent_leaves_no_server_and_no_folder() {
-    let mut parent =
-        Command::new(env!("CARGO_BIN_EXE_storage-servers")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(parent.stdout.take().unwrap()).lines().take(2);
+    let mut parent = Command::new(env!("CARGO_BIN_EXE_storage-servers"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(parent.stdout.take().unwrap())
+        .lines()
+        .take(2);
     let servers: Vec<_> = lines.map(|line| announced(&line.unwrap())).collect();
     assert_eq!(servers.len(), 2);
     for (port, folder) in &servers {

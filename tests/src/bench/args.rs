@@ -8,7 +8,8 @@ use super::case::Case;
 use super::cases;
 use super::scale::Scale;
 
-/// Measures every path beside its limit or its alternative, on a Redis and a MariaDB that it starts.
+/// Measures every path beside its limit or its alternative, on a Redis and a MariaDB that it
+/// starts.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
     /// Short repetitions and small worlds; all cases within 4 minutes, with less certainty
@@ -35,7 +36,11 @@ impl Args {
     /// How large everything is.
     #[must_use]
     pub fn scale(&self) -> Scale {
-        if self.quick { Scale::Quick } else { Scale::Full }
+        if self.quick {
+            Scale::Quick
+        } else {
+            Scale::Full
+        }
     }
 
     /// The command that asks for this.
@@ -66,7 +71,10 @@ impl Args {
         if let Some(only) = &self.only {
             let texts: Vec<&str> = only.split(',').map(str::trim).collect();
             cases.retain(|case| texts.iter().any(|text| case.plan().name.contains(text)));
-            ensure!(!cases.is_empty(), "no case has a name with {only:?}; see --list");
+            ensure!(
+                !cases.is_empty(),
+                "no case has a name with {only:?}; see --list"
+            );
         }
         Ok(cases)
     }

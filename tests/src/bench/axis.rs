@@ -22,9 +22,16 @@ impl Axis {
         let most = values.iter().copied().fold(0.0, f64::max);
         let least = values.iter().copied().fold(most, f64::min);
         if most <= 0.0 {
-            return Self { ticks: vec![0.0, 1.0], log: false };
+            return Self {
+                ticks: vec![0.0, 1.0],
+                log: false,
+            };
         }
-        if most / least >= FAR_APART { Self::powers(least, most) } else { Self::steps(most) }
+        if most / least >= FAR_APART {
+            Self::powers(least, most)
+        } else {
+            Self::steps(most)
+        }
     }
 
     fn steps(most: f64) -> Self {
@@ -51,8 +58,15 @@ impl Axis {
     /// How far up a value lies, 0 to 1.
     #[must_use]
     pub fn share(&self, value: f64) -> f64 {
-        let (low, high) = (self.ticks.first().copied().unwrap_or(0.0), self.ticks.last().copied().unwrap_or(1.0));
-        let share = if self.log { (value.max(low) / low).log10() / (high / low).log10() } else { value / high };
+        let (low, high) = (
+            self.ticks.first().copied().unwrap_or(0.0),
+            self.ticks.last().copied().unwrap_or(1.0),
+        );
+        let share = if self.log {
+            (value.max(low) / low).log10() / (high / low).log10()
+        } else {
+            value / high
+        };
         share.clamp(0.0, 1.0)
     }
 }
@@ -60,7 +74,9 @@ impl Axis {
 /// The greatest of 1, 2 and 5 times a power of ten that is not above this.
 fn nice(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
-    let times = [5.0, 2.0].into_iter().find(|times| times * power <= value * 1.000_001);
+    let times = [5.0, 2.0]
+        .into_iter()
+        .find(|times| times * power <= value * 1.000_001);
     times.unwrap_or(1.0) * power
 }
 
@@ -71,14 +87,26 @@ mod tests {
     #[test]
     fn steps_are_round_and_reach_above_the_greatest_value() {
         let axis = Axis::of([10.0, 83.0].into_iter());
-        assert_eq!(axis, Axis { ticks: vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0], log: false });
+        assert_eq!(
+            axis,
+            Axis {
+                ticks: vec![0.0, 20.0, 40.0, 60.0, 80.0, 100.0],
+                log: false
+            }
+        );
         assert_eq!(axis.share(50.0), 0.5);
     }
 
     #[test]
     fn values_far_apart_lie_between_powers_of_ten() {
         let axis = Axis::of([30.0, 4_000.0].into_iter());
-        assert_eq!(axis, Axis { ticks: vec![10.0, 100.0, 1_000.0, 10_000.0], log: true });
+        assert_eq!(
+            axis,
+            Axis {
+                ticks: vec![10.0, 100.0, 1_000.0, 10_000.0],
+                log: true
+            }
+        );
         assert!((axis.share(100.0) - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!(axis.share(0.0), 0.0);
     }

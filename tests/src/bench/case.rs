@@ -86,7 +86,11 @@ impl Repetitions {
     /// How often the case is measured until the machine is quiet.
     #[must_use]
     pub fn rounds_max(self, scale: Scale) -> usize {
-        if self == Self::Many { scale.pick(1, 1, 3) } else { 1 }
+        if self == Self::Many {
+            scale.pick(1, 1, 3)
+        } else {
+            1
+        }
     }
 }
 
@@ -126,7 +130,11 @@ impl Sample {
     /// A sample of something that was counted.
     #[must_use]
     pub fn counted(operations: u64, counted: f64) -> Self {
-        Self { operations, counted, ..Self::default() }
+        Self {
+            operations,
+            counted,
+            ..Self::default()
+        }
     }
 }
 
@@ -160,7 +168,8 @@ pub trait Rig: Send {
     /// An operation failed.
     async fn run(&mut self, side: Side) -> Result<Sample>;
 
-    /// The processes whose CPU time counts. Asked before and after a repetition; one that may die in it is none of them.
+    /// The processes whose CPU time counts. Asked before and after a repetition; one that may die
+    /// in it is none of them.
     fn processes(&self, side: Side) -> Processes;
 }
 

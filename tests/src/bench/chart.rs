@@ -22,7 +22,8 @@ text{font:12px system-ui,sans-serif;fill:#1f2328}.title{font-size:14px;font-weig
 @media(prefers-color-scheme:dark){text{fill:#f0f6fc}.soft{fill:#9198a1}.paper{fill:#0d1117}.grid{stroke:#3d444d}.axis{stroke:#656c76}
 .ours{stroke:#58a6ff}.baseline{stroke:#f0883e}.dot.ours{fill:#58a6ff}.dot.baseline{fill:#f0883e}}";
 
-/// The chart: values evenly spaced along x, a line for each side, and an upright one from the least to the greatest repetition.
+/// The chart: values evenly spaced along x, a line for each side, and an upright one from the least
+/// to the greatest repetition.
 #[must_use]
 pub fn svg(sweep: &Sweep) -> String {
     let mut chart = Chart::new(sweep);
@@ -42,7 +43,10 @@ struct Chart<'a> {
 
 impl<'a> Chart<'a> {
     fn new(sweep: &'a Sweep) -> Self {
-        let figures = sweep.points.iter().flat_map(|point| point.sides().map(|side| side.figure));
+        let figures = sweep
+            .points
+            .iter()
+            .flat_map(|point| point.sides().map(|side| side.figure));
         let axis = Axis::of(figures.flat_map(|figure| [figure.least, figure.greatest]));
         let title = escaped(sweep.title);
         let svg = format!(
@@ -64,12 +68,18 @@ impl<'a> Chart<'a> {
 
     fn text(&mut self, (x, y): (f64, f64), anchor: &str, class: &str, words: &str) {
         let words = escaped(words);
-        let _ = writeln!(self.svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{words}</text>");
+        let _ = writeln!(
+            self.svg,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{words}</text>"
+        );
     }
 
     fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
-        let _ = writeln!(self.svg, "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>");
+        let _ = writeln!(
+            self.svg,
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        );
     }
 
     /// Title, grid, and what is written beside the axes.
@@ -77,15 +87,30 @@ impl<'a> Chart<'a> {
         let ([left, top, right, below], sweep) = (MARGIN, self.sweep);
         self.text((16.0, 24.0), "start", "title", sweep.title);
         let scale = if self.axis.log { " (logarithmic)" } else { "" };
-        self.text((16.0, top - 14.0), "start", "soft", &format!("{}{scale}", sweep.y));
-        self.text((f64::midpoint(left, WIDTH - right), HEIGHT - 12.0), "middle", "soft", sweep.x);
+        self.text(
+            (16.0, top - 14.0),
+            "start",
+            "soft",
+            &format!("{}{scale}", sweep.y),
+        );
+        self.text(
+            (f64::midpoint(left, WIDTH - right), HEIGHT - 12.0),
+            "middle",
+            "soft",
+            sweep.x,
+        );
         for (number, value) in self.axis.ticks.clone().into_iter().enumerate() {
             let (y, class) = (self.up(value), if number == 0 { "axis" } else { "grid" });
             self.line(class, (left, y), (WIDTH - right, y));
             self.text((left - 8.0, y + 4.0), "end", "soft", &tick(value));
         }
         for (at, point) in sweep.points.iter().enumerate() {
-            self.text((self.across(at), HEIGHT - below + 18.0), "middle", "soft", &grouped(point.x));
+            self.text(
+                (self.across(at), HEIGHT - below + 18.0),
+                "middle",
+                "soft",
+                &grouped(point.x),
+            );
         }
     }
 
@@ -102,22 +127,43 @@ impl<'a> Chart<'a> {
     }
 
     fn series(&mut self, series: usize, class: &str) {
-        let sides = self.sweep.points.iter().map(|point| if series == 0 { &point.ours } else { &point.baseline });
+        let sides = self.sweep.points.iter().map(|point| {
+            if series == 0 {
+                &point.ours
+            } else {
+                &point.baseline
+            }
+        });
         let figures: Vec<_> = sides.map(|side| side.figure).collect();
         let mut line = Vec::new();
         for (at, figure) in figures.into_iter().enumerate() {
             let (x, y) = (self.across(at), self.up(figure.median));
-            self.line(&format!("range {class}"), (x, self.up(figure.least)), (x, self.up(figure.greatest)));
-            let _ = writeln!(self.svg, "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
+            self.line(
+                &format!("range {class}"),
+                (x, self.up(figure.least)),
+                (x, self.up(figure.greatest)),
+            );
+            let _ = writeln!(
+                self.svg,
+                "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
+            );
             line.push(format!("{x:.1},{y:.1}"));
         }
-        let _ = writeln!(self.svg, "<polyline class=\"line {class}\" points=\"{}\"/>", line.join(" "));
+        let _ = writeln!(
+            self.svg,
+            "<polyline class=\"line {class}\" points=\"{}\"/>",
+            line.join(" ")
+        );
     }
 }
 
 /// A round figure, as short as can be.
 fn tick(value: f64) -> String {
-    if value >= 1_000.0 { format!("{}k", value / 1e3) } else { value.to_string() }
+    if value >= 1_000.0 {
+        format!("{}k", value / 1e3)
+    } else {
+        value.to_string()
+    }
 }
 
 /// How far along the n-th of so many lies, 0 to 1.
@@ -141,7 +187,9 @@ pub fn grouped(number: usize) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -153,7 +201,13 @@ mod tests {
 
     fn side(figure: f64) -> Summary {
         let figure = Spread::of([figure]);
-        Summary { figure, p50_micros: None, p99_micros: None, cpu_micros: Cpu::default(), share: Cpu::default() }
+        Summary {
+            figure,
+            p50_micros: None,
+            p99_micros: None,
+            cpu_micros: Cpu::default(),
+            share: Cpu::default(),
+        }
     }
 
     #[test]
@@ -165,16 +219,25 @@ mod tests {
         assert!(svg.contains("points=\"88.0,249.0 592.0,190.0\""), "{svg}");
         assert!(svg.contains("points=\"88.0,72.0 592.0,131.0\""), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 4);
-        assert!(svg.contains("a &lt; b") && svg.contains("a &amp; b") && svg.ends_with("</svg>\n"), "{svg}");
+        assert!(
+            svg.contains("a &lt; b") && svg.contains("a &amp; b") && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
     }
 
     #[test]
     fn ticks_are_short() {
-        assert_eq!([0.0, 0.5, 200.0, 2_500.0, 250_000.0].map(tick), ["0", "0.5", "200", "2.5k", "250k"]);
+        assert_eq!(
+            [0.0, 0.5, 200.0, 2_500.0, 250_000.0].map(tick),
+            ["0", "0.5", "200", "2.5k", "250k"]
+        );
     }
 
     #[test]
     fn thousands_are_set_apart() {
-        assert_eq!([7, 1_024, 262_144, 1_000_000].map(grouped), ["7", "1,024", "262,144", "1,000,000"]);
+        assert_eq!(
+            [7, 1_024, 262_144, 1_000_000].map(grouped),
+            ["7", "1,024", "262,144", "1,000,000"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What single commands cost Redis without a script around them: what no layout of the same keys can go below.
+//! What single commands cost Redis without a script around them: what no layout of the same keys
+//! can go below.
 
 use anyhow::Result;
 use redis::aio::MultiplexedConnection;
@@ -30,8 +31,15 @@ struct Owner {
 impl Owner {
     fn new(number: usize) -> Self {
         let id = owner_id("o", number);
-        let [key, marker] = ["hash", "exist"].map(|kind| format!("plain-{kind}:{{{}}}:game:eu:player:{id}", number % 16));
-        Self { mark: format!("game:eu:player:{id}"), value: value(64, 0), id, key, marker }
+        let [key, marker] = ["hash", "exist"]
+            .map(|kind| format!("plain-{kind}:{{{}}}:game:eu:player:{id}", number % 16));
+        Self {
+            mark: format!("game:eu:player:{id}"),
+            value: value(64, 0),
+            id,
+            key,
+            marker,
+        }
     }
 }
 
@@ -61,11 +69,15 @@ const COMMANDS: [(&str, usize, Arguments); 12] = [
             command.arg(&owner.key).arg(&[":v", VERSION]);
         }
     }),
-    ("HMGET of 2 reserved fields of an owner", 1, |command, owners| {
-        for owner in owners {
-            command.arg(&owner.key).arg(&[":v", ":t"]);
-        }
-    }),
+    (
+        "HMGET of 2 reserved fields of an owner",
+        1,
+        |command, owners| {
+            for owner in owners {
+                command.arg(&owner.key).arg(&[":v", ":t"]);
+            }
+        },
+    ),
     ("SET of an exist marker", 1, |command, owners| {
         for owner in owners {
             command.arg(&owner.marker).arg(VERSION);
@@ -122,11 +134,16 @@ const SCAN: &str = "HSCAN of 1,000 marks, for each";
 pub async fn measure(arena: &Arena) -> Result<Vec<Cost>> {
     let place = arena.place().await?;
     let mut connection = place.plain().await?;
-    let owners: Vec<Owner> = (0..arena.scale.pick(1_000, 10_000, 50_000)).map(Owner::new).collect();
+    let owners: Vec<Owner> = (0..arena.scale.pick(1_000, 10_000, 50_000))
+        .map(Owner::new)
+        .collect();
     let mut rounds = [(); COMMANDS.len()].map(|()| Vec::new());
     for _ in 0..ROUNDS {
         // Each operation has a new one.
-        redis::cmd("UNLINK").arg(IDS).query_async::<u64>(&mut connection).await?;
+        redis::cmd("UNLINK")
+            .arg(IDS)
+            .query_async::<u64>(&mut connection)
+            .await?;
         for ((description, at_once, arguments), costs) in COMMANDS.into_iter().zip(&mut rounds) {
             let before = Cpu::now(&place.processes())?;
             if description == SCAN {
@@ -138,7 +155,12 @@ pub async fn measure(arena: &Arena) -> Result<Vec<Cost>> {
         }
     }
     let costs = COMMANDS.into_iter().zip(rounds);
-    Ok(costs.map(|((command, ..), micros)| Cost { command, micros: Spread::of(micros).median }).collect())
+    Ok(costs
+        .map(|((command, ..), micros)| Cost {
+            command,
+            micros: Spread::of(micros).median,
+        })
+        .collect())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]

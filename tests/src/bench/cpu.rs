@@ -31,7 +31,12 @@ impl Cpu {
         for child in &processes.children {
             client += of(&child.to_string())?;
         }
-        Ok(Self { client, redis: server(processes.redis)?, mariadb: server(processes.mariadb)?, machine: machine()? })
+        Ok(Self {
+            client,
+            redis: server(processes.redis)?,
+            mariadb: server(processes.mariadb)?,
+            machine: machine()?,
+        })
     }
 
     /// What was used since an earlier moment.
@@ -60,7 +65,12 @@ impl Cpu {
     #[must_use]
     pub fn each(&self, operations: f64) -> Self {
         let by = operations.max(1.0);
-        Self { client: self.client / by, redis: self.redis / by, mariadb: self.mariadb / by, machine: self.machine / by }
+        Self {
+            client: self.client / by,
+            redis: self.redis / by,
+            mariadb: self.mariadb / by,
+            machine: self.machine / by,
+        }
     }
 
     /// Of all processes of the case.
@@ -81,7 +91,8 @@ fn of(pid: &str) -> Result<f64> {
     threads(pid).map_or_else(|| ticks(pid), Ok)
 }
 
-/// The time of the threads that live. Those of a server or of this program's runtime live as long as a repetition.
+/// The time of the threads that live. Those of a server or of this program's runtime live as long
+/// as a repetition.
 fn threads(pid: &str) -> Option<f64> {
     let mut nanos = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
@@ -96,17 +107,32 @@ fn ticks(pid: &str) -> Result<f64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     // The second word is the program's name in parentheses, and may hold spaces.
-    let (_, rest) = text.rsplit_once(')').with_context(|| format!("{path} has no name"))?;
-    let times: Vec<f64> = rest.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    let (_, rest) = text
+        .rsplit_once(')')
+        .with_context(|| format!("{path} has no name"))?;
+    let times: Vec<f64> = rest
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(str::parse)
+        .collect::<Result<_, _>>()?;
     Ok(micros(times.iter().sum()))
 }
 
-/// Everything but idle time and waits: words 1 to 8 are user, nice, system, idle, iowait, irq, softirq and steal.
+/// Everything but idle time and waits: words 1 to 8 are user, nice, system, idle, iowait, irq,
+/// softirq and steal.
 fn machine() -> Result<f64> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let line = text.lines().next().unwrap_or_default();
-    let busy = line.split_whitespace().skip(1).take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4));
-    let ticks: Vec<f64> = busy.map(|(_, word)| word.parse()).collect::<Result<_, _>>()?;
+    let busy = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .enumerate()
+        .filter(|(at, _)| !matches!(at, 3 | 4));
+    let ticks: Vec<f64> = busy
+        .map(|(_, word)| word.parse())
+        .collect::<Result<_, _>>()?;
     Ok(micros(ticks.iter().sum()))
 }
 
@@ -122,7 +148,10 @@ fn micros(ticks: f64) -> f64 {
 pub fn peak_memory(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .context("no VmHWM")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? * 1024.0)
 }
 
@@ -138,7 +167,10 @@ mod tests {
             sum = (0..100_000_u64).fold(sum, u64::wrapping_add);
         }
         let used = Cpu::now(&Processes::default()).unwrap().since(&before);
-        assert!(used.client >= 50_000.0 && used.machine > 0.0 && sum > 0, "{used:?}");
+        assert!(
+            used.client >= 50_000.0 && used.machine > 0.0 && sum > 0,
+            "{used:?}"
+        );
         assert_eq!((used.redis, used.mariadb), (0.0, 0.0));
         assert!(peak_memory(std::process::id()).unwrap() > 1e6);
     }

@@ -21,12 +21,14 @@ const LIMITS: &str = include_str!("limits.md");
 /// A file can't be written.
 pub fn write(report: &Report, folder: &Path) -> Result<()> {
     let charts = folder.join("benchmarks");
-    std::fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
+    std::fs::create_dir_all(&charts)
+        .with_context(|| format!("cannot make {}", charts.display()))?;
     for sweep in &report.sweeps {
         std::fs::write(charts.join(format!("{}.svg", sweep.name)), svg(sweep))?;
     }
     let path = folder.join("benchmarks.md");
-    std::fs::write(&path, markdown(report)).with_context(|| format!("cannot write {}", path.display()))
+    std::fs::write(&path, markdown(report))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn markdown(report: &Report) -> String {
@@ -34,7 +36,10 @@ fn markdown(report: &Report) -> String {
     text.push_str(&cases(report));
     text.push_str(&descriptions(report));
     text.push_str(&commands(report));
-    let (scale, others): (Vec<&Sweep>, Vec<&Sweep>) = report.sweeps.iter().partition(|sweep| sweep.processes.is_some());
+    let (scale, others): (Vec<&Sweep>, Vec<&Sweep>) = report
+        .sweeps
+        .iter()
+        .partition(|sweep| sweep.processes.is_some());
     if !scale.is_empty() {
         text.push_str(
             "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate; \"busy\" is how much of all \
@@ -42,7 +47,12 @@ fn markdown(report: &Report) -> String {
         );
     }
     for sweep in scale {
-        let _ = write!(text, "\n{}\n{}", chart(sweep), scaling::markdown(sweep, report.machine.cores));
+        let _ = write!(
+            text,
+            "\n{}\n{}",
+            chart(sweep),
+            scaling::markdown(sweep, report.machine.cores)
+        );
     }
     if !others.is_empty() {
         text.push_str("\n## Charts\n\nThe upright lines are the least and the greatest of three repetitions.\n");
@@ -54,8 +64,17 @@ fn markdown(report: &Report) -> String {
 }
 
 fn head(report: &Report) -> String {
-    let Report { command, machine, seconds, .. } = report;
-    let met = report.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
+    let Report {
+        command,
+        machine,
+        seconds,
+        ..
+    } = report;
+    let met = report
+        .cases
+        .iter()
+        .filter(|case| case.verdict != Verdict::NotMet)
+        .count();
     let mut text = format!(
         "# Benchmarks\n\n\
          Written by this command; only the last part is by hand:\n\n```sh\n{command}\n```\n\n\
@@ -81,7 +100,11 @@ fn cases(report: &Report) -> String {
         .to_owned();
     for case in &report.cases {
         let (ours, baseline) = (&case.ours, &case.baseline);
-        let verdict = if case.verdict == Verdict::NotMet { "**not met**" } else { case.verdict.text() };
+        let verdict = if case.verdict == Verdict::NotMet {
+            "**not met**"
+        } else {
+            case.verdict.text()
+        };
         let cells = [
             case.name.clone(),
             figure(ours.figure.median),
@@ -104,7 +127,13 @@ fn descriptions(report: &Report) -> String {
     let mut text =
         "\n## What each case does\n\n| case | ours | baseline | repetitions | |\n| --- | --- | --- | ---: | --- |\n".to_owned();
     for case in &report.cases {
-        let cells = [&case.name, &case.what_ours_does, &case.what_baseline_does, &case.repetitions.to_string(), &case.remark()];
+        let cells = [
+            &case.name,
+            &case.what_ours_does,
+            &case.what_baseline_does,
+            &case.repetitions.to_string(),
+            &case.remark(),
+        ];
         let _ = writeln!(text, "| {} |", cells.map(String::as_str).join(" | "));
     }
     text

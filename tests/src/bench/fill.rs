@@ -29,8 +29,16 @@ impl Fill {
     /// # Errors
     /// None that a place can have.
     pub fn new(place: &Place, series: &str, owners: usize, fields: &Fields) -> Result<Self> {
-        let fields = fields.iter().map(|(field, value)| (field.clone(), Bytes::from(value.clone()))).collect();
-        Ok(Self { storage: place.storage.scope("game", "eu")?.bytes(), series: Arc::from(series), owners, fields })
+        let fields = fields
+            .iter()
+            .map(|(field, value)| (field.clone(), Bytes::from(value.clone())))
+            .collect();
+        Ok(Self {
+            storage: place.storage.scope("game", "eu")?.bytes(),
+            series: Arc::from(series),
+            owners,
+            fields,
+        })
     }
 
     /// Writes the owners of these numbers in one call.
@@ -40,8 +48,15 @@ impl Fill {
     pub async fn write(&self, numbers: impl Iterator<Item = usize>) -> Result<u64> {
         let mut bulk = self.storage.bulk();
         for number in numbers {
-            let owner = self.storage.owner("player", owner_id(&self.series, number))?;
-            bulk = bulk.update(&owner, self.fields.iter().map(|(field, value)| (field.as_str(), value.clone())));
+            let owner = self
+                .storage
+                .owner("player", owner_id(&self.series, number))?;
+            bulk = bulk.update(
+                &owner,
+                self.fields
+                    .iter()
+                    .map(|(field, value)| (field.as_str(), value.clone())),
+            );
         }
         let acks = bulk.await;
         let written = u64::try_from(acks.len())?;
@@ -63,5 +78,7 @@ impl Operation for Fill {
 /// A write failed.
 pub async fn fill(place: &Place, series: &str, owners: usize, fields: &Fields) -> Result<()> {
     let fill = Fill::new(place, series, owners, fields)?;
-    count(&fill, TASKS, owners.div_ceil(AT_ONCE)).await.map(drop)
+    count(&fill, TASKS, owners.div_ceil(AT_ONCE))
+        .await
+        .map(drop)
 }

@@ -1,4 +1,5 @@
-//! Landing workers as processes that can be held and let go, so that landing is measured from a full dirty map to an empty one.
+//! Landing workers as processes that can be held and let go, so that landing is measured from a
+//! full dirty map to an empty one.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use tokio::time::sleep;
 use super::place::Place;
 use crate::torture::children::Running;
 
-/// Settings of workers that are held: each wakes up as soon as it is let go, and its locks outlive that.
+/// Settings of workers that are held: each wakes up as soon as it is let go, and its locks outlive
+/// that.
 pub const HELD: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"10min\"\nworker_ttl = \"10min\"\n\
                         [backpressure]\nsoft_marks = 0\nhard_marks = 0\n";
 /// How often it is looked whether everything has landed.
@@ -29,7 +31,12 @@ const AWAY: &str = "landing waits and tries again";
 pub fn worker(place: &Place, name: &str) -> Result<Running> {
     let config = place.config.display().to_string();
     let args = ["worker", "run", "--config", &config].map(str::to_owned);
-    Running::start(&place.program, &args, &[("STORAGE__LANDING__WORKER_NAME", name)], &log(name))
+    Running::start(
+        &place.program,
+        &args,
+        &[("STORAGE__LANDING__WORKER_NAME", name)],
+        &log(name),
+    )
 }
 
 fn log(name: &str) -> String {
@@ -54,10 +61,22 @@ impl Landers {
     /// One can't be started.
     pub async fn start(place: &Place, count: usize) -> Result<Self> {
         let names: Vec<String> = (0..count).map(|number| format!("worker{number}")).collect();
-        let workers = names.iter().map(|name| worker(place, name)).collect::<Result<_>>()?;
-        let logs = names.iter().map(|name| place.program.folder.join(log(name))).collect();
+        let workers = names
+            .iter()
+            .map(|name| worker(place, name))
+            .collect::<Result<_>>()?;
+        let logs = names
+            .iter()
+            .map(|name| place.program.folder.join(log(name)))
+            .collect();
         let interval = place.settings.landing.interval;
-        Ok(Self { workers, logs, maps: DirtyMaps::of(place).await?, interval, held: None })
+        Ok(Self {
+            workers,
+            logs,
+            maps: DirtyMaps::of(place).await?,
+            interval,
+            held: None,
+        })
     }
 
     /// Their processes.
@@ -134,7 +153,13 @@ impl Landers {
     /// It takes an hour, or Redis does not answer.
     pub async fn landed(&mut self) -> Result<()> {
         let waited = self.maps.empty().await;
-        waited.with_context(|| self.workers.iter().map(Running::tail).collect::<Vec<_>>().join("; "))
+        waited.with_context(|| {
+            self.workers
+                .iter()
+                .map(Running::tail)
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
     }
 }
 
@@ -151,7 +176,10 @@ impl DirtyMaps {
     /// # Errors
     /// Redis does not answer.
     pub async fn of(place: &Place) -> Result<Self> {
-        Ok(Self { connection: place.plain().await?, keys: place.dirty_keys() })
+        Ok(Self {
+            connection: place.plain().await?,
+            keys: place.dirty_keys(),
+        })
     }
 
     /// Waits until none of them holds a mark, by one cheap command each time it looks.
@@ -160,8 +188,16 @@ impl DirtyMaps {
     /// It takes an hour, or Redis does not answer.
     pub async fn empty(&mut self) -> Result<()> {
         let begun = Instant::now();
-        while redis::cmd("EXISTS").arg(&self.keys).query_async::<u64>(&mut self.connection).await? > 0 {
-            ensure!(begun.elapsed() < PATIENCE, "not everything has landed within {PATIENCE:?}");
+        while redis::cmd("EXISTS")
+            .arg(&self.keys)
+            .query_async::<u64>(&mut self.connection)
+            .await?
+            > 0
+        {
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "not everything has landed within {PATIENCE:?}"
+            );
             sleep(LOOK).await;
         }
         Ok(())

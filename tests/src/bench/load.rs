@@ -10,8 +10,8 @@ use super::case::Sample;
 
 /// Something that is done again and again. Each task has a clone of its own.
 pub trait Operation: Clone + Send + 'static {
-    /// Does it once; answers for how many it counts. `turn` is another number for each call of a repetition, and of each task's turns
-    /// the rest by the number of tasks is the same.
+    /// Does it once; answers for how many it counts. `turn` is another number for each call of a
+    /// repetition, and of each task's turns the rest by the number of tasks is the same.
     ///
     /// # Errors
     /// It failed.

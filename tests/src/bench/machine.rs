@@ -37,10 +37,17 @@ impl Machine {
     pub async fn look(place: &Place, database_gib: u32) -> Result<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let find = |text: &str, name: &str| {
-            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-            line.split_once(':').map_or_else(String::new, |(_, value)| value.trim().to_owned())
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(name))
+                .unwrap_or_default();
+            line.split_once(':')
+                .map_or_else(String::new, |(_, value)| value.trim().to_owned())
         };
-        let kib: f64 = find(&read("/proc/meminfo"), "MemTotal").trim_end_matches(" kB").parse().unwrap_or_default();
+        let kib: f64 = find(&read("/proc/meminfo"), "MemTotal")
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap_or_default();
         let info = place.redis.call(&["INFO", "server"]).await?;
         Ok(Self {
             processor: find(&read("/proc/cpuinfo"), "model name"),
@@ -57,8 +64,24 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { processor, cores, memory_gib, redis, database, kernel, database_gib: _, optimised } = self;
-        write!(f, "{cores} cores of {processor}, {memory_gib:.0} GiB, Linux {kernel}, Redis {redis}, database {database}")?;
-        if *optimised { Ok(()) } else { write!(f, "; NOT BUILT FOR SPEED") }
+        let Self {
+            processor,
+            cores,
+            memory_gib,
+            redis,
+            database,
+            kernel,
+            database_gib: _,
+            optimised,
+        } = self;
+        write!(
+            f,
+            "{cores} cores of {processor}, {memory_gib:.0} GiB, Linux {kernel}, Redis {redis}, database {database}"
+        )?;
+        if *optimised {
+            Ok(())
+        } else {
+            write!(f, "; NOT BUILT FOR SPEED")
+        }
     }
 }

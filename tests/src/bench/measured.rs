@@ -38,7 +38,8 @@ impl Repetition {
 pub struct Summary {
     /// Its figures.
     pub figure: Spread,
-    /// The time below which half of all calls stayed, in microseconds; none where calls were not timed one by one.
+    /// The time below which half of all calls stayed, in microseconds; none where calls were not
+    /// timed one by one.
     pub p50_micros: Option<f64>,
     /// As above, 99 of 100 calls.
     pub p99_micros: Option<f64>,
@@ -50,10 +51,15 @@ pub struct Summary {
 
 impl Summary {
     fn of(figure: Figure, repetitions: &[Repetition]) -> Self {
-        let mut latencies: Vec<u32> = repetitions.iter().flat_map(|one| one.sample.latencies.iter().copied()).collect();
+        let mut latencies: Vec<u32> = repetitions
+            .iter()
+            .flat_map(|one| one.sample.latencies.iter().copied())
+            .collect();
         latencies.sort_unstable();
         let micros = |percent| percentile(&latencies, percent).map(|nanos| f64::from(nanos) / 1e3);
-        let cpu = repetitions.iter().fold(Cpu::default(), |sum, one| sum.plus(&one.cpu));
+        let cpu = repetitions
+            .iter()
+            .fold(Cpu::default(), |sum, one| sum.plus(&one.cpu));
         Self {
             figure: Spread::of(repetitions.iter().map(|one| one.figure(figure))),
             p50_micros: micros(50),
@@ -114,12 +120,20 @@ pub const FOREIGN_MAX: f64 = 0.1;
 const STEADINESS_MIN: f64 = 0.7;
 
 impl Measured {
-    /// What the repetitions of both sides come to; the n-th of one side belongs to the n-th of the other.
+    /// What the repetitions of both sides come to; the n-th of one side belongs to the n-th of the
+    /// other.
     #[must_use]
     pub fn of(plan: &Plan, ours: &[Repetition], baseline: &[Repetition], rounds: usize) -> Self {
-        let pairs = || ours.iter().zip(baseline).map(|(a, b)| (a.figure(plan.figure), b.figure(plan.figure)));
+        let pairs = || {
+            ours.iter()
+                .zip(baseline)
+                .map(|(a, b)| (a.figure(plan.figure), b.figure(plan.figure)))
+        };
         let ratio = Spread::of(pairs().map(|(a, b)| a / b.max(f64::MIN_POSITIVE)));
-        let (mine, theirs) = (Summary::of(plan.figure, ours), Summary::of(plan.figure, baseline));
+        let (mine, theirs) = (
+            Summary::of(plan.figure, ours),
+            Summary::of(plan.figure, baseline),
+        );
         let judged = match plan.goal.judged {
             Judged::RatioAtLeast | Judged::RatioAtMost => ratio.median,
             Judged::OursAtMost => mine.figure.median,
@@ -154,10 +168,14 @@ impl Measured {
     #[must_use]
     pub fn disturbed(&self) -> Option<String> {
         if self.foreign > FOREIGN_MAX {
-            return Some(format!("others used {:.0} % of the machine", self.foreign * 100.0));
+            return Some(format!(
+                "others used {:.0} % of the machine",
+                self.foreign * 100.0
+            ));
         }
         let below = (1.0 - self.steadiness) * 100.0;
-        (self.steadiness < STEADINESS_MIN).then(|| format!("the baseline's median is {below:.0} % below its best"))
+        (self.steadiness < STEADINESS_MIN)
+            .then(|| format!("the baseline's median is {below:.0} % below its best"))
     }
 }
 
@@ -181,20 +199,43 @@ mod tests {
     use crate::bench::case::Repetitions;
 
     fn repetition(operations: u64, foreign: f64) -> Repetition {
-        let sample = Sample { operations, seconds: 1.0, latencies: vec![1_000; 2], counted: 0.0 };
-        let cpu = Cpu { client: 100.0, redis: 50.0, mariadb: 0.0, machine: 150.0 + foreign };
-        Repetition { sample, cpu, capacity: 1_000.0 }
+        let sample = Sample {
+            operations,
+            seconds: 1.0,
+            latencies: vec![1_000; 2],
+            counted: 0.0,
+        };
+        let cpu = Cpu {
+            client: 100.0,
+            redis: 50.0,
+            mariadb: 0.0,
+            machine: 150.0 + foreign,
+        };
+        Repetition {
+            sample,
+            cpu,
+            capacity: 1_000.0,
+        }
     }
 
     fn measured(ours: &[u64], baseline: &[u64], foreign: f64) -> Measured {
-        let all = |counts: &[u64]| counts.iter().map(|count| repetition(*count, foreign)).collect::<Vec<_>>();
+        let all = |counts: &[u64]| {
+            counts
+                .iter()
+                .map(|count| repetition(*count, foreign))
+                .collect::<Vec<_>>()
+        };
         let plan = Plan {
             name: "a".to_owned(),
             ours: String::new(),
             baseline: String::new(),
             figure: Figure::Rate,
             unit: "updates/s",
-            goal: Goal { judged: Judged::RatioAtLeast, must: 0.5, aim: 0.7 },
+            goal: Goal {
+                judged: Judged::RatioAtLeast,
+                must: 0.5,
+                aim: 0.7,
+            },
             repetitions: Repetitions::Many,
         };
         Measured::of(&plan, &all(ours), &all(baseline), 1)
@@ -203,7 +244,14 @@ mod tests {
     #[test]
     fn the_ratio_is_the_median_of_neighbours_and_not_the_ratio_of_medians() {
         let measured = measured(&[60, 50, 90], &[100, 200, 100], 0.0);
-        assert_eq!((measured.ratio.least, measured.ratio.median, measured.ratio.greatest), (0.25, 0.6, 0.9));
+        assert_eq!(
+            (
+                measured.ratio.least,
+                measured.ratio.median,
+                measured.ratio.greatest
+            ),
+            (0.25, 0.6, 0.9)
+        );
         assert_eq!((measured.verdict, measured.judged), (Verdict::Met, 0.6));
         assert_eq!(measured.ours.p99_micros, Some(1.0));
         assert_eq!(measured.baseline.cpu_micros.redis, 150.0 / 400.0);
@@ -211,16 +259,35 @@ mod tests {
 
     #[test]
     fn a_goal_is_met_from_its_bound_on() {
-        let at_least = Goal { judged: Judged::RatioAtLeast, must: 0.5, aim: 0.7 };
-        let at_most = Goal { judged: Judged::OursAtMost, must: 0.7, aim: 0.5 };
-        assert_eq!([0.49, 0.5, 0.7].map(|value| at_least.verdict(value)), [Verdict::NotMet, Verdict::Met, Verdict::AimMet]);
-        assert_eq!([0.71, 0.7, 0.5].map(|value| at_most.verdict(value)), [Verdict::NotMet, Verdict::Met, Verdict::AimMet]);
+        let at_least = Goal {
+            judged: Judged::RatioAtLeast,
+            must: 0.5,
+            aim: 0.7,
+        };
+        let at_most = Goal {
+            judged: Judged::OursAtMost,
+            must: 0.7,
+            aim: 0.5,
+        };
+        assert_eq!(
+            [0.49, 0.5, 0.7].map(|value| at_least.verdict(value)),
+            [Verdict::NotMet, Verdict::Met, Verdict::AimMet]
+        );
+        assert_eq!(
+            [0.71, 0.7, 0.5].map(|value| at_most.verdict(value)),
+            [Verdict::NotMet, Verdict::Met, Verdict::AimMet]
+        );
     }
 
     #[test]
     fn other_load_and_a_baseline_far_below_its_best_are_told() {
         assert_eq!(measured(&[1, 1, 1], &[10, 10, 10], 50.0).disturbed(), None);
-        assert_eq!(measured(&[1, 1, 1], &[10, 10, 10], 500.0).disturbed().unwrap(), "others used 50 % of the machine");
+        assert_eq!(
+            measured(&[1, 1, 1], &[10, 10, 10], 500.0)
+                .disturbed()
+                .unwrap(),
+            "others used 50 % of the machine"
+        );
         let text = measured(&[1, 1, 1], &[6, 6, 10], 0.0).disturbed().unwrap();
         assert_eq!(text, "the baseline's median is 40 % below its best");
     }

@@ -1,4 +1,5 @@
-//! Where cases are measured: a database server for all, and for each a Redis of its own, a database and an open storage.
+//! Where cases are measured: a database server for all, and for each a Redis of its own, a database
+//! and an open storage.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use crate::torture::children::Program;
 /// What all cases share.
 #[derive(Debug)]
 pub struct Arena {
-    /// The database server: its defaults, buffers for the largest world, and a log that is flushed at each commit.
+    /// The database server: its defaults, buffers for the largest world, and a log that is flushed
+    /// at each commit.
     pub mariadb: Arc<MariaDbServer>,
     /// How large everything is.
     pub scale: Scale,
@@ -37,20 +39,35 @@ pub struct Arena {
 const REPEATED_MAX: Duration = Duration::from_mins(3);
 
 impl Arena {
-    /// Starts the database server. `partitions` is how many each case has, instead of the default; `exe` is the program whose hidden
-    /// subcommands are workers and readers.
+    /// Starts the database server. `partitions` is how many each case has, instead of the default;
+    /// `exe` is the program whose hidden subcommands are workers and readers.
     ///
     /// # Errors
     /// It does not start.
     pub async fn start(scale: Scale, partitions: Option<u32>, exe: &Path) -> Result<Self> {
         let gib = scale.database_gib();
         let log = scale.pick("512M", "512M", "2G");
-        let sizes = [format!("--innodb-buffer-pool-size={gib}G"), format!("--innodb-log-file-size={log}")];
+        let sizes = [
+            format!("--innodb-buffer-pool-size={gib}G"),
+            format!("--innodb-log-file-size={log}"),
+        ];
         // One server, unlike in the tests, has the machine's asynchronous requests for itself.
         let args = [sizes.as_slice(), &["--innodb-use-native-aio=1".to_owned()]].concat();
-        let mariadb = MariaDbServer::start(MariaDbOptions { args, ..MariaDbOptions::default() }).await?;
+        let mariadb = MariaDbServer::start(MariaDbOptions {
+            args,
+            ..MariaDbOptions::default()
+        })
+        .await?;
         let (places, repeated) = (AtomicU32::new(0), AtomicU64::new(0));
-        Ok(Self { mariadb: Arc::new(mariadb), scale, partitions, exe: exe.to_owned(), places, begun: Instant::now(), repeated })
+        Ok(Self {
+            mariadb: Arc::new(mariadb),
+            scale,
+            partitions,
+            exe: exe.to_owned(),
+            places,
+            begun: Instant::now(),
+            repeated,
+        })
     }
 
     /// Tells how far the run is, with the time since its start.
@@ -72,7 +89,10 @@ impl Arena {
 
     /// So much of that time was used.
     pub fn repeated(&self, time: Duration) {
-        self.repeated.fetch_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.repeated.fetch_add(
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
     }
 
     /// A fresh place with the default settings.
@@ -99,16 +119,34 @@ impl Arena {
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let number = self.places.fetch_add(1, Ordering::Relaxed);
         let database = mariadb.fresh_database(&format!("bench{number}")).await?;
-        let partitions = self.partitions.map(|count| format!("partitions = {count}\n")).unwrap_or_default();
-        let redis_section = format!("[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n{partitions}", redis.url());
+        let partitions = self
+            .partitions
+            .map(|count| format!("partitions = {count}\n"))
+            .unwrap_or_default();
+        let redis_section = format!(
+            "[redis]\nurl = {:?}\nprefix = {PREFIX:?}\n{partitions}",
+            redis.url()
+        );
         let text = format!("{redis_section}[sql]\nurl = {database:?}\n{more}");
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("storage.toml");
         std::fs::write(&config, &text)?;
         let settings = Settings::from_toml(&text, "bench")?;
-        let program = Program { path: self.exe.clone(), folder: folder.path().to_owned() };
+        let program = Program {
+            path: self.exe.clone(),
+            folder: folder.path().to_owned(),
+        };
         let storage = Storage::open(settings.clone()).await?;
-        Ok(Place { redis, database, settings, config, program, storage, mariadb: Arc::clone(mariadb), _folder: folder })
+        Ok(Place {
+            redis,
+            database,
+            settings,
+            config,
+            program,
+            storage,
+            mariadb: Arc::clone(mariadb),
+            _folder: folder,
+        })
     }
 }
 
@@ -138,7 +176,11 @@ impl Place {
     /// The servers' processes.
     #[must_use]
     pub fn processes(&self) -> Processes {
-        Processes { redis: self.redis.pid(), mariadb: self.mariadb.pid(), children: Vec::new() }
+        Processes {
+            redis: self.redis.pid(),
+            mariadb: self.mariadb.pid(),
+            children: Vec::new(),
+        }
     }
 
     /// Runs statements on the database server as root; a line a row.
@@ -175,7 +217,14 @@ impl Place {
     #[must_use]
     pub fn dirty_keys(&self) -> Vec<String> {
         let partitions = 0..self.settings.redis.partitions;
-        partitions.flat_map(|p| [format!("{PREFIX}-marks:{{{p}}}"), format!("{PREFIX}-marks:{{{p}}}:saving")]).collect()
+        partitions
+            .flat_map(|p| {
+                [
+                    format!("{PREFIX}-marks:{{{p}}}"),
+                    format!("{PREFIX}-marks:{{{p}}}:saving"),
+                ]
+            })
+            .collect()
     }
 
     /// What Redis has allocated, in bytes.
@@ -184,7 +233,11 @@ impl Place {
     /// Redis does not answer.
     pub async fn redis_bytes(&self) -> Result<f64> {
         let info = self.redis.call(&["INFO", "memory"]).await?;
-        let line = info.text()?.lines().find_map(|line| line.strip_prefix("used_memory:")).context("no used_memory")?;
+        let line = info
+            .text()?
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory:"))
+            .context("no used_memory")?;
         Ok(line.trim().parse()?)
     }
 }
@@ -198,9 +251,14 @@ pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedC
         .set_connection_timeout(Some(settings.connect_timeout))
         .set_response_timeout(Some(settings.response_timeout));
     let info: redis::ConnectionInfo = url.parse()?;
-    let tcp = info.tcp_settings().clone().set_nodelay(settings.tcp_nodelay);
+    let tcp = info
+        .tcp_settings()
+        .clone()
+        .set_nodelay(settings.tcp_nodelay);
     let client = redis::Client::open(info.set_tcp_settings(tcp))?;
-    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
+    Ok(client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await?)
 }
 
 /// Owners of a storage, as [`Place::owners`].
@@ -209,7 +267,9 @@ pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedC
 /// The ids are impossible.
 pub fn owners_of(storage: &Storage, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
     let world = storage.scope("game", "eu")?.bytes();
-    (0..count).map(|number| Ok(world.owner("player", owner_id(series, number))?)).collect()
+    (0..count)
+        .map(|number| Ok(world.owner("player", owner_id(series, number))?))
+        .collect()
 }
 
 /// Keys for so many partitions, as [`Place::plain_keys`].
@@ -224,12 +284,16 @@ pub fn plain_keys(partitions: u32, series: &str, count: usize) -> Arc<[String]> 
     (0..count).map(key).collect()
 }
 
-/// An id: a series, and a number that is mixed so that ids of a series lie scattered among each other.
+/// An id: a series, and a number that is mixed so that ids of a series lie scattered among each
+/// other.
 #[must_use]
 pub fn owner_id(series: &str, number: usize) -> String {
     let number = u64::try_from(number).unwrap_or(u64::MAX);
     // An odd factor modulo a power of two takes each number to another one.
-    format!("{series}{:010x}", number.wrapping_mul(0x9E_3779_B97F) & 0xFF_FFFF_FFFF)
+    format!(
+        "{series}{:010x}",
+        number.wrapping_mul(0x9E_3779_B97F) & 0xFF_FFFF_FFFF
+    )
 }
 
 /// A value of so many bytes.

@@ -1,4 +1,5 @@
-//! What one would do without the storage: commands of the plain Redis client, over one connection that all tasks share.
+//! What one would do without the storage: commands of the plain Redis client, over one connection
+//! that all tasks share.
 
 use std::sync::Arc;
 
@@ -15,7 +16,9 @@ pub type Fields = Arc<[(String, Vec<u8>)]>;
 /// So many fields, each with a value of so many bytes; another value in each round.
 #[must_use]
 pub fn fields(count: usize, bytes: usize, round: u64) -> Fields {
-    (0..count).map(|number| (format!("field{number}"), value(bytes, round))).collect()
+    (0..count)
+        .map(|number| (format!("field{number}"), value(bytes, round)))
+        .collect()
 }
 
 /// One command for each turn, on another key each time.
@@ -45,7 +48,12 @@ impl Plain {
     ///
     /// # Errors
     /// Redis does not answer.
-    pub async fn new(place: &Place, command: Command, owners: usize, fields: Fields) -> Result<Self> {
+    pub async fn new(
+        place: &Place,
+        command: Command,
+        owners: usize,
+        fields: Fields,
+    ) -> Result<Self> {
         Self::of_series(place, command, "o", owners, fields).await
     }
 
@@ -53,24 +61,51 @@ impl Plain {
     ///
     /// # Errors
     /// Redis does not answer.
-    pub async fn of_series(place: &Place, command: Command, series: &str, owners: usize, fields: Fields) -> Result<Self> {
-        Ok(Self::over(place.plain().await?, place.plain_keys(series, owners), command, fields))
+    pub async fn of_series(
+        place: &Place,
+        command: Command,
+        series: &str,
+        owners: usize,
+        fields: Fields,
+    ) -> Result<Self> {
+        Ok(Self::over(
+            place.plain().await?,
+            place.plain_keys(series, owners),
+            command,
+            fields,
+        ))
     }
 
     /// The command on these keys over a connection.
     #[must_use]
-    pub fn over(connection: MultiplexedConnection, keys: Arc<[String]>, command: Command, fields: Fields) -> Self {
-        Self { connection, keys, fields, command }
+    pub fn over(
+        connection: MultiplexedConnection,
+        keys: Arc<[String]>,
+        command: Command,
+        fields: Fields,
+    ) -> Self {
+        Self {
+            connection,
+            keys,
+            fields,
+            command,
+        }
     }
 
     /// The same keys and connection for another command.
     #[must_use]
     pub fn with(&self, command: Command) -> Self {
-        Self { command, ..self.clone() }
+        Self {
+            command,
+            ..self.clone()
+        }
     }
 
     fn key(&self, turn: usize) -> Result<&str> {
-        Ok(self.keys.get(turn % self.keys.len().max(1)).context("no keys")?)
+        Ok(self
+            .keys
+            .get(turn % self.keys.len().max(1))
+            .context("no keys")?)
     }
 
     fn hset(&self, turn: usize) -> Result<Cmd> {

@@ -18,8 +18,8 @@ pub struct ReaderArgs {
     config: PathBuf,
 }
 
-/// Reads line by line an owner's id and how often it is to be read; reads it so often at once, and prints how many times the database
-/// was asked for its rows. Ends with its standard input.
+/// Reads line by line an owner's id and how often it is to be read; reads it so often at once, and
+/// prints how many times the database was asked for its rows. Ends with its standard input.
 ///
 /// # Errors
 /// The storage does not open, or a read fails.
@@ -33,7 +33,10 @@ pub async fn read(args: ReaderArgs) -> Result<()> {
         let owner = bytes.owner("player", id)?;
         let before = storage.tiers().load_counts().owners;
         let records = try_join_all((0..times.parse::<usize>()?).map(|_| owner.get_all())).await?;
-        anyhow::ensure!(records.iter().all(|record| !record.is_empty()), "{id} was not found");
+        anyhow::ensure!(
+            records.iter().all(|record| !record.is_empty()),
+            "{id} was not found"
+        );
         println!("{}", storage.tiers().load_counts().owners - before);
     }
     Ok(())

@@ -56,7 +56,11 @@ pub fn figure(value: f64) -> String {
 /// A ratio with as many digits as matter.
 #[must_use]
 pub fn ratio(value: f64) -> String {
-    if value.abs() < 0.01 { format!("{value:.5}") } else { format!("{value:.2}") }
+    if value.abs() < 0.01 {
+        format!("{value:.5}")
+    } else {
+        format!("{value:.2}")
+    }
 }
 
 impl Verdict {
@@ -79,8 +83,12 @@ impl Goal {
         match self.judged {
             Judged::RatioAtLeast => format!("≥ {must}, aim {aim}"),
             Judged::RatioAtMost => format!("≤ {must}, aim {aim}"),
-            Judged::OursAtMost => format!("≤ {}, aim {} {unit}", figure(self.must), figure(self.aim)),
-            Judged::ExcessAtMost => format!("≤ +{}, aim +{} {unit}", figure(self.must), figure(self.aim)),
+            Judged::OursAtMost => {
+                format!("≤ {}, aim {} {unit}", figure(self.must), figure(self.aim))
+            }
+            Judged::ExcessAtMost => {
+                format!("≤ +{}, aim +{} {unit}", figure(self.must), figure(self.aim))
+            }
         }
     }
 }
@@ -99,7 +107,12 @@ impl Summary {
     #[must_use]
     pub fn cpu(&self) -> String {
         let cpu = &self.cpu_micros;
-        format!("{}/{}/{}", figure(cpu.client), figure(cpu.redis), figure(cpu.mariadb))
+        format!(
+            "{}/{}/{}",
+            figure(cpu.client),
+            figure(cpu.redis),
+            figure(cpu.mariadb)
+        )
     }
 }
 
@@ -107,7 +120,12 @@ impl Measured {
     /// The ratio's median and range.
     #[must_use]
     pub fn ratio_text(&self) -> String {
-        format!("{} ({}–{})", ratio(self.ratio.median), ratio(self.ratio.least), ratio(self.ratio.greatest))
+        format!(
+            "{} ({}–{})",
+            ratio(self.ratio.median),
+            ratio(self.ratio.least),
+            ratio(self.ratio.greatest)
+        )
     }
 
     /// What is to be known about the figures' certainty.
@@ -115,40 +133,81 @@ impl Measured {
     pub fn remark(&self) -> String {
         let repeated = (self.rounds > 1).then(|| format!("measured {} times", self.rounds));
         let disturbed = self.disturbed().map(|why| format!("disturbed: {why}"));
-        repeated.into_iter().chain(disturbed).collect::<Vec<_>>().join("; ")
+        repeated
+            .into_iter()
+            .chain(disturbed)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 }
 
 /// A case as two lines: figures, then what surrounds them.
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, unit, ours, baseline, goal, .. } = self;
+        let Self {
+            name,
+            unit,
+            ours,
+            baseline,
+            goal,
+            ..
+        } = self;
         let (own, other) = (figure(ours.figure.median), figure(baseline.figure.median));
         let (goal, verdict) = (goal.text(unit), self.verdict.text());
-        writeln!(f, "{name:<22} {own:>8} : {other:>8} {unit:<16} {:<22} {goal:<22} {verdict}", self.ratio_text())?;
+        writeln!(
+            f,
+            "{name:<22} {own:>8} : {other:>8} {unit:<16} {:<22} {goal:<22} {verdict}",
+            self.ratio_text()
+        )?;
         writeln!(f, "{:22} ours: {}", "", self.what_ours_does)?;
         writeln!(f, "{:22} baseline: {}", "", self.what_baseline_does)?;
-        let (latency, cpu) = ([ours.latency(), baseline.latency()], [ours.cpu(), baseline.cpu()]);
-        write!(f, "{:22} p50/p99 µs {} : {}; CPU µs each, client/redis/database ", "", latency[0], latency[1])?;
+        let (latency, cpu) = (
+            [ours.latency(), baseline.latency()],
+            [ours.cpu(), baseline.cpu()],
+        );
+        write!(
+            f,
+            "{:22} p50/p99 µs {} : {}; CPU µs each, client/redis/database ",
+            "", latency[0], latency[1]
+        )?;
         write!(f, "{} : {}", cpu[0], cpu[1])?;
         let remark = self.remark();
-        if remark.is_empty() { Ok(()) } else { write!(f, "\n{:22} {remark}", "") }
+        if remark.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "\n{:22} {remark}", "")
+        }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.machine)?;
-        writeln!(f, "{:<22} {:>8} : {:>8} {:<16} {:<22} {:<22}", "case", "ours", "baseline", "", "ratio (range)", "goal")?;
+        writeln!(
+            f,
+            "{:<22} {:>8} : {:>8} {:<16} {:<22} {:<22}",
+            "case", "ours", "baseline", "", "ratio (range)", "goal"
+        )?;
         for case in &self.cases {
             writeln!(f, "{case}")?;
         }
         for Failed { name, why } in &self.failed {
             writeln!(f, "{name:<22} FAILED: {why}")?;
         }
-        let met = self.cases.iter().filter(|case| case.verdict != Verdict::NotMet).count();
-        let disturbed = self.cases.iter().filter(|case| case.disturbed().is_some()).count();
+        let met = self
+            .cases
+            .iter()
+            .filter(|case| case.verdict != Verdict::NotMet)
+            .count();
+        let disturbed = self
+            .cases
+            .iter()
+            .filter(|case| case.disturbed().is_some())
+            .count();
         let (all, seconds) = (self.cases.len() + self.failed.len(), self.seconds);
-        write!(f, "{met} of {all} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s")
+        write!(
+            f,
+            "{met} of {all} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s"
+        )
     }
 }

@@ -21,15 +21,19 @@ use super::sweep::{self, Sweep};
 /// A case that takes longer than this hangs. Writing and landing 10,000,000 owners is the longest.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// Measures what was asked for, and writes what was asked for. What fails is told in the report, and keeps nothing else from being
-/// measured and written. `exe` is this program, or one with its hidden subcommands.
+/// Measures what was asked for, and writes what was asked for. What fails is told in the report,
+/// and keeps nothing else from being measured and written. `exe` is this program, or one with its
+/// hidden subcommands.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
 pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let cases = args.cases()?;
     let arena = Arena::start(args.scale(), args.partitions, exe).await?;
-    let mut report = Report { command: args.command(), ..report(cases, &arena).await? };
+    let mut report = Report {
+        command: args.command(),
+        ..report(cases, &arena).await?
+    };
     write(args, &report)?;
     if args.docs {
         more(&mut report, &arena).await;
@@ -40,25 +44,38 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
 
 fn write(args: &Args, report: &Report) -> Result<()> {
     if let Some(path) = &args.json {
-        std::fs::write(path, serde_json::to_vec_pretty(report)?).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, serde_json::to_vec_pretty(report)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    if args.docs { docs::write(report, Path::new("docs")) } else { Ok(()) }
+    if args.docs {
+        docs::write(report, Path::new("docs"))
+    } else {
+        Ok(())
+    }
 }
 
-/// Measures all cases and charts as small as possible: whether each of them runs. The charts and their text go into a folder.
+/// Measures all cases and charts as small as possible: whether each of them runs. The charts and
+/// their text go into a folder.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
 pub async fn smoke(exe: &Path, folder: &Path) -> Result<Report> {
     let arena = Arena::start(Scale::Smoke, None, exe).await?;
-    let args = Args { docs: true, ..Args::default() };
-    let mut report = Report { command: args.command(), ..report(args.cases()?, &arena).await? };
+    let args = Args {
+        docs: true,
+        ..Args::default()
+    };
+    let mut report = Report {
+        command: args.command(),
+        ..report(args.cases()?, &arena).await?
+    };
     more(&mut report, &arena).await;
     docs::write(&report, folder)?;
     Ok(report)
 }
 
-/// Each case is dropped when it is measured, and with the last of those that share something this as well.
+/// Each case is dropped when it is measured, and with the last of those that share something this
+/// as well.
 async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
     let machine = Machine::look(&arena.place().await?, arena.scale.database_gib()).await?;
     let (mut measured, mut failed) = (Vec::new(), Vec::new());
@@ -66,10 +83,18 @@ async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
     for (number, case) in cases.into_iter().enumerate() {
         let (name, begun) = (case.plan().name, arena.elapsed());
         arena.say(format_args!("{} of {all}: {name}", number + 1));
-        match timeout(PATIENCE, measure(case.as_ref(), arena)).await.map_err(Error::from).flatten() {
+        match timeout(PATIENCE, measure(case.as_ref(), arena))
+            .await
+            .map_err(Error::from)
+            .flatten()
+        {
             Ok(one) => {
                 let seconds = (arena.elapsed() - begun).as_secs_f64();
-                arena.say(format_args!("{name}: {} {} ({seconds:.1} s)", one.ratio_text(), one.verdict.text()));
+                arena.say(format_args!(
+                    "{name}: {} {} ({seconds:.1} s)",
+                    one.ratio_text(),
+                    one.verdict.text()
+                ));
                 measured.push(one);
             }
             Err(error) => failed.push(failure(arena, &name, &error)),
@@ -88,9 +113,14 @@ async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
     })
 }
 
-/// Measures what only the document shows: single commands, and all charts. Of one that fails the points before that are kept.
+/// Measures what only the document shows: single commands, and all charts. Of one that fails the
+/// points before that are kept.
 async fn more(report: &mut Report, arena: &Arena) {
-    match timeout(PATIENCE, commands::measure(arena)).await.map_err(Error::from).flatten() {
+    match timeout(PATIENCE, commands::measure(arena))
+        .await
+        .map_err(Error::from)
+        .flatten()
+    {
         Ok(costs) => report.commands = costs,
         Err(error) => report.failed.push(failure(arena, "commands", &error)),
     }
@@ -99,7 +129,11 @@ async fn more(report: &mut Report, arena: &Arena) {
         let mut sweep: Sweep = chart.sweep;
         for x in sweep.values(arena.scale) {
             let case = (chart.case)(x);
-            match timeout(PATIENCE, measure(case.as_ref(), arena)).await.map_err(Error::from).flatten() {
+            match timeout(PATIENCE, measure(case.as_ref(), arena))
+                .await
+                .map_err(Error::from)
+                .flatten()
+            {
                 Ok(Measured { ours, baseline, .. }) => sweep.push(x, ours, baseline),
                 Err(error) => {
                     report.failed.push(failure(arena, sweep.name, &error));
@@ -115,5 +149,8 @@ async fn more(report: &mut Report, arena: &Arena) {
 
 fn failure(arena: &Arena, name: &str, error: &Error) -> Failed {
     arena.say(format_args!("{name}: FAILED: {error:#}"));
-    Failed { name: name.to_owned(), why: format!("{error:#}") }
+    Failed {
+        name: name.to_owned(),
+        why: format!("{error:#}"),
+    }
 }

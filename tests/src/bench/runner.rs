@@ -9,14 +9,17 @@ use super::cpu::Cpu;
 use super::measured::{Measured, Repetition};
 use super::place::Arena;
 
-/// Measures a case: once, or in a full run until nothing disturbed it; of the rounds that others disturbed, the least disturbed counts.
-/// What hardly varies is measured once in any case. All rounds share what the case opened.
+/// Measures a case: once, or in a full run until nothing disturbed it; of the rounds that others
+/// disturbed, the least disturbed counts. What hardly varies is measured once in any case. All
+/// rounds share what the case opened.
 ///
 /// # Errors
 /// A server does not start, or an operation failed.
 pub async fn measure(case: &dyn Case, arena: &Arena) -> Result<Measured> {
     let plan = case.plan();
-    rounds(case, &plan, arena).await.with_context(|| plan.name.clone())
+    rounds(case, &plan, arena)
+        .await
+        .with_context(|| plan.name.clone())
 }
 
 async fn rounds(case: &dyn Case, plan: &Plan, arena: &Arena) -> Result<Measured> {
@@ -37,7 +40,10 @@ async fn rounds(case: &dyn Case, plan: &Plan, arena: &Arena) -> Result<Measured>
         best = if measured.disturbed().is_none() || measured.foreign < best.foreign {
             measured
         } else {
-            Measured { rounds: round, ..best }
+            Measured {
+                rounds: round,
+                ..best
+            }
         };
         arena.repeated(begun.elapsed());
     }
@@ -48,7 +54,11 @@ async fn round_of(rig: &mut dyn Rig, plan: &Plan, count: usize, round: usize) ->
     let (mut ours, mut baseline) = (Vec::new(), Vec::new());
     for number in 0..count {
         // A B, B A: neither side is always the one that finds what the other left behind.
-        let order = if number % 2 == 0 { [Side::Ours, Side::Baseline] } else { [Side::Baseline, Side::Ours] };
+        let order = if number % 2 == 0 {
+            [Side::Ours, Side::Baseline]
+        } else {
+            [Side::Baseline, Side::Ours]
+        };
         for side in order {
             let repetition = repeat(rig, side).await?;
             match side {
@@ -65,8 +75,13 @@ async fn repeat(rig: &mut dyn Rig, side: Side) -> Result<Repetition> {
     rig.prepare(side).await?;
     let (before, begun) = (Cpu::now(&rig.processes(side))?, Instant::now());
     let sample = rig.run(side).await?;
-    // Asked anew, since a server may have been started meanwhile: all that it used is the case's own.
+    // Asked anew, since a server may have been started meanwhile: all that it used is the case's
+    // own.
     let cpu = Cpu::now(&rig.processes(side))?.since(&before);
     let cores = std::thread::available_parallelism()?.get();
-    Ok(Repetition { sample, cpu, capacity: begun.elapsed().as_secs_f64() * 1e6 * cores as f64 })
+    Ok(Repetition {
+        sample,
+        cpu,
+        capacity: begun.elapsed().as_secs_f64() * 1e6 * cores as f64,
+    })
 }

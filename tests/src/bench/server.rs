@@ -33,25 +33,36 @@ pub const TASKS: usize = 64;
 const OURS: &str = "update";
 const PLAIN: &str = "hset";
 
-/// Reads line by line what to do and for how many milliseconds; does it with [`TASKS`] tasks over its own owners, and prints how often
-/// and in how many seconds. Ends with its standard input.
+/// Reads line by line what to do and for how many milliseconds; does it with [`TASKS`] tasks over
+/// its own owners, and prints how often and in how many seconds. Ends with its standard input.
 ///
 /// # Errors
 /// The storage does not open, or a write fails.
 pub async fn serve(args: ServerArgs) -> Result<()> {
-    let ServerArgs { config, series, owners } = args;
+    let ServerArgs {
+        config,
+        series,
+        owners,
+    } = args;
     let settings = Settings::load(&config)?;
     let connection = connect(&settings.redis.url.to_string(), &settings.redis).await?;
     let storage = Storage::open(settings.clone()).await?;
     let fields = fields(1, 64, 0);
     let ours = Ours::new(owners_of(&storage, &series, owners)?, &fields, Call::Update);
-    let plain = Plain::over(connection, plain_keys(settings.redis.partitions, &series, owners), Command::Hset, fields);
+    let plain = Plain::over(
+        connection,
+        plain_keys(settings.redis.partitions, &series, owners),
+        Command::Hset,
+        fields,
+    );
     count(&ours, TASKS, owners).await?;
     count(&plain, TASKS, owners).await?;
     println!("ready");
     let mut lines = lines();
     while let Some(line) = lines.recv().await {
-        let (what, millis) = line.split_once(' ').context("what to do, and for how long")?;
+        let (what, millis) = line
+            .split_once(' ')
+            .context("what to do, and for how long")?;
         let time = Duration::from_millis(millis.parse()?);
         let sample = match what {
             OURS => drive(&ours, TASKS, time).await?,
@@ -73,7 +84,13 @@ impl Server {
     /// # Errors
     /// It does not start.
     pub async fn start(place: &Place, number: usize, owners: usize) -> Result<Self> {
-        let args = ["--series", &format!("s{number}-"), "--owners", &owners.to_string()].map(str::to_owned);
+        let args = [
+            "--series",
+            &format!("s{number}-"),
+            "--owners",
+            &owners.to_string(),
+        ]
+        .map(str::to_owned);
         Talk::start(place, "server", &args).await.map(Self)
     }
 
@@ -91,6 +108,10 @@ impl Server {
         let what = if side == Side::Ours { OURS } else { PLAIN };
         let answer = self.0.ask(&format!("{what} {}", time.as_millis())).await?;
         let (operations, seconds) = answer.split_once(' ').context("a number and a time")?;
-        Ok(Sample { operations: operations.parse()?, seconds: seconds.parse()?, ..Sample::default() })
+        Ok(Sample {
+            operations: operations.parse()?,
+            seconds: seconds.parse()?,
+            ..Sample::default()
+        })
     }
 }

@@ -21,7 +21,11 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
         let last = sorted.len().saturating_sub(1);
-        Self { median: f64::midpoint(at(last / 2), at(sorted.len() / 2)), least: at(0), greatest: at(last) }
+        Self {
+            median: f64::midpoint(at(last / 2), at(sorted.len() / 2)),
+            least: at(0),
+            greatest: at(last),
+        }
     }
 }
 
@@ -39,7 +43,11 @@ mod tests {
     #[test]
     fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
         let spread = |figures: &[f64]| {
-            let Spread { median, least, greatest } = Spread::of(figures.iter().copied());
+            let Spread {
+                median,
+                least,
+                greatest,
+            } = Spread::of(figures.iter().copied());
             (least, median, greatest)
         };
         assert_eq!(spread(&[3.0, 1.0, 2.0]), (1.0, 2.0, 3.0));
@@ -51,7 +59,10 @@ mod tests {
     #[test]
     fn a_percentile_is_one_of_the_values() {
         let values: Vec<u32> = (1..=200).collect();
-        assert_eq!((percentile(&values, 50), percentile(&values, 99)), (Some(100), Some(198)));
+        assert_eq!(
+            (percentile(&values, 50), percentile(&values, 99)),
+            (Some(100), Some(198))
+        );
         assert_eq!((percentile(&[5], 99), percentile(&[], 50)), (Some(5), None));
     }
 }

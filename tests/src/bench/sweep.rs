@@ -50,9 +50,23 @@ impl Point {
 impl Sweep {
     /// Without points yet.
     #[must_use]
-    pub fn new(name: &'static str, title: &'static str, axes: [&'static str; 2], series: [&'static str; 2]) -> Self {
+    pub fn new(
+        name: &'static str,
+        title: &'static str,
+        axes: [&'static str; 2],
+        series: [&'static str; 2],
+    ) -> Self {
         let [x, y] = axes;
-        Self { name, title, x, y, series, processes: None, points: Vec::new(), values: &[] }
+        Self {
+            name,
+            title,
+            x,
+            y,
+            series,
+            processes: None,
+            points: Vec::new(),
+            values: &[],
+        }
     }
 
     fn over(self, values: &'static [usize]) -> Self {
@@ -60,7 +74,10 @@ impl Sweep {
     }
 
     fn of_processes(self, processes: &'static str) -> Self {
-        Self { processes: Some(processes), ..self }
+        Self {
+            processes: Some(processes),
+            ..self
+        }
     }
 
     /// The values that are measured: the ends alone where speed does not matter.
@@ -92,22 +109,77 @@ const OWNERS: usize = 4_096;
 /// All charts.
 #[must_use]
 pub fn all() -> Vec<Chart> {
-    let update = |name, title, x| Sweep::new(name, title, [x, "updates/s"], ["update", "plain HSET"]);
-    let landing = |name, title, x| Sweep::new(name, title, [x, "rows/s"], ["landing", "single upserts, 16 connections"]);
-    let tasks = update("tasks", "Updates of 1 field of 64 B, by tasks", "tasks").over(&[1, 4, 16, 64, 256]);
-    let bytes = update("bytes", "Updates of 1 field, 64 tasks, by the size of the value", "bytes of the value");
-    let fields = update("fields", "Updates of fields of 64 B, 64 tasks, by the number of fields", "fields");
-    let owners = update("owners", "Updates of 1 field of 64 B, 64 tasks, by the number of owners", "owners");
-    let rows = landing("batch-rows", "Landing of known rows of 64 B, 1 worker, by the rows of a batch", "rows in a batch");
-    let workers = landing("workers", "Landing of known rows of 64 B, by workers", "workers").of_processes("workers");
-    let servers = update("servers", "Updates of 1 field of 64 B, 64 tasks in each game server, by game servers", "game servers");
+    let update =
+        |name, title, x| Sweep::new(name, title, [x, "updates/s"], ["update", "plain HSET"]);
+    let landing = |name, title, x| {
+        Sweep::new(
+            name,
+            title,
+            [x, "rows/s"],
+            ["landing", "single upserts, 16 connections"],
+        )
+    };
+    let tasks =
+        update("tasks", "Updates of 1 field of 64 B, by tasks", "tasks").over(&[1, 4, 16, 64, 256]);
+    let bytes = update(
+        "bytes",
+        "Updates of 1 field, 64 tasks, by the size of the value",
+        "bytes of the value",
+    );
+    let fields = update(
+        "fields",
+        "Updates of fields of 64 B, 64 tasks, by the number of fields",
+        "fields",
+    );
+    let owners = update(
+        "owners",
+        "Updates of 1 field of 64 B, 64 tasks, by the number of owners",
+        "owners",
+    );
+    let rows = landing(
+        "batch-rows",
+        "Landing of known rows of 64 B, 1 worker, by the rows of a batch",
+        "rows in a batch",
+    );
+    let workers = landing(
+        "workers",
+        "Landing of known rows of 64 B, by workers",
+        "workers",
+    )
+    .of_processes("workers");
+    let servers = update(
+        "servers",
+        "Updates of 1 field of 64 B, 64 tasks in each game server, by game servers",
+        "game servers",
+    );
     vec![
-        Chart { sweep: tasks, case: |x| Box::new(Update::point(x, 1, 64, OWNERS)) },
-        Chart { sweep: bytes.over(&[16, 64, 256, 1_024, 4_096, 16_384]), case: |x| Box::new(Update::point(64, 1, x, OWNERS)) },
-        Chart { sweep: fields.over(&[1, 2, 4, 8, 16, 32]), case: |x| Box::new(Update::point(64, x, 64, OWNERS)) },
-        Chart { sweep: owners.over(&[64, 1_024, 16_384, 262_144]), case: |x| Box::new(Update::point(64, 1, 64, x)) },
-        Chart { sweep: rows.over(&[50, 100, 200, 500, 1_000, 2_000, 5_000]), case: |x| Box::new(Landing::point(1, x)) },
-        Chart { sweep: workers.over(&[1, 2, 4]), case: |x| Box::new(Landing::point(x, 1_000)) },
-        Chart { sweep: servers.of_processes("game servers").over(&[1, 2, 4, 8]), case: |x| Box::new(Servers::point(x)) },
+        Chart {
+            sweep: tasks,
+            case: |x| Box::new(Update::point(x, 1, 64, OWNERS)),
+        },
+        Chart {
+            sweep: bytes.over(&[16, 64, 256, 1_024, 4_096, 16_384]),
+            case: |x| Box::new(Update::point(64, 1, x, OWNERS)),
+        },
+        Chart {
+            sweep: fields.over(&[1, 2, 4, 8, 16, 32]),
+            case: |x| Box::new(Update::point(64, x, 64, OWNERS)),
+        },
+        Chart {
+            sweep: owners.over(&[64, 1_024, 16_384, 262_144]),
+            case: |x| Box::new(Update::point(64, 1, 64, x)),
+        },
+        Chart {
+            sweep: rows.over(&[50, 100, 200, 500, 1_000, 2_000, 5_000]),
+            case: |x| Box::new(Landing::point(1, x)),
+        },
+        Chart {
+            sweep: workers.over(&[1, 2, 4]),
+            case: |x| Box::new(Landing::point(x, 1_000)),
+        },
+        Chart {
+            sweep: servers.of_processes("game servers").over(&[1, 2, 4, 8]),
+            case: |x| Box::new(Servers::point(x)),
+        },
     ]
 }

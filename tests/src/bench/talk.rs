@@ -13,7 +13,12 @@ use super::place::Place;
 #[must_use]
 pub fn lines() -> UnboundedReceiver<String> {
     let (send, lines) = unbounded_channel();
-    std::thread::spawn(move || std::io::stdin().lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    std::thread::spawn(move || {
+        std::io::stdin()
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|line| send.send(line))
+    });
     lines
 }
 
@@ -26,7 +31,8 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Starts the program under a subcommand with the place's settings, and waits for its first line.
+    /// Starts the program under a subcommand with the place's settings, and waits for its first
+    /// line.
     ///
     /// # Errors
     /// It does not start.
@@ -39,8 +45,15 @@ impl Talk {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let (stdin, stdout) = (child.stdin.take().context("a pipe")?, child.stdout.take().context("a pipe")?);
-        let mut talk = Self { child, stdin, lines: BufReader::new(stdout).lines() };
+        let (stdin, stdout) = (
+            child.stdin.take().context("a pipe")?,
+            child.stdout.take().context("a pipe")?,
+        );
+        let mut talk = Self {
+            child,
+            stdin,
+            lines: BufReader::new(stdout).lines(),
+        };
         talk.answer().await?;
         Ok(talk)
     }

@@ -35,10 +35,22 @@ enum Role {
 
 fn main() -> ExitCode {
     match Cli::parse() {
-        Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
-        Cli { role: Some(Role::Reader(args)), .. } => outcome(block_on(read(args))),
-        Cli { role: Some(Role::Server(args)), .. } => outcome(block_on(serve(args))),
-        Cli { role: Some(Role::Holder(args)), .. } => outcome(block_on(hold(args))),
+        Cli {
+            role: Some(Role::Worker { args }),
+            ..
+        } => storage_tests::worker::work(args),
+        Cli {
+            role: Some(Role::Reader(args)),
+            ..
+        } => outcome(block_on(read(args))),
+        Cli {
+            role: Some(Role::Server(args)),
+            ..
+        } => outcome(block_on(serve(args))),
+        Cli {
+            role: Some(Role::Holder(args)),
+            ..
+        } => outcome(block_on(hold(args))),
         Cli { args, .. } => outcome(block_on(measure(args))),
     }
 }
@@ -47,18 +59,28 @@ async fn measure(args: Args) -> anyhow::Result<()> {
     if args.list {
         for case in args.cases()? {
             let plan = case.plan();
-            println!("{:<22} {}\n{:22} : {}", plan.name, plan.ours, "", plan.baseline);
+            println!(
+                "{:<22} {}\n{:22} : {}",
+                plan.name, plan.ours, "", plan.baseline
+            );
         }
         return Ok(());
     }
     let report = run(&args, &std::env::current_exe()?).await?;
     println!("{report}");
-    anyhow::ensure!(report.failed.is_empty(), "{} could not be measured", report.failed.len());
+    anyhow::ensure!(
+        report.failed.is_empty(),
+        "{} could not be measured",
+        report.failed.len()
+    );
     Ok(())
 }
 
 fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(task)
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(task)
 }
 
 fn outcome(result: anyhow::Result<()>) -> ExitCode {

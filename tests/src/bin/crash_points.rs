@@ -3,7 +3,9 @@
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_tests::crash::{CHOSEN, Database, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs};
+use storage_tests::crash::{
+    CHOSEN, Database, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs,
+};
 
 /// Lets a process die at every request it sends, one run each, and checks what the next one finds.
 #[derive(Debug, Parser)]
@@ -24,19 +26,37 @@ struct Args {
 
 fn main() -> Result<()> {
     let args = Args::parse();
-    let named = |kind: &Kind| args.kind.as_ref().is_none_or(|name| format!("{kind:?}").eq_ignore_ascii_case(name));
+    let named = |kind: &Kind| {
+        args.kind
+            .as_ref()
+            .is_none_or(|name| format!("{kind:?}").eq_ignore_ascii_case(name))
+    };
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(named).collect();
-    let chosen = |scenario: &&Scenario| args.scenario.as_ref().is_none_or(|name| scenario.name == name);
+    let chosen = |scenario: &&Scenario| {
+        args.scenario
+            .as_ref()
+            .is_none_or(|name| scenario.name == name)
+    };
     if let (Some(at), Some(kind)) = (args.at, kinds.first()) {
         let scenario = SCENARIOS.iter().find(chosen).context("no such scenario")?;
         let reached = try_one(scenario, Database::Sqlite, *kind, at)?;
-        println!("point {at} was {}reached; nothing is wrong", if reached { "" } else { "not " });
+        println!(
+            "point {at} was {}reached; nothing is wrong",
+            if reached { "" } else { "not " }
+        );
         return Ok(());
     }
-    println!("{:<20} {:<8} {:>6} {:>6} {:>8}", "scenario", "database", "points", "runs", "time");
+    println!(
+        "{:<20} {:<8} {:>6} {:>6} {:>8}",
+        "scenario", "database", "points", "runs", "time"
+    );
     let mut runs = 0;
     for scenario in SCENARIOS.iter().filter(chosen) {
-        runs += print(scenario, "sqlite", try_all(scenario, Database::Sqlite, &kinds)?);
+        runs += print(
+            scenario,
+            "sqlite",
+            try_all(scenario, Database::Sqlite, &kinds)?,
+        );
     }
     if !CHOSEN.iter().any(|scenario| chosen(&scenario)) {
         println!("{runs} runs; nothing was lost, halved, left over or stuck");
@@ -45,12 +65,20 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mariadb = runtime.block_on(MariaDbServer::start(MariaDbOptions::default()))?;
     for scenario in CHOSEN.iter().filter(chosen) {
-        runs += print(scenario, "mariadb", try_all(scenario, Database::MariaDb(&mariadb), &kinds)?);
+        runs += print(
+            scenario,
+            "mariadb",
+            try_all(scenario, Database::MariaDb(&mariadb), &kinds)?,
+        );
     }
     if args.pairs {
         for scenario in CHOSEN.iter().filter(chosen) {
             for kind in [Kind::Before, Kind::After] {
-                runs += print(scenario, "pairs", try_pairs(scenario, Database::Sqlite, &[kind])?);
+                runs += print(
+                    scenario,
+                    "pairs",
+                    try_pairs(scenario, Database::Sqlite, &[kind])?,
+                );
             }
         }
     }
@@ -60,6 +88,10 @@ fn main() -> Result<()> {
 
 fn print(scenario: &Scenario, database: &str, tried: Tried) -> usize {
     let Tried { runs, points, took } = tried;
-    println!("{:<20} {database:<8} {points:>6} {runs:>6} {:>7.1}s", scenario.name, took.as_secs_f64());
+    println!(
+        "{:<20} {database:<8} {points:>6} {runs:>6} {:>7.1}s",
+        scenario.name,
+        took.as_secs_f64()
+    );
     runs
 }

@@ -1,4 +1,5 @@
-//! A game server for tests: writes players as fast as it can and prints what must be in the database in the end.
+//! A game server for tests: writes players as fast as it can and prints what must be in the
+//! database in the end.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let settings = storage_config::Settings::load(&args.config)?;
-    let oracle = storage_tests::game::play(settings, args.server, args.time, args.writes, args.seed).await?;
+    let oracle =
+        storage_tests::game::play(settings, args.server, args.time, args.writes, args.seed).await?;
     println!("{}", serde_json::to_string(&oracle)?);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Runs seeds of the simulator. Ends with 1 if anything is wrong in one of them, or if a fault never hit anything.
+//! Runs seeds of the simulator. Ends with 1 if anything is wrong in one of them, or if a fault
+//! never hit anything.
 
 use std::ops::Range;
 use std::process::{Command, ExitCode};
@@ -10,7 +11,8 @@ use clap::Parser;
 use storage_tests::sim::run::run;
 use storage_tests::sim::summary::Summary;
 
-/// Plays seeds of the simulator: the real code on simulated time, over models of Redis and of the database.
+/// Plays seeds of the simulator: the real code on simulated time, over models of Redis and of the
+/// database.
 #[derive(Debug, Clone, Parser)]
 struct Args {
     /// Play this seed alone.
@@ -37,7 +39,8 @@ struct Args {
     /// Write which cells of fault and point were hit, and in how many schedules, to this file.
     #[arg(long, value_name = "FILE")]
     cells: Option<std::path::PathBuf>,
-    /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. In a build with the feature `sabotage`.
+    /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. In a build
+    /// with the feature `sabotage`.
     #[arg(long, value_name = "SWITCH", conflicts_with_all = ["markdown", "trace"])]
     broken: Option<String>,
 }
@@ -60,8 +63,12 @@ fn main() -> ExitCode {
         // The rules of a process are broken as it starts.
         Some(switch) if std::env::var_os("STORAGE_SABOTAGE").is_none() => {
             let program = std::env::current_exe().map(Command::new);
-            let again =
-                program.and_then(|mut again| again.args(std::env::args_os().skip(1)).env("STORAGE_SABOTAGE", switch).status());
+            let again = program.and_then(|mut again| {
+                again
+                    .args(std::env::args_os().skip(1))
+                    .env("STORAGE_SABOTAGE", switch)
+                    .status()
+            });
             match again.map(|status| status.code()) {
                 Ok(Some(0)) => ExitCode::SUCCESS,
                 _ => ExitCode::FAILURE,
@@ -72,9 +79,22 @@ fn main() -> ExitCode {
 }
 
 fn play(args: &Args) -> ExitCode {
-    let Args { seed, seeds, count, jobs, trace, first, markdown, cells, broken } = args.clone();
+    let Args {
+        seed,
+        seeds,
+        count,
+        jobs,
+        trace,
+        first,
+        markdown,
+        cells,
+        broken,
+    } = args.clone();
     let first = first || broken.is_some();
-    let seeds = seed.map(|seed| seed..seed + 1).or(seeds).unwrap_or(0..count);
+    let seeds = seed
+        .map(|seed| seed..seed + 1)
+        .or(seeds)
+        .unwrap_or(0..count);
     let begun = Instant::now();
     let next = AtomicU64::new(seeds.start);
     let play = || {
@@ -121,7 +141,11 @@ fn play(args: &Args) -> ExitCode {
                 "\nseed {seed}: {violation}\nrepeat it with: cargo run --release -p storage-tests --bin simulate -- --seed {seed} --trace"
             );
         }
-        println!("{}; {} with violations", all.rate(begun.elapsed()), all.violations.len());
+        println!(
+            "{}; {} with violations",
+            all.rate(begun.elapsed()),
+            all.violations.len()
+        );
     }
     let unhit = all.unhit();
     if !unhit.is_empty() {
@@ -149,5 +173,9 @@ fn found(switch: &str, all: &Summary, panicked: bool) -> ExitCode {
         }
         None => println!("| `{switch}` | {} | not found |", all.seeds),
     }
-    if all.violations.is_empty() || panicked { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if all.violations.is_empty() || panicked {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }

@@ -34,10 +34,21 @@ enum Role {
 
 fn main() -> ExitCode {
     match Cli::parse() {
-        Cli { role: Some(Role::Worker { args }), .. } => storage_tests::worker::work(args),
-        Cli { role: Some(Role::Total { files }), .. } => outcome(total(&files).map(|()| true)),
-        Cli { role: Some(Role::Game(args)), .. } => outcome(block_on(play::play(args)).map(|()| true)),
-        Cli { args: Some(args), .. } => outcome(block_on(async {
+        Cli {
+            role: Some(Role::Worker { args }),
+            ..
+        } => storage_tests::worker::work(args),
+        Cli {
+            role: Some(Role::Total { files }),
+            ..
+        } => outcome(total(&files).map(|()| true)),
+        Cli {
+            role: Some(Role::Game(args)),
+            ..
+        } => outcome(block_on(play::play(args)).map(|()| true)),
+        Cli {
+            args: Some(args), ..
+        } => outcome(block_on(async {
             let report = run(&args, &std::env::current_exe()?).await?;
             println!("{report}");
             Ok(report.is_good())
@@ -47,13 +58,19 @@ fn main() -> ExitCode {
 }
 
 fn total(files: &[PathBuf]) -> anyhow::Result<()> {
-    let runs = files.iter().map(|file| Run::read(file)).collect::<anyhow::Result<_>>()?;
+    let runs = files
+        .iter()
+        .map(|file| Run::read(file))
+        .collect::<anyhow::Result<_>>()?;
     print!("{}", Totals(runs));
     Ok(())
 }
 
 fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(task)
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(task)
 }
 
 fn outcome(result: anyhow::Result<bool>) -> ExitCode {

@@ -38,13 +38,28 @@ impl Play<'_> {
     /// It begins with something else than the owner.
     pub async fn hold(&self, id: &str, on_conflict: OnConflict) -> Result<Option<Held>> {
         let before = self.history.taken_over(id);
-        let options = SessionOptions { on_conflict, autosave: Autosave::Off, within: WITHIN };
-        let Ok(session) = self.owner(id)?.session(options).await else { return Ok(None) };
+        let options = SessionOptions {
+            on_conflict,
+            autosave: Autosave::Off,
+            within: WITHIN,
+        };
+        let Ok(session) = self.owner(id)?.session(options).await else {
+            return Ok(None);
+        };
         let found = session.fields();
         self.history.read(id, before, &found, session.saved())?;
-        let own = found.into_iter().filter(|(field, _)| field.as_str() != VISITS);
-        let fields = own.map(|(field, value)| (field.to_string(), Some(value))).collect();
-        Ok(Some(Held { id: id.to_owned(), session, fields, edited: None }))
+        let own = found
+            .into_iter()
+            .filter(|(field, _)| field.as_str() != VISITS);
+        let fields = own
+            .map(|(field, value)| (field.to_string(), Some(value)))
+            .collect();
+        Ok(Some(Held {
+            id: id.to_owned(),
+            session,
+            fields,
+            edited: None,
+        }))
     }
 
     /// Keeps a session from what is not counted to what is.
@@ -57,7 +72,11 @@ impl Play<'_> {
     /// # Errors
     /// There is none.
     pub fn kept(&self) -> Result<Held> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take().context("no session was kept")
+        self.kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .context("no session was kept")
     }
 
     /// Lets as much time pass as the graces of all partitions take.
@@ -66,15 +85,21 @@ impl Play<'_> {
     /// It takes more than 30 s.
     pub async fn end_graces(&self) -> Result<()> {
         for partition in (0..PARTITIONS).map(Partition) {
-            until("the grace has ended", async || Ok(self.end_grace(partition).await)).await?;
+            until("the grace has ended", async || {
+                Ok(self.end_grace(partition).await)
+            })
+            .await?;
         }
         Ok(())
     }
 
-    /// Ends the grace of a partition as whoever has seen its epoch for longer than a lease; says whether it has ended.
+    /// Ends the grace of a partition as whoever has seen its epoch for longer than a lease; says
+    /// whether it has ended.
     async fn end_grace(&self, partition: Partition) -> bool {
         let tiers = self.storage.tiers();
-        let Some(seen) = tiers.hot().beat(&[partition], None).await.pop() else { return false };
+        let Some(seen) = tiers.hot().beat(&[partition], None).await.pop() else {
+            return false;
+        };
         match seen {
             Ok(beats) if beats.graced => true,
             Ok(beats) => tiers.hot().end_grace(partition, beats.epoch).await == Ok(true),
@@ -97,8 +122,14 @@ impl Play<'_> {
         }
         self.end_graces().await?;
         for id in held {
-            let taken = self.hold(&id, OnConflict::Steal).await?.with_context(|| format!("{id} can't be had"))?;
-            ensure!(taken.session.end().await.is_ok(), "{id} can't be given back");
+            let taken = self
+                .hold(&id, OnConflict::Steal)
+                .await?
+                .with_context(|| format!("{id} can't be had"))?;
+            ensure!(
+                taken.session.end().await.is_ok(),
+                "{id} can't be given back"
+            );
         }
         Ok(())
     }
@@ -110,7 +141,13 @@ impl Held {
     /// # Errors
     /// It is refused for another reason than that the session is over.
     pub fn set(&mut self, play: &Play<'_>, fields: &[(&str, &str)]) -> Result<bool> {
-        self.edit(play, fields.iter().map(|(field, value)| (*field, Some(Bytes::copy_from_slice(value.as_bytes())))).collect())
+        self.edit(
+            play,
+            fields
+                .iter()
+                .map(|(field, value)| (*field, Some(Bytes::copy_from_slice(value.as_bytes()))))
+                .collect(),
+        )
     }
 
     /// Removes a field in the session; says whether it still may.
@@ -121,11 +158,19 @@ impl Held {
         self.edit(play, vec![(field, None)])
     }
 
-    /// From the edit on it may be stored: a session that is claimed again saves all that it holds by itself.
+    /// From the edit on it may be stored: a session that is claimed again saves all that it holds
+    /// by itself.
     fn edit(&mut self, play: &Play<'_>, edits: Vec<(&str, Option<Bytes>)>) -> Result<bool> {
         let mut fields = self.fields.clone();
-        fields.extend(edits.iter().map(|(field, value)| ((*field).to_owned(), value.clone())));
-        let begun = (play.history.begin(&self.id, changes(&fields)?), self.session.saved());
+        fields.extend(
+            edits
+                .iter()
+                .map(|(field, value)| ((*field).to_owned(), value.clone())),
+        );
+        let begun = (
+            play.history.begin(&self.id, changes(&fields)?),
+            self.session.saved(),
+        );
         for (field, value) in edits {
             let edited = match value {
                 Some(value) => self.session.set(field, value),
@@ -159,14 +204,20 @@ impl Held {
     }
 
     fn told(&mut self, play: &Play<'_>, answer: Result<Ack, Error>) -> Result<bool> {
-        let Some((begun, before)) = self.edited.take() else { return Ok(answer.is_ok()) };
+        let Some((begun, before)) = self.edited.take() else {
+            return Ok(answer.is_ok());
+        };
         match answer {
             // What was edited stays in the session, and a later save has it.
             Err(error) if error.kind() != Kind::Fenced => Ok(false),
             Err(error) => play.history.end(&self.id, begun, Err(error)),
             Ok(ack) => {
                 let version = ack.version();
-                ensure!(version > before, "a save of {} was acknowledged with {version}, after {before} was", self.id);
+                ensure!(
+                    version > before,
+                    "a save of {} was acknowledged with {version}, after {before} was",
+                    self.id
+                );
                 play.history.end(&self.id, begun, Ok((version, Vec::new())))
             }
         }
@@ -183,5 +234,8 @@ impl Held {
 
 fn changes(fields: &BTreeMap<String, Option<Bytes>>) -> Result<Vec<(Field, Change)>> {
     let change = |value: &Option<Bytes>| value.clone().map_or(Change::Remove, Change::Set);
-    fields.iter().map(|(field, value)| Ok((Field::new(field)?, change(value)))).collect()
+    fields
+        .iter()
+        .map(|(field, value)| Ok((Field::new(field)?, change(value))))
+        .collect()
 }

@@ -12,8 +12,8 @@ use super::look::cell_of;
 use crate::reference::{Begun, Possible};
 use crate::rows::StoredRow;
 
-/// The field that a process writes which takes over while another stands still. Each of the two writes fields of its own, so that the
-/// order of either's writes is known.
+/// The field that a process writes which takes over while another stands still. Each of the two
+/// writes fields of its own, so that the order of either's writes is known.
 pub(super) const VISITS: &str = "visits";
 /// The logic type of all owners.
 pub(super) const TYPE: &str = "player";
@@ -24,7 +24,8 @@ pub struct History {
     owners: Mutex<BTreeMap<Part, Possible>>,
 }
 
-/// The fields of an owner that one client writes: the owner's id, and whether it is the one that takes over.
+/// The fields of an owner that one client writes: the owner's id, and whether it is the one that
+/// takes over.
 type Part = (String, bool);
 
 /// What an acknowledged write said.
@@ -45,7 +46,10 @@ impl History {
 
     /// A write begins.
     pub fn begin(&self, id: &str, changes: Vec<(Field, Change)>) -> Begun {
-        self.owners().entry(part(id, &changes)).or_default().begin(changes)
+        self.owners()
+            .entry(part(id, &changes))
+            .or_default()
+            .begin(changes)
     }
 
     /// A write ended; says whether it was acknowledged.
@@ -57,7 +61,9 @@ impl History {
         let possible = owners.entry(part(id, begun.changes())).or_default();
         match result {
             Ok((version, counters)) => {
-                possible.acknowledged(begun, version, &counters).map_err(|wrong| anyhow!("{id}: {wrong}"))?;
+                possible
+                    .acknowledged(begun, version, &counters)
+                    .map_err(|wrong| anyhow!("{id}: {wrong}"))?;
                 return Ok(true);
             }
             Err(error) => match error.outcome() {
@@ -72,17 +78,23 @@ impl History {
     /// What the process that takes over may have left in an owner by now.
     #[must_use]
     pub fn taken_over(&self, id: &str) -> Possible {
-        self.owners().get(&(id.to_owned(), true)).cloned().unwrap_or_default()
+        self.owners()
+            .get(&(id.to_owned(), true))
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// What is known of an owner, for [`History::forgets`].
     #[must_use]
     pub fn known(&self, id: &str) -> Possible {
-        self.owners().get(&(id.to_owned(), false)).cloned().unwrap_or_default()
+        self.owners()
+            .get(&(id.to_owned(), false))
+            .cloned()
+            .unwrap_or_default()
     }
 
-    /// The hot tier forgot what has become of an owner since it was `landed`. Its session still holds these changes, and saves them again
-    /// if it goes on.
+    /// The hot tier forgot what has become of an owner since it was `landed`. Its session still
+    /// holds these changes, and saves them again if it goes on.
     pub fn forgets(&self, id: &str, landed: Possible, changes: Vec<(Field, Change)>) {
         self.owners().insert((id.to_owned(), false), landed);
         // Of unknown outcome: they may come back.
@@ -93,17 +105,38 @@ impl History {
     ///
     /// # Errors
     /// It must not look so.
-    pub fn read(&self, id: &str, mut before: Possible, found: &[(Field, Bytes)], version: Version) -> Result<()> {
+    pub fn read(
+        &self,
+        id: &str,
+        mut before: Possible,
+        found: &[(Field, Bytes)],
+        version: Version,
+    ) -> Result<()> {
         let live = |takes_over: bool| -> BTreeMap<String, Bytes> {
-            let fields = found.iter().filter(|(field, _)| (field.as_str() == VISITS) == takes_over);
-            fields.map(|(field, value)| (field.to_string(), value.clone())).collect()
+            let fields = found
+                .iter()
+                .filter(|(field, _)| (field.as_str() == VISITS) == takes_over);
+            fields
+                .map(|(field, value)| (field.to_string(), value.clone()))
+                .collect()
         };
         let mut owners = self.owners();
         let own = owners.entry((id.to_owned(), false)).or_default();
-        own.read(&live(false)).map_err(|wrong| anyhow!("{id}: {wrong}"))?;
-        ensure!(version >= own.version(), "{id} was read at {version}, after {}", own.version());
-        let mut since = owners.get(&(id.to_owned(), true)).cloned().unwrap_or_default();
-        before.read(&live(true)).or_else(|_| since.read(&live(true))).map_err(|wrong| anyhow!("{id}: {wrong}"))
+        own.read(&live(false))
+            .map_err(|wrong| anyhow!("{id}: {wrong}"))?;
+        ensure!(
+            version >= own.version(),
+            "{id} was read at {version}, after {}",
+            own.version()
+        );
+        let mut since = owners
+            .get(&(id.to_owned(), true))
+            .cloned()
+            .unwrap_or_default();
+        before
+            .read(&live(true))
+            .or_else(|_| since.read(&live(true)))
+            .map_err(|wrong| anyhow!("{id}: {wrong}"))
     }
 
     /// All rows of the database, after everything has landed.
@@ -114,7 +147,11 @@ impl History {
         let mut owners = self.owners();
         for row in rows {
             let id = id_of(row)?;
-            ensure!(owners.keys().any(|(known, _)| known == id), "{} was never written", row.name);
+            ensure!(
+                owners.keys().any(|(known, _)| known == id),
+                "{} was never written",
+                row.name
+            );
         }
         for ((id, takes_over), possible) in owners.iter_mut() {
             let mut cells = BTreeMap::new();
@@ -126,16 +163,24 @@ impl History {
                     newest = newest.max(row.version);
                 }
             }
-            possible.holds(&cells).map_err(|wrong| anyhow!("the rows of {id}: {wrong}"))?;
+            possible
+                .holds(&cells)
+                .map_err(|wrong| anyhow!("the rows of {id}: {wrong}"))?;
             let acknowledged = possible.version().get();
-            ensure!(newest >= acknowledged || cells.is_empty(), "the rows of {id} are at {newest}, after {acknowledged}");
+            ensure!(
+                newest >= acknowledged || cells.is_empty(),
+                "the rows of {id} are at {newest}, after {acknowledged}"
+            );
         }
         Ok(())
     }
 }
 
 fn part(id: &str, changes: &[(Field, Change)]) -> Part {
-    (id.to_owned(), changes.iter().any(|(field, _)| field.as_str() == VISITS))
+    (
+        id.to_owned(),
+        changes.iter().any(|(field, _)| field.as_str() == VISITS),
+    )
 }
 
 fn id_of(row: &StoredRow) -> Result<&str> {

@@ -50,16 +50,29 @@ impl Look {
     pub(super) fn of(reply: Reply, prefix: &str) -> Result<Self> {
         let mut look = Self::default();
         for key in array(reply)? {
-            let [name, ttl, content] = <[Reply; 3]>::try_from(array(key)?).ok().context("a key without content")?;
-            let (name, Reply::Integer(ttl)) = (name.text()?.to_owned(), ttl) else { bail!("no time to live") };
+            let [name, ttl, content] = <[Reply; 3]>::try_from(array(key)?)
+                .ok()
+                .context("a key without content")?;
+            let (name, Reply::Integer(ttl)) = (name.text()?.to_owned(), ttl) else {
+                bail!("no time to live")
+            };
             look.add(&name, prefix, ttl, &pairs(content)?)?;
             look.keys.push(name);
         }
         Ok(look)
     }
 
-    fn add(&mut self, name: &str, prefix: &str, ttl: i64, content: &[(Bytes, Bytes)]) -> Result<()> {
-        let rest = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-')).context("another's key")?;
+    fn add(
+        &mut self,
+        name: &str,
+        prefix: &str,
+        ttl: i64,
+        content: &[(Bytes, Bytes)],
+    ) -> Result<()> {
+        let rest = name
+            .strip_prefix(prefix)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .context("another's key")?;
         let (kind, rest) = rest.split_once(':').unwrap_or((rest, ""));
         let [dirty, saving, error] = &mut self.marks;
         match (kind, rest.split_once("}:").map(|(_, rest)| rest)) {
@@ -69,16 +82,24 @@ impl Look {
             ("marks", None) => dirty.extend(marks(content)?),
             ("marks", Some("saving")) => saving.extend(marks(content)?),
             ("marks", Some("error")) => error.extend(refused(content)?),
-            ("lock" | "workers" | "evict", None) | ("lease", Some(_)) => self.passing.push(name.to_owned()),
+            ("lock" | "workers" | "evict", None) | ("lease", Some(_)) => {
+                self.passing.push(name.to_owned())
+            }
             ("sess", None) => {
-                let held = |(owner, text): &(Bytes, Bytes)| Ok((owner_in(owner)?, (rest.to_owned(), holder_in(text)?)));
-                self.sessions.extend(content.iter().map(held).collect::<Result<Vec<_>>>()?);
+                let held = |(owner, text): &(Bytes, Bytes)| {
+                    Ok((owner_in(owner)?, (rest.to_owned(), holder_in(text)?)))
+                };
+                self.sessions
+                    .extend(content.iter().map(held).collect::<Result<Vec<_>>>()?);
             }
             ("sess", Some("lapsed")) => self.lapsed.extend(owners(content)?),
             ("sess", Some("asked")) => self.asked.extend(owners(content)?),
             ("beats", None) => {
-                let beats = |(holder, _): &(Bytes, Bytes)| Ok((rest.to_owned(), std::str::from_utf8(holder)?.to_owned()));
-                self.beats.extend(content.iter().map(beats).collect::<Result<Vec<_>>>()?);
+                let beats = |(holder, _): &(Bytes, Bytes)| {
+                    Ok((rest.to_owned(), std::str::from_utf8(holder)?.to_owned()))
+                };
+                self.beats
+                    .extend(content.iter().map(beats).collect::<Result<Vec<_>>>()?);
             }
             ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
             _ => bail!("nobody writes a key {name:?}"),
@@ -109,10 +130,15 @@ impl Look {
     /// The ids of owners that are held in sessions.
     #[must_use]
     pub fn held(&self) -> Vec<String> {
-        self.sessions.keys().filter_map(|owner| owner.split('/').nth(1)).map(str::to_owned).collect()
+        self.sessions
+            .keys()
+            .filter_map(|owner| owner.split('/').nth(1))
+            .map(str::to_owned)
+            .collect()
     }
 
-    /// What must hold at every moment: a marked hash stays, and what differs from an older row has a mark.
+    /// What must hold at every moment: a marked hash stays, and what differs from an older row has
+    /// a mark.
     ///
     /// # Errors
     /// What does not hold.
@@ -124,10 +150,17 @@ impl Look {
         }
         for (owner, hash) in &self.hashes {
             let named = self.marks_of(owner)?;
-            ensure!(named.is_empty() || hash.ttl.is_none(), "{owner} has marks of {named:?} and {:?} ms to live", hash.ttl);
+            ensure!(
+                named.is_empty() || hash.ttl.is_none(),
+                "{owner} has marks of {named:?} and {:?} ms to live",
+                hash.ttl
+            );
             for (field, cell) in &hash.cells {
-                let row = rows_of.get(owner.as_str()).and_then(|rows| rows.get(field.as_str()));
-                let landed = row.is_some_and(|row| row.version >= hash.version || cell_of(row) == *cell);
+                let row = rows_of
+                    .get(owner.as_str())
+                    .and_then(|rows| rows.get(field.as_str()));
+                let landed =
+                    row.is_some_and(|row| row.version >= hash.version || cell_of(row) == *cell);
                 let marked = named.contains(&field.as_str());
                 ensure!(
                     landed || marked,
@@ -139,16 +172,27 @@ impl Look {
         self.check_sessions()
     }
 
-    /// What must hold of sessions at every moment: the hash of a held owner stays, and its holder beats, so that it is missed.
+    /// What must hold of sessions at every moment: the hash of a held owner stays, and its holder
+    /// beats, so that it is missed.
     fn check_sessions(&self) -> Result<()> {
         for (owner, holder) in &self.sessions {
             let ttl = self.hashes.get(owner).and_then(|hash| hash.ttl);
             ensure!(ttl.is_none(), "{owner} is held and has {ttl:?} ms to live");
-            ensure!(self.beats.contains(holder), "{owner} is held by {holder:?}, and only {:?} beat", self.beats);
-            ensure!(!self.lapsed.contains(owner), "{owner} is held, and its session has lapsed");
+            ensure!(
+                self.beats.contains(holder),
+                "{owner} is held by {holder:?}, and only {:?} beat",
+                self.beats
+            );
+            ensure!(
+                !self.lapsed.contains(owner),
+                "{owner} is held, and its session has lapsed"
+            );
         }
         for owner in &self.asked {
-            ensure!(self.sessions.contains_key(owner), "{owner} is asked for, and nobody holds it");
+            ensure!(
+                self.sessions.contains_key(owner),
+                "{owner} is asked for, and nobody holds it"
+            );
         }
         Ok(())
     }
@@ -158,12 +202,31 @@ impl Look {
     /// # Errors
     /// What does not hold.
     pub fn check_quiet(&self) -> Result<()> {
-        ensure!(self.marks.iter().all(Vec::is_empty), "marks are left: {:?}", self.marks);
-        ensure!(self.passing.is_empty(), "locks, leases, announcements or evictions are left: {:?}", self.passing);
+        ensure!(
+            self.marks.iter().all(Vec::is_empty),
+            "marks are left: {:?}",
+            self.marks
+        );
+        ensure!(
+            self.passing.is_empty(),
+            "locks, leases, announcements or evictions are left: {:?}",
+            self.passing
+        );
         let held = (&self.sessions, &self.lapsed, &self.asked);
-        ensure!(held.0.is_empty() && held.1.is_empty() && held.2.is_empty(), "sessions are left: {held:?}");
-        let lasting: Vec<_> = self.hashes.iter().filter(|(_, hash)| hash.ttl.is_none()).map(|(owner, _)| owner).collect();
-        ensure!(lasting.is_empty(), "landed, but never to expire: {lasting:?}");
+        ensure!(
+            held.0.is_empty() && held.1.is_empty() && held.2.is_empty(),
+            "sessions are left: {held:?}"
+        );
+        let lasting: Vec<_> = self
+            .hashes
+            .iter()
+            .filter(|(_, hash)| hash.ttl.is_none())
+            .map(|(owner, _)| owner)
+            .collect();
+        ensure!(
+            lasting.is_empty(),
+            "landed, but never to expire: {lasting:?}"
+        );
         Ok(())
     }
 
@@ -187,7 +250,9 @@ pub(super) fn cell_of(row: &StoredRow) -> Cell {
 /// `logic_type/owner_id`, of the names in keys and marks: app, region, logic type, owner id.
 fn place(owner: &str) -> Result<String> {
     let mut parts = owner.split(':').skip(2);
-    let (Some(logic_type), Some(id)) = (parts.next(), parts.next()) else { bail!("no owner: {owner:?}") };
+    let (Some(logic_type), Some(id)) = (parts.next(), parts.next()) else {
+        bail!("no owner: {owner:?}")
+    };
     Ok(format!("{logic_type}/{id}"))
 }
 
@@ -200,21 +265,38 @@ fn owners(content: &[(Bytes, Bytes)]) -> Result<Vec<String>> {
     content.iter().map(|(owner, _)| owner_in(owner)).collect()
 }
 
-/// The holder in a session: version and token of the fence, epoch, holder, who asked, the holder's name.
+/// The holder in a session: version and token of the fence, epoch, holder, who asked, the holder's
+/// name.
 fn holder_in(session: &Bytes) -> Result<String> {
-    Ok(std::str::from_utf8(session)?.split(' ').nth(3).context("a session without a holder")?.to_owned())
+    Ok(std::str::from_utf8(session)?
+        .split(' ')
+        .nth(3)
+        .context("a session without a holder")?
+        .to_owned())
 }
 
 fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
-    let mut hash = Hash { ttl: (ttl >= 0).then_some(ttl), ..Hash::default() };
+    let mut hash = Hash {
+        ttl: (ttl >= 0).then_some(ttl),
+        ..Hash::default()
+    };
     for (name, value) in content {
-        let (name, text) = (std::str::from_utf8(name)?, || anyhow::Ok(std::str::from_utf8(value)?));
+        let (name, text) = (std::str::from_utf8(name)?, || {
+            anyhow::Ok(std::str::from_utf8(value)?)
+        });
         match name.strip_prefix(':') {
-            None => drop(hash.cells.insert(name.to_owned(), Cell::Live(value.clone()))),
+            None => drop(
+                hash.cells
+                    .insert(name.to_owned(), Cell::Live(value.clone())),
+            ),
             Some("v") => hash.version = text()?.split(' ').next().unwrap_or_default().parse()?,
             Some(reserved) => {
                 if let Some(field) = reserved.strip_prefix("d:") {
-                    let cell = if value.starts_with(b"r") { Cell::Removed(value.slice(1..)) } else { Cell::Purged };
+                    let cell = if value.starts_with(b"r") {
+                        Cell::Removed(value.slice(1..))
+                    } else {
+                        Cell::Purged
+                    };
                     hash.cells.insert(field.to_owned(), cell);
                 }
             }
@@ -226,8 +308,13 @@ fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
 /// A version, and behind it the fields.
 fn marks(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
     let mark = |(name, value): &(Bytes, Bytes)| {
-        let fields = std::str::from_utf8(value)?.get(VERSION..).context("a mark without fields")?;
-        Ok((std::str::from_utf8(name)?.to_owned(), fields.split(SEPARATOR).map(str::to_owned).collect()))
+        let fields = std::str::from_utf8(value)?
+            .get(VERSION..)
+            .context("a mark without fields")?;
+        Ok((
+            std::str::from_utf8(name)?.to_owned(),
+            fields.split(SEPARATOR).map(str::to_owned).collect(),
+        ))
     };
     content.iter().map(mark).collect()
 }
@@ -236,7 +323,10 @@ fn marks(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
 fn refused(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
     let entry = |(name, value): &(Bytes, Bytes)| {
         let field = |line: &str| line.split(SEPARATOR).next().unwrap_or_default().to_owned();
-        Ok((std::str::from_utf8(name)?.to_owned(), std::str::from_utf8(value)?.lines().map(field).collect()))
+        Ok((
+            std::str::from_utf8(name)?.to_owned(),
+            std::str::from_utf8(value)?.lines().map(field).collect(),
+        ))
     };
     content.iter().map(entry).collect()
 }

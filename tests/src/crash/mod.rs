@@ -1,4 +1,5 @@
-//! A process that dies at every request it sends, one run each, and the process that comes after it.
+//! A process that dies at every request it sends, one run each, and the process that comes after
+//! it.
 //!
 //! | module | concept |
 //! | --- | --- |

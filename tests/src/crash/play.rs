@@ -1,4 +1,5 @@
-//! What one process does: a game server's calls and a worker's landing, over tiers whose every request is a point.
+//! What one process does: a game server's calls and a worker's landing, over tiers whose every
+//! request is a point.
 
 use std::future::{Future, IntoFuture};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,7 +44,11 @@ impl<'a> Play<'a> {
     ///
     /// # Errors
     /// It does not start within 30 s.
-    pub async fn start(place: &'a Place<'a>, history: &'a History, points: &Arc<Points>) -> Result<Self> {
+    pub async fn start(
+        place: &'a Place<'a>,
+        history: &'a History,
+        points: &Arc<Points>,
+    ) -> Result<Self> {
         let start = async {
             loop {
                 match open(place, points).await {
@@ -52,7 +57,12 @@ impl<'a> Play<'a> {
                 }
             }
         };
-        Ok(Self { place, history, storage: bounded("the storage opens", start).await?, kept: Mutex::default() })
+        Ok(Self {
+            place,
+            history,
+            storage: bounded("the storage opens", start).await?,
+            kept: Mutex::default(),
+        })
     }
 
     /// A player.
@@ -80,7 +90,13 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The answer is wrong.
     pub async fn set(&self, id: &str, fields: &[(&str, &str)]) -> Result<bool> {
-        self.write(id, sets(fields)?, self.owner(id)?.update(owned(fields)), plain).await
+        self.write(
+            id,
+            sets(fields)?,
+            self.owner(id)?.update(owned(fields)),
+            plain,
+        )
+        .await
     }
 
     /// Adds to fields; says whether that was acknowledged.
@@ -94,7 +110,13 @@ impl<'a> Play<'a> {
             let values = names.iter().filter_map(|name| counters.get(name)).collect();
             (counters.version(), values)
         };
-        self.write(id, changes, self.owner(id)?.incr_many(fields.iter().copied()), counted).await
+        self.write(
+            id,
+            changes,
+            self.owner(id)?.incr_many(fields.iter().copied()),
+            counted,
+        )
+        .await
     }
 
     /// Removes fields; says whether that was acknowledged.
@@ -102,7 +124,13 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The answer is wrong.
     pub async fn remove(&self, id: &str, fields: &[&str]) -> Result<bool> {
-        self.write(id, each(fields, &Change::Remove)?, self.owner(id)?.remove(fields.iter().copied()), plain).await
+        self.write(
+            id,
+            each(fields, &Change::Remove)?,
+            self.owner(id)?.remove(fields.iter().copied()),
+            plain,
+        )
+        .await
     }
 
     /// Restores fields; says whether that was acknowledged.
@@ -110,7 +138,13 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The answer is wrong.
     pub async fn restore(&self, id: &str, fields: &[&str]) -> Result<bool> {
-        self.write(id, each(fields, &Change::Restore)?, self.owner(id)?.restore(fields.iter().copied()), plain).await
+        self.write(
+            id,
+            each(fields, &Change::Restore)?,
+            self.owner(id)?.restore(fields.iter().copied()),
+            plain,
+        )
+        .await
     }
 
     /// Purges fields; says whether that was acknowledged.
@@ -118,7 +152,13 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The answer is wrong.
     pub async fn purge(&self, id: &str, fields: &[&str]) -> Result<bool> {
-        self.write(id, each(fields, &Change::Purge)?, self.owner(id)?.purge(fields.iter().copied()), plain).await
+        self.write(
+            id,
+            each(fields, &Change::Purge)?,
+            self.owner(id)?.purge(fields.iter().copied()),
+            plain,
+        )
+        .await
     }
 
     /// Sets the same fields of many owners in one bulk.
@@ -133,7 +173,12 @@ impl<'a> Play<'a> {
             begun.push(self.history.begin(id, sets(fields)?));
         }
         let results = bulk.await;
-        ensure!(results.len() == ids.len(), "a bulk of {} writes has {} results", ids.len(), results.len());
+        ensure!(
+            results.len() == ids.len(),
+            "a bulk of {} writes has {} results",
+            ids.len(),
+            results.len()
+        );
         for ((id, begun), result) in ids.iter().zip(begun).zip(results) {
             self.history.end(id, begun, result.map(plain))?;
         }
@@ -148,8 +193,13 @@ impl<'a> Play<'a> {
         let before = self.history.taken_over(id);
         match self.owner(id)?.get_all().await {
             Ok(record) => {
-                let found: Vec<_> = record.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
-                self.history.read(id, before, &found, record.version()).map(|()| true)
+                let found: Vec<_> = record
+                    .iter()
+                    .map(|(field, value)| (field.clone(), value.clone()))
+                    .collect();
+                self.history
+                    .read(id, before, &found, record.version())
+                    .map(|()| true)
             }
             Err(_) => Ok(false),
         }
@@ -160,7 +210,11 @@ impl<'a> Play<'a> {
     /// # Errors
     /// None but an impossible id.
     pub async fn unload(&self, id: &str) -> Result<bool> {
-        Ok(self.owner(id)?.unload(Duration::from_secs(30)).await.is_ok())
+        Ok(self
+            .owner(id)?
+            .unload(Duration::from_secs(30))
+            .await
+            .is_ok())
     }
 
     /// Lands an owner at once, if the tiers let it.
@@ -184,7 +238,11 @@ impl<'a> Play<'a> {
     /// # Errors
     /// It takes more than 30 s.
     pub async fn land_with(&self, workers: u32) -> Result<()> {
-        self.land_until(workers, async || Ok(self.place.look().await?.waiting() == 0)).await
+        self.land_until(
+            workers,
+            async || Ok(self.place.look().await?.waiting() == 0),
+        )
+        .await
     }
 
     /// Lets one worker land until nothing waits.
@@ -199,7 +257,11 @@ impl<'a> Play<'a> {
     ///
     /// # Errors
     /// It takes more than 30 s.
-    pub async fn land_until(&self, workers: u32, mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    pub async fn land_until(
+        &self,
+        workers: u32,
+        mut holds: impl AsyncFnMut() -> Result<bool>,
+    ) -> Result<()> {
         // The workers before these have stopped; what they could not give back runs out.
         self.place.time_passes().await?;
         let (stops, runs): (Vec<_>, Vec<_>) = (0..workers).map(|_| self.worker()).unzip();
@@ -220,7 +282,10 @@ impl<'a> Play<'a> {
     /// A worker that runs until its sender is dropped.
     fn worker(&self) -> (oneshot::Sender<()>, impl Future<Output = ()> + use<>) {
         let name = format!("w{}", WORKERS.fetch_add(1, Ordering::Relaxed));
-        let options = LandingOptions { name, ..self.place.landing() };
+        let options = LandingOptions {
+            name,
+            ..self.place.landing()
+        };
         let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let run = async move {
@@ -247,7 +312,11 @@ impl<'a> Play<'a> {
     /// Writes are left under way.
     pub async fn close(self) -> Result<()> {
         let report = self.storage.close(Duration::from_secs(30)).await;
-        ensure!(report.under_way == 0, "{} writes are under way at the end", report.under_way);
+        ensure!(
+            report.under_way == 0,
+            "{} writes are under way at the end",
+            report.under_way
+        );
         Ok(())
     }
 }
@@ -263,10 +332,20 @@ async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
         ..RedisOptions::new(place.redis_url())
     };
     let hot = Arc::new(RedisStore::open(options).await?);
-    let cold = storage_sql::open_through(&ColdOptions::from(&settings.sql), Arc::clone(points) as _).await?;
-    let cold = Arc::new(Repeating { cold, points: Arc::clone(points) });
+    let cold =
+        storage_sql::open_through(&ColdOptions::from(&settings.sql), Arc::clone(points) as _)
+            .await?;
+    let cold = Arc::new(Repeating {
+        cold,
+        points: Arc::clone(points),
+    });
     // A process that dies takes its connections with it, at once.
-    Ok(Storage::builder(settings.clone()).hot(hot).cold(cold).own_runtime(false).open().await?)
+    Ok(Storage::builder(settings.clone())
+        .hot(hot)
+        .cold(cold)
+        .own_runtime(false)
+        .open()
+        .await?)
 }
 
 fn plain(ack: Ack) -> Answer {
@@ -274,13 +353,21 @@ fn plain(ack: Ack) -> Answer {
 }
 
 fn of<'a>(changes: impl IntoIterator<Item = (&'a str, Change)>) -> Result<Vec<(Field, Change)>> {
-    let mut changes = changes.into_iter().map(|(field, change)| Ok((Field::new(field)?, change))).collect::<Result<Vec<_>>>()?;
+    let mut changes = changes
+        .into_iter()
+        .map(|(field, change)| Ok((Field::new(field)?, change)))
+        .collect::<Result<Vec<_>>>()?;
     changes.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(changes)
 }
 
 fn sets(fields: &[(&str, &str)]) -> Result<Vec<(Field, Change)>> {
-    of(fields.iter().map(|(field, value)| (*field, Change::Set(Bytes::copy_from_slice(value.as_bytes())))))
+    of(fields.iter().map(|(field, value)| {
+        (
+            *field,
+            Change::Set(Bytes::copy_from_slice(value.as_bytes())),
+        )
+    }))
 }
 
 fn each(fields: &[&str], change: &Change) -> Result<Vec<(Field, Change)>> {
@@ -288,5 +375,8 @@ fn each(fields: &[&str], change: &Change) -> Result<Vec<(Field, Change)>> {
 }
 
 fn owned(fields: &[(&str, &str)]) -> Vec<(String, String)> {
-    fields.iter().map(|(field, value)| ((*field).to_owned(), (*value).to_owned())).collect()
+    fields
+        .iter()
+        .map(|(field, value)| ((*field).to_owned(), (*value).to_owned()))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! The points at which a process may end: every pipeline to Redis and every statement to the database, numbered.
+//! The points at which a process may end: every pipeline to Redis and every statement to the
+//! database, numbered.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -18,7 +19,8 @@ pub enum Kind {
     Instead,
     /// The request is carried out, in place of the reply comes an error, and the process goes on.
     Lost,
-    /// The process stands still before the request, longer than its locks last, while another does its work; then it goes on.
+    /// The process stands still before the request, longer than its locks last, while another does
+    /// its work; then it goes on.
     Late,
     /// The request is carried out twice, and the second reply is seen.
     Twice,
@@ -26,7 +28,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [Self::Before, Self::After, Self::Instead, Self::Lost, Self::Late, Self::Twice];
+    pub const ALL: [Self; 6] = [
+        Self::Before,
+        Self::After,
+        Self::Instead,
+        Self::Lost,
+        Self::Late,
+        Self::Twice,
+    ];
 
     /// Whether the process does not go on by itself.
     #[must_use]
@@ -120,7 +129,8 @@ impl Points {
             && self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.at
     }
 
-    /// Passes a place where points of these kinds lie; an error if it is to take the place of what comes next.
+    /// Passes a place where points of these kinds lie; an error if it is to take the place of what
+    /// comes next.
     async fn pass(&self, here: &[Kind]) -> Result<(), Broken> {
         let struck = self.is_at(here);
         if struck && !self.kind.stops() {
@@ -172,5 +182,9 @@ impl Seam for Points {
 }
 
 fn broken(_: Broken) -> ColdError {
-    ColdError { kind: ColdKind::Unwell, operation: "seam", message: "the connection broke".to_owned() }
+    ColdError {
+        kind: ColdKind::Unwell,
+        operation: "seam",
+        message: "the connection broke".to_owned(),
+    }
 }

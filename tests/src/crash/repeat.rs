@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
-use storage_sql::{Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise, Raised};
+use storage_sql::{
+    Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise,
+    Raised,
+};
 
 use super::points::Points;
 
-/// Repeats the call that the points name. A statement alone is never repeated: no network does that inside a transaction.
+/// Repeats the call that the points name. A statement alone is never repeated: no network does that
+/// inside a transaction.
 #[derive(Debug)]
 pub(super) struct Repeating {
     pub(super) cold: Arc<dyn ColdStore>,
@@ -31,7 +35,11 @@ impl ColdStore for Repeating {
 
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
         let landed = self.cold.land(batch).await;
-        if self.points.again() { self.cold.land(batch).await } else { landed }
+        if self.points.again() {
+            self.cold.land(batch).await
+        } else {
+            landed
+        }
     }
 
     async fn owners(
@@ -44,17 +52,28 @@ impl ColdStore for Repeating {
         self.cold.owners(scope, logic_type, after, limit).await
     }
 
-    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
         self.cold.all_owners(after, limit).await
     }
 
-    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionRecord>, ColdError> {
         self.cold.partitions(partitions).await
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         let raised = self.cold.raise(raises).await;
-        if self.points.again() { self.cold.raise(raises).await } else { raised }
+        if self.points.again() {
+            self.cold.raise(raises).await
+        } else {
+            raised
+        }
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {
@@ -67,7 +86,11 @@ impl ColdStore for Repeating {
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
         let paired = self.cold.pair(seen, pair).await;
-        if self.points.again() { self.cold.pair(seen, pair).await } else { paired }
+        if self.points.again() {
+            self.cold.pair(seen, pair).await
+        } else {
+            paired
+        }
     }
 
     fn value_bytes_max(&self) -> usize {

@@ -30,7 +30,8 @@ pub struct Tried {
 /// Tries all points of a scenario, with every kind of end.
 ///
 /// # Errors
-/// Something was lost, halved, left over or got stuck; the error names scenario, kind and point, which repeat it.
+/// Something was lost, halved, left over or got stuck; the error names scenario, kind and point,
+/// which repeat it.
 pub fn try_all(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<Tried> {
     let servers = runtime()?;
     let site = servers.block_on(Site::open(scenario.name, database))?;
@@ -38,12 +39,20 @@ pub fn try_all(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> R
     let mut tried = Tried::default();
     for kind in kinds {
         let mut at = 1;
-        while run(&site, &servers, scenario, *kind, at, None).with_context(|| named(scenario, *kind, at))?.0 {
+        while run(&site, &servers, scenario, *kind, at, None)
+            .with_context(|| named(scenario, *kind, at))?
+            .0
+        {
             at += 1;
         }
         tried.runs += at;
         tried.points = tried.points.max(at - 1);
-        ensure!(at > scenario.points_min, "{}: only {} points of kind {kind:?}", scenario.name, at - 1);
+        ensure!(
+            at > scenario.points_min,
+            "{}: only {} points of kind {kind:?}",
+            scenario.name,
+            at - 1
+        );
     }
     tried.took = begun.elapsed();
     Ok(tried)
@@ -64,14 +73,19 @@ pub fn try_pairs(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) ->
             let (mut second, mut reached) = (1, (true, true));
             while reached == (true, true) {
                 let what = || format!("{}, then {second}", named(scenario, *kind, at));
-                reached = run(&site, &servers, scenario, *kind, at, Some(second)).with_context(what)?;
+                reached =
+                    run(&site, &servers, scenario, *kind, at, Some(second)).with_context(what)?;
                 tried.runs += 1;
                 second += 1;
             }
             if !reached.0 {
                 break;
             }
-            ensure!(second > 5, "{}: the process after point {at} has only {second} points", scenario.name);
+            ensure!(
+                second > 5,
+                "{}: the process after point {at} has only {second} points",
+                scenario.name
+            );
             tried.points += second - 2;
             at += 1;
         }
@@ -87,20 +101,27 @@ pub fn try_pairs(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) ->
 pub fn try_one(scenario: &Scenario, database: Database<'_>, kind: Kind, at: usize) -> Result<bool> {
     let servers = runtime()?;
     let site = servers.block_on(Site::open(scenario.name, database))?;
-    Ok(run(&site, &servers, scenario, kind, at, None).with_context(|| named(scenario, kind, at))?.0)
+    Ok(run(&site, &servers, scenario, kind, at, None)
+        .with_context(|| named(scenario, kind, at))?
+        .0)
 }
 
 fn named(scenario: &Scenario, kind: Kind, at: usize) -> String {
     format!("scenario {}, kind {kind:?}, point {at}", scenario.name)
 }
 
-/// A runtime stands for a process: what it runs ends when it is dropped, and stands still while nobody drives it.
+/// A runtime stands for a process: what it runs ends when it is dropped, and stands still while
+/// nobody drives it.
 fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")
 }
 
-/// Runs the scenario up to a point, and on as the kind says; then lets another process land everything, itself up to point `second`, and
-/// checks. Answers which of the two points were reached.
+/// Runs the scenario up to a point, and on as the kind says; then lets another process land
+/// everything, itself up to point `second`, and checks. Answers which of the two points were
+/// reached.
 fn run(
     site: &Site,
     servers: &Runtime,
@@ -118,24 +139,38 @@ fn run(
         let points = Arc::new(Points::new(kind, second));
         let process = runtime()?;
         points.arm();
-        let land = bounded("the second process lands", land_rest(&place, &history, &points)).boxed_local();
+        let land = bounded(
+            "the second process lands",
+            land_rest(&place, &history, &points),
+        )
+        .boxed_local();
         until_stopped(&process, land, &points)?;
         points.disarm();
         drop(process);
         servers.block_on(after_death(&place))?;
         reached.1 = points.reached();
     }
-    servers.block_on(check(&place, &history, reached.0)).with_context(|| left_in(servers, &place))?;
+    servers
+        .block_on(check(&place, &history, reached.0))
+        .with_context(|| left_in(servers, &place))?;
     Ok(reached)
 }
 
 /// What Redis holds, for the report of a failure.
 fn left_in(servers: &Runtime, place: &Place<'_>) -> String {
-    servers.block_on(place.look()).map_or_else(|error| error.to_string(), |look| format!("{look:?}"))
+    servers
+        .block_on(place.look())
+        .map_or_else(|error| error.to_string(), |look| format!("{look:?}"))
 }
 
 /// One process, from its start to its end.
-fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &History, points: &Arc<Points>) -> Result<()> {
+fn play(
+    servers: &Runtime,
+    scenario: &Scenario,
+    place: &Place<'_>,
+    history: &History,
+    points: &Arc<Points>,
+) -> Result<()> {
     let process = runtime()?;
     let whole = async {
         if scenario.opening {
@@ -153,7 +188,9 @@ fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &His
     if !ended && points.kind() == Kind::Late {
         // Whoever came while it holds the database's locks would wait for them until it goes on.
         if !points.in_transaction() {
-            servers.block_on(take_over(place, history)).context("the process that takes over")?;
+            servers
+                .block_on(take_over(place, history))
+                .context("the process that takes over")?;
         }
         points.go_on();
         process.block_on(whole.as_mut())?;
@@ -173,7 +210,11 @@ fn play(servers: &Runtime, scenario: &Scenario, place: &Place<'_>, history: &His
 }
 
 /// Drives a process until it ends, or stands still; says whether it ended.
-fn until_stopped(process: &Runtime, whole: impl Future<Output = Result<()>> + Unpin, points: &Points) -> Result<bool> {
+fn until_stopped(
+    process: &Runtime,
+    whole: impl Future<Output = Result<()>> + Unpin,
+    points: &Points,
+) -> Result<bool> {
     process.block_on(async {
         match select(whole, pin!(points.stopped())).await {
             Either::Left((ended, _)) => ended.map(|()| true),
@@ -186,18 +227,27 @@ fn until_stopped(process: &Runtime, whole: impl Future<Output = Result<()>> + Un
 async fn after_death(place: &Place<'_>) -> Result<()> {
     place.bury().await?;
     let look = place.look().await?;
-    look.check(&place.rows().await?).context("right after it died")?;
+    look.check(&place.rows().await?)
+        .context("right after it died")?;
     place.time_passes().await
 }
 
-/// What another process does while the first stands still: it finds the locks run out, changes every owner, and lands and evicts all.
+/// What another process does while the first stands still: it finds the locks run out, changes
+/// every owner, and lands and evicts all.
 async fn take_over(place: &Place<'_>, history: &History) -> Result<()> {
-    place.look().await?.check(&place.rows().await?).context("while it stands still")?;
+    place
+        .look()
+        .await?
+        .check(&place.rows().await?)
+        .context("while it stands still")?;
     place.time_passes().await?;
     let play = Play::start(place, history, &Arc::new(Points::never())).await?;
     play.free_all().await?;
     for id in history.ids() {
-        ensure!(play.incr(&id, &[(VISITS, 1)]).await?, "{id} can't be written");
+        ensure!(
+            play.incr(&id, &[(VISITS, 1)]).await?,
+            "{id} can't be written"
+        );
     }
     play.land().await?;
     for id in history.ids() {
@@ -229,13 +279,18 @@ async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()>
     play.free_all().await.context("taking what is held")?;
     land_all(&play).await.context("landing what is left")?;
     let rows = place.rows().await?;
-    history.rows(&rows).with_context(|| format!("struck: {struck}"))?;
+    history
+        .rows(&rows)
+        .with_context(|| format!("struck: {struck}"))?;
     let look = place.look().await?;
     look.check(&rows)?;
     look.check_quiet()?;
     for round in ["hot", "cold"] {
         for id in history.ids() {
-            ensure!(play.read(&id).await.with_context(|| round)?, "{id} can't be read {round}");
+            ensure!(
+                play.read(&id).await.with_context(|| round)?,
+                "{id} can't be read {round}"
+            );
             ensure!(play.evict(&id).await?, "{id} can't be evicted");
         }
     }

@@ -26,7 +26,13 @@ pub struct Scenario {
     pub points_min: usize,
 }
 
-pub(super) const PLAIN: Scenario = Scenario { name: "", before: nothing, act: nothing, opening: false, points_min: 15 };
+pub(super) const PLAIN: Scenario = Scenario {
+    name: "",
+    before: nothing,
+    act: nothing,
+    opening: false,
+    points_min: 15,
+};
 
 /// The owner whose field "v" the database refuses, until the poison is taken away.
 pub const POISONED: &str = "bad";
@@ -54,31 +60,93 @@ pub const SCENARIOS: &[Scenario] = &[
 pub const CHOSEN: &[Scenario] = &[FIRST_WRITES, HOT_LOAD];
 
 /// Writes of owners that were never seen, and their landing.
-pub const FIRST_WRITES: Scenario = Scenario { name: "first_writes", act: first_writes, ..PLAIN };
+pub const FIRST_WRITES: Scenario = Scenario {
+    name: "first_writes",
+    act: first_writes,
+    ..PLAIN
+};
 /// Increments and reads of evicted owners, which build on loaded rows.
-pub const HOT_LOAD: Scenario = Scenario { name: "hot_load", before: cold, act: count_on_cold, ..PLAIN };
+pub const HOT_LOAD: Scenario = Scenario {
+    name: "hot_load",
+    before: cold,
+    act: count_on_cold,
+    ..PLAIN
+};
 /// Landing of several owners beside a snapshot that a dead worker left.
-pub const LEFTOVER_SNAPSHOT: Scenario =
-    Scenario { name: "leftover_snapshot", before: leave_snapshot, act: land_leftover, ..PLAIN };
+pub const LEFTOVER_SNAPSHOT: Scenario = Scenario {
+    name: "leftover_snapshot",
+    before: leave_snapshot,
+    act: land_leftover,
+    ..PLAIN
+};
 /// Tombstones: removal, restoration, purge.
-pub const REMOVAL: Scenario = Scenario { name: "removal", before: landed, act: remove_restore_purge, points_min: 25, ..PLAIN };
+pub const REMOVAL: Scenario = Scenario {
+    name: "removal",
+    before: landed,
+    act: remove_restore_purge,
+    points_min: 25,
+    ..PLAIN
+};
 /// Landing in the caller's process.
-pub const FLUSH: Scenario = Scenario { name: "flush", before: landed, act: flush, ..PLAIN };
+pub const FLUSH: Scenario = Scenario {
+    name: "flush",
+    before: landed,
+    act: flush,
+    ..PLAIN
+};
 /// A row that the database refuses: bisection, parking, replay.
-pub const POISON: Scenario = Scenario { name: "poison", before: poison, act: park_and_replay, points_min: 30, ..PLAIN };
+pub const POISON: Scenario = Scenario {
+    name: "poison",
+    before: poison,
+    act: park_and_replay,
+    points_min: 30,
+    ..PLAIN
+};
 /// Evictions that wait for the landing.
-pub const EVICT_WHILE_DIRTY: Scenario = Scenario { name: "evict_while_dirty", act: evict_while_dirty, points_min: 20, ..PLAIN };
+pub const EVICT_WHILE_DIRTY: Scenario = Scenario {
+    name: "evict_while_dirty",
+    act: evict_while_dirty,
+    points_min: 20,
+    ..PLAIN
+};
 /// A Redis that lost everything: epochs raised and adopted.
-pub const WIPED: Scenario = Scenario { name: "wiped", before: wiped, act: go_on, points_min: 20, ..PLAIN };
+pub const WIPED: Scenario = Scenario {
+    name: "wiped",
+    before: wiped,
+    act: go_on,
+    points_min: 20,
+    ..PLAIN
+};
 /// A Redis that came back older: suspect owners.
-pub const REWOUND: Scenario = Scenario { name: "rewound", before: rewound, act: go_on, points_min: 20, ..PLAIN };
+pub const REWOUND: Scenario = Scenario {
+    name: "rewound",
+    before: rewound,
+    act: go_on,
+    points_min: 20,
+    ..PLAIN
+};
 /// The opening of a storage on empty tiers.
-pub const FIRST_CONTACT: Scenario =
-    Scenario { name: "first_contact", act: first_contact, opening: true, points_min: 20, ..PLAIN };
+pub const FIRST_CONTACT: Scenario = Scenario {
+    name: "first_contact",
+    act: first_contact,
+    opening: true,
+    points_min: 20,
+    ..PLAIN
+};
 /// Many owners in one call.
-pub const BULK: Scenario = Scenario { name: "bulk", before: landed, act: bulk, ..PLAIN };
+pub const BULK: Scenario = Scenario {
+    name: "bulk",
+    before: landed,
+    act: bulk,
+    ..PLAIN
+};
 /// Two workers that share the partitions.
-pub const TWO_WORKERS: Scenario = Scenario { name: "two_workers", act: two_workers, points_min: 20, ..PLAIN };
+pub const TWO_WORKERS: Scenario = Scenario {
+    name: "two_workers",
+    act: two_workers,
+    points_min: 20,
+    ..PLAIN
+};
 
 fn nothing<'a>(_: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async { Ok(()) }.boxed_local()
@@ -87,7 +155,8 @@ fn nothing<'a>(_: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 fn first_writes<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         play.set("ann", &[("gold", "10"), ("name", "Ann")]).await?;
-        play.set("bob", &[("gold", "1"), ("name", "Bob"), ("bag", "sword")]).await?;
+        play.set("bob", &[("gold", "1"), ("name", "Bob"), ("bag", "sword")])
+            .await?;
         play.incr("ann", &[("gold", 5)]).await?;
         play.land().await
     }
@@ -106,7 +175,10 @@ pub(super) fn landed<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 fn cold<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;
-        ensure!(play.evict("ann").await? && play.evict("bob").await?, "an eviction failed");
+        ensure!(
+            play.evict("ann").await? && play.evict("bob").await?,
+            "an eviction failed"
+        );
         Ok(())
     }
     .boxed_local()
@@ -128,11 +200,18 @@ fn leave_snapshot<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
         play.set("ann", &[("gold", "10"), ("name", "Ann")]).await?;
         play.set("bob", &[("gold", "1")]).await?;
         let hot = play.storage.tiers().hot();
-        let lock = Lock { holder: "dead".to_owned(), token: "dead".to_owned() };
+        let lock = Lock {
+            holder: "dead".to_owned(),
+            token: "dead".to_owned(),
+        };
         for id in ["ann", "bob"] {
             let partition = play.partition(id)?;
-            hot.lock(&[partition], &lock, play.place.landing().lock_ttl).await;
-            ensure!(hot.snapshot(partition, &lock).await? != Snapshot::Empty, "there is no snapshot");
+            hot.lock(&[partition], &lock, play.place.landing().lock_ttl)
+                .await;
+            ensure!(
+                hot.snapshot(partition, &lock).await? != Snapshot::Empty,
+                "there is no snapshot"
+            );
         }
         play.place.time_passes().await
     }
@@ -164,7 +243,8 @@ fn remove_restore_purge<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>
 
 fn flush<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
-        play.set("ann", &[("gold", "20"), ("bag", "shield")]).await?;
+        play.set("ann", &[("gold", "20"), ("bag", "shield")])
+            .await?;
         play.flush("ann").await?;
         play.incr("ann", &[("gold", 1)]).await?;
         play.unload("ann").await?;
@@ -223,7 +303,8 @@ fn rewound<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;
         let saved = play.place.save().await?;
-        play.set("ann", &[("gold", "20"), ("bag", "shield")]).await?;
+        play.set("ann", &[("gold", "20"), ("bag", "shield")])
+            .await?;
         play.incr("bob", &[("gold", 6)]).await?;
         play.set("eve", &[("gold", "3")]).await?;
         play.land().await?;
@@ -255,7 +336,11 @@ fn first_contact<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 
 fn bulk<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
-        play.set_all(&["ann", "bob", "eve", "joe", "kim"], &[("gold", "7"), ("bag", "axe")]).await?;
+        play.set_all(
+            &["ann", "bob", "eve", "joe", "kim"],
+            &[("gold", "7"), ("bag", "axe")],
+        )
+        .await?;
         play.set_all(&["ann", "joe"], &[("gold", "8")]).await?;
         play.incr("kim", &[("gold", 1)]).await?;
         play.land().await
@@ -265,7 +350,8 @@ fn bulk<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 
 fn two_workers<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
-        play.set_all(&["ann", "bob", "eve", "joe"], &[("gold", "7")]).await?;
+        play.set_all(&["ann", "bob", "eve", "joe"], &[("gold", "7")])
+            .await?;
         play.land_with(2).await?;
         play.incr("ann", &[("gold", 1)]).await?;
         play.land_with(2).await

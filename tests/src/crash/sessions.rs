@@ -14,14 +14,32 @@ use super::site::PARTITIONS;
 use crate::stack::until;
 
 /// Sessions of an owner that is cold, and of one without rows: they save, land and end.
-pub const SESSIONS: Scenario = Scenario { name: "sessions", before: ready_and_cold, act: hold_and_end, points_min: 35, ..PLAIN };
+pub const SESSIONS: Scenario = Scenario {
+    name: "sessions",
+    before: ready_and_cold,
+    act: hold_and_end,
+    points_min: 35,
+    ..PLAIN
+};
 /// A session that another one takes the owner from.
-pub const SESSIONS_STOLEN: Scenario = Scenario { name: "sessions_stolen", before: ready, act: steal, points_min: 24, ..PLAIN };
+pub const SESSIONS_STOLEN: Scenario = Scenario {
+    name: "sessions_stolen",
+    before: ready,
+    act: steal,
+    points_min: 24,
+    ..PLAIN
+};
 /// A Redis that lost everything while a session was held, what it had saved last included.
-pub const SESSIONS_WIPED: Scenario =
-    Scenario { name: "sessions_wiped", before: held_and_wiped, act: claim_and_end, points_min: 35, ..PLAIN };
+pub const SESSIONS_WIPED: Scenario = Scenario {
+    name: "sessions_wiped",
+    before: held_and_wiped,
+    act: claim_and_end,
+    points_min: 35,
+    ..PLAIN
+};
 
-/// Owners have landed, and all partitions are in order: a first beat that meets one which is not comes again after a quarter of a lease.
+/// Owners have landed, and all partitions are in order: a first beat that meets one which is not
+/// comes again after a quarter of a lease.
 fn ready<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;
@@ -70,19 +88,32 @@ fn hold_and_end<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 
 fn steal<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
-        let Some(mut first) = play.hold("ann", OnConflict::Fail).await? else { return Ok(()) };
+        let Some(mut first) = play.hold("ann", OnConflict::Fail).await? else {
+            return Ok(());
+        };
         first.set(play, &[("gold", "11")])?;
         first.save(play).await?;
         if play.set("ann", &[("bag", "axe")]).await? {
             first.set(play, &[("gold", "12")])?;
-            ensure!(!first.save(play).await?, "a plain write passed, and the session still saves");
+            ensure!(
+                !first.save(play).await?,
+                "a plain write passed, and the session still saves"
+            );
         }
         first.set(play, &[("gold", "13")])?;
-        let Some(mut second) = play.hold("ann", OnConflict::Steal).await? else { return Ok(()) };
-        ensure!(!first.save(play).await?, "a session saves whose owner was taken");
+        let Some(mut second) = play.hold("ann", OnConflict::Steal).await? else {
+            return Ok(());
+        };
+        ensure!(
+            !first.save(play).await?,
+            "a session saves whose owner was taken"
+        );
         second.set(play, &[("gold", "14")])?;
         second.save(play).await?;
-        ensure!(!first.end(play).await?, "a session ends well whose owner was taken");
+        ensure!(
+            !first.end(play).await?,
+            "a session ends well whose owner was taken"
+        );
         // Nothing is left to be saved.
         second.end(play).await?;
         play.land().await
@@ -94,7 +125,10 @@ fn steal<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 fn held_and_wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         ready(play).await?;
-        let mut ann = play.hold("ann", OnConflict::Fail).await?.context("no session")?;
+        let mut ann = play
+            .hold("ann", OnConflict::Fail)
+            .await?
+            .context("no session")?;
         ann.set(play, &[("gold", "11")])?;
         ensure!(ann.save(play).await?, "a save failed");
         play.land().await?;
@@ -104,8 +138,12 @@ fn held_and_wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
         play.history.forgets("ann", landed, ann.whole()?);
         play.keep(ann);
         play.place.rewind(Vec::new()).await?;
-        // The scenario of a Redis that lost everything has the deaths before it is in order again. Its first call breaks with the connection.
-        until("all partitions are adopted", async || Ok(prepare(play).await.is_ok())).await
+        // The scenario of a Redis that lost everything has the deaths before it is in order again.
+        // Its first call breaks with the connection.
+        until("all partitions are adopted", async || {
+            Ok(prepare(play).await.is_ok())
+        })
+        .await
     }
     .boxed_local()
 }
@@ -114,7 +152,10 @@ fn claim_and_end<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         // The grace ends once the session was claimed. If it is lost before, nobody waits for that.
         let grace = async {
-            until("the session is claimed", async || Ok(!play.place.look().await?.held().is_empty())).await?;
+            until("the session is claimed", async || {
+                Ok(!play.place.look().await?.held().is_empty())
+            })
+            .await?;
             play.end_graces().await
         };
         match select(pin!(go_on(play)), pin!(grace)).await {

@@ -67,12 +67,18 @@ impl Site {
         let database = match database {
             Database::Sqlite => Base::Template(template().await?),
             Database::MariaDb(server) => {
-                let url = server.fresh_database(&format!("crash_{name}_{number}")).await?;
+                let url = server
+                    .fresh_database(&format!("crash_{name}_{number}"))
+                    .await?;
                 make_tables(&url).await?;
                 Base::Shared(url)
             }
         };
-        Ok(Self { redis, database, places: AtomicU32::new(0) })
+        Ok(Self {
+            redis,
+            database,
+            places: AtomicU32::new(0),
+        })
     }
 
     /// An empty place.
@@ -95,7 +101,12 @@ impl Site {
         };
         let redis_url = self.redis.url();
         let settings = settings(&redis_url, &database, &format!("c{number}"))?;
-        Ok(Place { redis: &self.redis, redis_url, settings, database })
+        Ok(Place {
+            redis: &self.redis,
+            redis_url,
+            settings,
+            database,
+        })
     }
 }
 
@@ -125,7 +136,9 @@ async fn make_tables(url: &str) -> Result<()> {
 async fn empty(url: &str) -> Result<()> {
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
     for table in ["landing_rows", "landing_partition", "landing_meta"] {
-        sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DELETE FROM {table}"))).execute(&mut connection).await?;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DELETE FROM {table}")))
+            .execute(&mut connection)
+            .await?;
     }
     Ok(connection.close().await?)
 }
@@ -151,7 +164,8 @@ impl Place<'_> {
         &self.redis_url
     }
 
-    /// How a worker lands here: in small batches and without waiting, under locks that outlast any run.
+    /// How a worker lands here: in small batches and without waiting, under locks that outlast any
+    /// run.
     #[must_use]
     pub fn landing(&self) -> LandingOptions {
         LandingOptions {
@@ -172,7 +186,10 @@ impl Place<'_> {
     /// # Errors
     /// It does not answer, or holds something that nobody of us writes.
     pub async fn look(&self) -> Result<Look> {
-        Look::of(self.eval(include_str!("look.lua")).await?, &self.settings.redis.prefix)
+        Look::of(
+            self.eval(include_str!("look.lua")).await?,
+            &self.settings.redis.prefix,
+        )
     }
 
     /// What the database holds.
@@ -188,7 +205,10 @@ impl Place<'_> {
     /// # Errors
     /// Redis does not answer.
     pub async fn bury(&self) -> Result<()> {
-        self.redis.call(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await.map(drop)
+        self.redis
+            .call(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .await
+            .map(drop)
     }
 
     /// Lets the locks, leases and announcements of a dead process run out.
@@ -205,17 +225,29 @@ impl Place<'_> {
     /// It can't be written.
     pub async fn poison(&self, id: &str, poisoned: bool) -> Result<()> {
         let mut connection = SqliteConnection::connect(&self.database).await?;
-        let statement = if poisoned { "INSERT INTO poison VALUES (?)" } else { "DELETE FROM poison WHERE owner_id = ?" };
-        sqlx::query(statement).bind(id.as_bytes()).execute(&mut connection).await?;
+        let statement = if poisoned {
+            "INSERT INTO poison VALUES (?)"
+        } else {
+            "DELETE FROM poison WHERE owner_id = ?"
+        };
+        sqlx::query(statement)
+            .bind(id.as_bytes())
+            .execute(&mut connection)
+            .await?;
         Ok(connection.close().await?)
     }
 
-    /// Makes the database take everything of an owner; one that never refused anything is left alone.
+    /// Makes the database take everything of an owner; one that never refused anything is left
+    /// alone.
     ///
     /// # Errors
     /// It can't be written.
     pub async fn heal(&self, id: &str) -> Result<()> {
-        if self.database.starts_with("sqlite:") { self.poison(id, false).await } else { Ok(()) }
+        if self.database.starts_with("sqlite:") {
+            self.poison(id, false).await
+        } else {
+            Ok(())
+        }
     }
 
     /// All keys as they are, for [`Place::rewind`].
@@ -225,8 +257,12 @@ impl Place<'_> {
     pub async fn save(&self) -> Result<Vec<Saved>> {
         let mut saved = Vec::new();
         for key in self.look().await?.keys() {
-            let Reply::Bytes(held) = self.redis.call(&["DUMP", key]).await? else { continue };
-            let Reply::Integer(left) = self.redis.call(&["PTTL", key]).await? else { continue };
+            let Reply::Bytes(held) = self.redis.call(&["DUMP", key]).await? else {
+                continue;
+            };
+            let Reply::Integer(left) = self.redis.call(&["PTTL", key]).await? else {
+                continue;
+            };
             saved.push((key.clone(), held, left.max(0)));
         }
         Ok(saved)
@@ -239,14 +275,23 @@ impl Place<'_> {
     pub async fn rewind(&self, saved: Vec<Saved>) -> Result<()> {
         self.redis.call(&["FLUSHALL"]).await?;
         for (key, held, left) in saved {
-            self.redis.call(&[b"RESTORE", key.as_bytes(), left.to_string().as_bytes(), &held]).await?;
+            self.redis
+                .call(&[
+                    b"RESTORE",
+                    key.as_bytes(),
+                    left.to_string().as_bytes(),
+                    &held,
+                ])
+                .await?;
         }
         self.redis.call(&["DEBUG", "CHANGE-REPL-ID"]).await?;
         self.bury().await
     }
 
     async fn eval(&self, script: &str) -> Result<Reply> {
-        self.redis.call(&["EVAL", script, "0", &self.settings.redis.prefix]).await
+        self.redis
+            .call(&["EVAL", script, "0", &self.settings.redis.prefix])
+            .await
     }
 }
 

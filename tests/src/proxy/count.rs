@@ -63,36 +63,54 @@ impl Proxy {
         let accepted = Arc::clone(&shared);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else { continue };
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else {
+                    continue;
+                };
                 let number = accepted.connections.fetch_add(1, Ordering::SeqCst);
                 let shared = Arc::clone(&accepted);
-                let link = Arc::new(Link { number, shared, answered: AtomicBool::new(true), doomed: AtomicBool::new(false) });
+                let link = Arc::new(Link {
+                    number,
+                    shared,
+                    answered: AtomicBool::new(true),
+                    doomed: AtomicBool::new(false),
+                });
                 let (from_client, to_client) = client.into_split();
                 let (from_server, to_server) = server.into_split();
                 tokio::spawn(requests(from_client, to_server, Arc::clone(&link)));
                 tokio::spawn(replies(from_server, to_client, link));
             }
         });
-        Ok(Self { address, shared, accepting })
+        Ok(Self {
+            address,
+            shared,
+            accepting,
+        })
     }
 
-    /// Loses every n-th reply from now on, and cuts the connection it would have come on; the server has carried the request out.
-    /// 0 loses none.
+    /// Loses every n-th reply from now on, and cuts the connection it would have come on; the
+    /// server has carried the request out. 0 loses none.
     pub fn lose_every(&self, nth: u64) {
         self.shared.lose_every.store(nth, Ordering::SeqCst);
     }
 
     /// As [`lose_every`](Self::lose_every), of the requests that contain these bytes.
     pub fn lose_every_reply_to(&self, nth: u64, request: &'static [u8]) {
-        *self.shared.lose_to.lock().unwrap_or_else(PoisonError::into_inner) = (nth > 0).then_some((request, nth));
+        *self
+            .shared
+            .lose_to
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = (nth > 0).then_some((request, nth));
     }
 
     /// Holds back, both ways, what the connections send that are open now. Those opened later work.
     pub fn hold_open_ones(&self) {
-        self.shared.held_below.send_replace(self.shared.connections.load(Ordering::SeqCst));
+        self.shared
+            .held_below
+            .send_replace(self.shared.connections.load(Ordering::SeqCst));
     }
 
-    /// Holds back everything, as a network that swallows packets does: connections are accepted, and nothing ever answers.
+    /// Holds back everything, as a network that swallows packets does: connections are accepted,
+    /// and nothing ever answers.
     pub fn hold_all(&self) {
         self.shared.held_below.send_replace(u64::MAX);
     }
@@ -132,7 +150,9 @@ impl Link {
     async fn pass(&self, read: usize) {
         let mut held = self.shared.held_below.subscribe();
         let _ = held.wait_for(|below| self.number >= *below).await;
-        self.shared.bytes.fetch_add(u64::try_from(read).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.shared
+            .bytes
+            .fetch_add(u64::try_from(read).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
     /// Notes a request, and whether its reply is to be lost.
@@ -140,10 +160,18 @@ impl Link {
         if self.answered.swap(false, Ordering::SeqCst) {
             self.shared.rounds.fetch_add(1, Ordering::SeqCst);
         }
-        let Some((wanted, nth)) = *self.shared.lose_to.lock().unwrap_or_else(PoisonError::into_inner) else { return };
+        let Some((wanted, nth)) = *self
+            .shared
+            .lose_to
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        else {
+            return;
+        };
         if request.windows(wanted.len()).any(|bytes| bytes == wanted) {
             let matched = self.shared.matched.fetch_add(1, Ordering::SeqCst);
-            self.doomed.store(matched % nth == nth - 1, Ordering::SeqCst);
+            self.doomed
+                .store(matched % nth == nth - 1, Ordering::SeqCst);
         }
     }
 
@@ -151,9 +179,12 @@ impl Link {
     fn loses(&self) -> bool {
         self.answered.store(true, Ordering::SeqCst);
         let every = self.shared.lose_every.load(Ordering::SeqCst);
-        let due = every > 0 && self.shared.replies.fetch_add(1, Ordering::SeqCst) % every == every - 1;
+        let due =
+            every > 0 && self.shared.replies.fetch_add(1, Ordering::SeqCst) % every == every - 1;
         let lost = due || self.doomed.load(Ordering::SeqCst);
-        self.shared.lost.fetch_add(u64::from(lost), Ordering::SeqCst);
+        self.shared
+            .lost
+            .fetch_add(u64::from(lost), Ordering::SeqCst);
         lost
     }
 }
@@ -174,7 +205,12 @@ async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, link: Arc<Link
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         link.pass(read).await;
-        if link.loses() || to.write_all(buffer.get(..read).unwrap_or_default()).await.is_err() {
+        if link.loses()
+            || to
+                .write_all(buffer.get(..read).unwrap_or_default())
+                .await
+                .is_err()
+        {
             return;
         }
     }

@@ -25,8 +25,8 @@ pub enum Weather {
     LateReplies(Duration),
     /// Nothing arrives and nothing is closed. When that ends, what was held back arrives, late.
     Silent,
-    /// The connections that there are fall silent, new ones do not. When that ends, what was held back arrives, behind what newer
-    /// connections brought.
+    /// The connections that there are fall silent, new ones do not. When that ends, what was held
+    /// back arrives, behind what newer connections brought.
     Stuck,
     /// Every n-th reply is lost with its connection, though the server carried the request out.
     Losing(u64),
@@ -47,7 +47,8 @@ struct State {
 
 impl State {
     fn holds_back(&self, connection: u64) -> bool {
-        self.weather == Weather::Silent || (self.weather == Weather::Stuck && connection < self.stuck_below)
+        self.weather == Weather::Silent
+            || (self.weather == Weather::Stuck && connection < self.stuck_below)
     }
 }
 
@@ -88,7 +89,12 @@ impl Link {
                 tokio::spawn(connection(client, port, seen.clone(), Arc::clone(&counted)));
             }
         });
-        Ok(Self { address, state, counts, accepting })
+        Ok(Self {
+            address,
+            state,
+            counts,
+            accepting,
+        })
     }
 
     /// Where to connect to.
@@ -100,7 +106,8 @@ impl Link {
     /// Changes the weather for connections old and new.
     pub fn set(&self, weather: Weather) {
         let stuck_below = self.counts.connections.load(Ordering::SeqCst);
-        self.state.send_modify(|state| (state.weather, state.stuck_below) = (weather, stuck_below));
+        self.state
+            .send_modify(|state| (state.weather, state.stuck_below) = (weather, stuck_below));
     }
 
     /// Cuts all connections; new ones are let through.
@@ -109,13 +116,20 @@ impl Link {
     }
 }
 
-async fn connection(client: TcpStream, port: u16, seen: watch::Receiver<State>, counts: Arc<Counts>) {
+async fn connection(
+    client: TcpStream,
+    port: u16,
+    seen: watch::Receiver<State>,
+    counts: Arc<Counts>,
+) {
     let number = counts.connections.fetch_add(1, Ordering::SeqCst);
     let cuts = seen.borrow().cuts;
     if seen.borrow().weather == Weather::Down {
         return;
     }
-    let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", port)).await else {
+        return;
+    };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -139,7 +153,13 @@ async fn pump(
     let mut buffer = vec![0; 1 << 16];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let reply = replies.map(|replies| replies.fetch_add(1, Ordering::Relaxed));
-        let Ok(weather) = seen.wait_for(|state| !state.holds_back(connection)).await.map(|state| state.weather) else { return };
+        let Ok(weather) = seen
+            .wait_for(|state| !state.holds_back(connection))
+            .await
+            .map(|state| state.weather)
+        else {
+            return;
+        };
         let bytes = buffer.get(..read).unwrap_or_default();
         let passed = match weather {
             Weather::LateReplies(_) if reply.is_none() => to.write_all(bytes).await,
@@ -147,7 +167,9 @@ async fn pump(
                 sleep(delay).await;
                 to.write_all(bytes).await
             }
-            Weather::Losing(every) if reply.is_some_and(|reply| reply % every == every - 1) => return,
+            Weather::Losing(every) if reply.is_some_and(|reply| reply % every == every - 1) => {
+                return;
+            }
             Weather::Throttled(piece, pause) => in_pieces(&mut to, bytes, piece, pause).await,
             _ => to.write_all(bytes).await,
         };
@@ -157,7 +179,12 @@ async fn pump(
     }
 }
 
-async fn in_pieces(to: &mut OwnedWriteHalf, bytes: &[u8], piece: usize, pause: Duration) -> std::io::Result<()> {
+async fn in_pieces(
+    to: &mut OwnedWriteHalf,
+    bytes: &[u8],
+    piece: usize,
+    pause: Duration,
+) -> std::io::Result<()> {
     for piece in bytes.chunks(piece.max(1)) {
         to.write_all(piece).await?;
         to.flush().await?;

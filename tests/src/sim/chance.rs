@@ -1,4 +1,5 @@
-//! The one source of chance: delays, faults, choices. It keeps a trace of what happened, and counts which fault hit what.
+//! The one source of chance: delays, faults, choices. It keeps a trace of what happened, and counts
+//! which fault hit what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::fault::Fault;
 
-/// How often each fault hit at each point. A point is a script, command or statement that was under way.
+/// How often each fault hit at each point. A point is a script, command or statement that was under
+/// way.
 pub type Hits = BTreeMap<(Fault, &'static str), u64>;
 
 /// Chance, from one seed. Share it behind an `Arc`.
@@ -33,7 +35,8 @@ struct State {
     trace: u64,
 }
 
-/// What makes a seed unlike others: how long things take, which faults there are, and where they come most.
+/// What makes a seed unlike others: how long things take, which faults there are, and where they
+/// come most.
 #[derive(Debug, Clone, Default)]
 pub struct Weather {
     /// The most that anything takes by itself, milliseconds.
@@ -78,7 +81,11 @@ impl Chance {
             events: 0,
             trace: seed,
         };
-        Arc::new(Self { state: Mutex::new(state), begun: Instant::now(), prints })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            begun: Instant::now(),
+            prints,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,7 +111,11 @@ impl Chance {
     ///
     /// # Panics
     /// There is none.
-    #[expect(clippy::indexing_slicing, clippy::cast_possible_truncation, reason = "the index is below the length")]
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "the index is below the length"
+    )]
     pub fn one<'a, T>(&self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
@@ -119,16 +130,26 @@ impl Chance {
         Duration::from_millis(from + self.below(to.saturating_sub(from).saturating_add(1)))
     }
 
-    /// Lets others go first, for as long as chance has it; for so many times as long in a process that is slow.
+    /// Lets others go first, for as long as chance has it; for so many times as long in a process
+    /// that is slow.
     pub async fn delay(&self, point: &'static str, slowness: u64) {
         let (delay_max, is_focus) = {
-            let Weather { delay_max, focus, .. } = self.state().weather;
+            let Weather {
+                delay_max, focus, ..
+            } = self.state().weather;
             (delay_max, focus == Some(point))
         };
         let slowness = slowness * if is_focus { u64::from(FOCUS) } else { 1 };
-        match if delay_max == 0 { 0 } else { self.below(2 * delay_max) } {
+        match if delay_max == 0 {
+            0
+        } else {
+            self.below(2 * delay_max)
+        } {
             long if long > delay_max => {
-                sleep(Duration::from_millis((long - delay_max) * slowness.min(LONGEST / delay_max))).await
+                sleep(Duration::from_millis(
+                    (long - delay_max) * slowness.min(LONGEST / delay_max),
+                ))
+                .await
             }
             0 => {}
             _ => tokio::task::yield_now().await,
@@ -143,7 +164,9 @@ impl Chance {
                 return None;
             }
             let times = if *focus == Some(point) { FOCUS } else { 1 };
-            of.iter().filter_map(|fault| Some((*fault, (faults.get(fault)? * times).min(FAULT_MAX)))).collect()
+            of.iter()
+                .filter_map(|fault| Some((*fault, (faults.get(fault)? * times).min(FAULT_MAX))))
+                .collect()
         };
         let mut drawn = self.below(1_000_000);
         for (fault, chance) in chances {
@@ -166,8 +189,13 @@ impl Chance {
 
     /// Counts a fault at all points that are under way.
     pub fn hit_all(&self, fault: Fault) {
-        let points: BTreeSet<&'static str> =
-            self.state().under_way.iter().filter(|(_, count)| **count > 0).map(|(point, _)| *point).collect();
+        let points: BTreeSet<&'static str> = self
+            .state()
+            .under_way
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(point, _)| *point)
+            .collect();
         for point in points.into_iter().chain(["any time"]) {
             self.hit(fault, point);
         }
@@ -176,7 +204,10 @@ impl Chance {
     /// Something begins.
     pub fn begin(&self, point: &'static str) -> UnderWay<'_> {
         *self.state().under_way.entry(point).or_default() += 1;
-        UnderWay { chance: self, point }
+        UnderWay {
+            chance: self,
+            point,
+        }
     }
 
     /// Adds an event to the trace.

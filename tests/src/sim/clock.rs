@@ -20,7 +20,10 @@ impl SkewedClock {
     /// A clock that begins now.
     #[must_use]
     pub fn new() -> Self {
-        Self { begun: Instant::now(), skew_micros: AtomicI64::new(0) }
+        Self {
+            begun: Instant::now(),
+            skew_micros: AtomicI64::new(0),
+        }
     }
 
     /// Sets the clock forward.

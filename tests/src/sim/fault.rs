@@ -32,7 +32,8 @@ faults! {
     RedisRestarts
     /// Redis comes back with what it held some time ago.
     RedisRewinds
-    /// Redis becomes a replica, and the primary again with what it was sent meanwhile; its connections stay open.
+    /// Redis becomes a replica, and the primary again with what it was sent meanwhile; its
+    /// connections stay open.
     RedisDemoted
     /// Redis comes back empty.
     RedisWiped

@@ -1,12 +1,13 @@
-//! Guests: players of owners that one server at a time writes. They begin sessions, edit, save and end them, and now and then write an
-//! owner plainly.
+//! Guests: players of owners that one server at a time writes. They begin sessions, edit, save and
+//! end them, and now and then write an owner plainly.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use storage_sdk::{
-    Autosave, ByteOwner, ByteSession, Durability, Error, Kind, OnConflict, Otherwise, Outcome, SessionOptions, SessionState,
+    Autosave, ByteOwner, ByteSession, Durability, Error, Kind, OnConflict, Otherwise, Outcome,
+    SessionOptions, SessionState,
 };
 use tokio::time::{Instant, sleep};
 
@@ -49,7 +50,12 @@ pub struct Stay {
 impl Guest {
     /// Plays. A session that is left in the end is to be ended once all faults have.
     pub async fn play(self) -> Option<Stay> {
-        let World { chance, plan, history, .. } = &*self.world;
+        let World {
+            chance,
+            plan,
+            history,
+            ..
+        } = &*self.world;
         let sessions = plan.sessions?;
         for turn in 1..=sessions.visits {
             if history.violation().is_some() {
@@ -82,9 +88,16 @@ impl Guest {
 
     /// A plain write, which is refused if a session holds the owner.
     async fn write(&self, process: &Arc<Process>, owner: &ByteOwner, name: &str, value: &str) {
-        let World { chance, plan, history, .. } = &*self.world;
+        let World {
+            chance,
+            plan,
+            history,
+            ..
+        } = &*self.world;
         let begun = history.begin(name);
-        let write = owner.update([(*chance.one(&["a", "b"]), value.to_owned())]).deadline(plan.deadline);
+        let write = owner
+            .update([(*chance.one(&["a", "b"]), value.to_owned())])
+            .deadline(plan.deadline);
         let key = value_key(name, value.as_bytes());
         match call(&self.world, process, write.into_future()).await {
             Some(Ok(ack)) => {
@@ -92,7 +105,12 @@ impl Guest {
                 history.acknowledged(&begun, &key, version, changed);
             }
             Some(Err(error)) => {
-                history.failed(&begun, &key, error.outcome(), &format!("{:?} {error}", error.kind()));
+                history.failed(
+                    &begun,
+                    &key,
+                    error.outcome(),
+                    &format!("{:?} {error}", error.kind()),
+                );
                 refused(&self.world, name, &error);
             }
             None => history.failed(&begun, &key, Outcome::Unknown, "the caller is gone"),
@@ -103,24 +121,47 @@ impl Guest {
         let history = &self.world.history;
         let begun = history.begin(name);
         if let Some(Ok(record)) = call(&self.world, process, owner.get_all()).await {
-            let values: Values = FIELDS.map(|field| (field.to_owned(), record.get(field).map(|value| value.to_vec()))).into();
+            let values: Values = FIELDS
+                .map(|field| {
+                    (
+                        field.to_owned(),
+                        record.get(field).map(|value| value.to_vec()),
+                    )
+                })
+                .into();
             history.read(&begun, record.version(), &values);
         }
     }
 
-    async fn begin(&self, process: &Arc<Process>, owner: &ByteOwner, name: String, prefix: String) -> Option<Stay> {
+    async fn begin(
+        &self,
+        process: &Arc<Process>,
+        owner: &ByteOwner,
+        name: String,
+        prefix: String,
+    ) -> Option<Stay> {
         let World { chance, plan, .. } = &*self.world;
         let lease = u64::try_from(plan.lease.as_millis()).unwrap_or_default();
         let wait = chance.millis(0, 3 * lease);
         let on_conflict = *chance.one(&[
             OnConflict::Fail,
             OnConflict::Wait { at_most: wait },
-            OnConflict::Ask { after: wait, then: Otherwise::Steal },
-            OnConflict::Ask { after: wait, then: Otherwise::Fail },
+            OnConflict::Ask {
+                after: wait,
+                then: Otherwise::Steal,
+            },
+            OnConflict::Ask {
+                after: wait,
+                then: Otherwise::Fail,
+            },
             OnConflict::Steal,
         ]);
         let autosave = *chance.one(&[Autosave::Off, Autosave::Every(chance.millis(50, 2 * lease))]);
-        let options = SessionOptions { on_conflict, autosave, within: chance.millis(lease, 6 * lease) };
+        let options = SessionOptions {
+            on_conflict,
+            autosave,
+            within: chance.millis(lease, 6 * lease),
+        };
         Stay::begin(&self.world, process, owner, name, prefix, options).await
     }
 }
@@ -136,15 +177,27 @@ impl Stay {
         options: SessionOptions,
     ) -> Option<Self> {
         let history = &world.history;
-        history.note(&name, || format!("{prefix} begins a session: {:?}", options.on_conflict));
+        history.note(&name, || {
+            format!("{prefix} begins a session: {:?}", options.on_conflict)
+        });
         let begun = history.begin(&name);
         match call(world, process, owner.session(options)).await? {
             Ok(session) => {
                 let fence = session.fence();
                 let fence = (fence.version.get(), fence.token.to_string());
                 let (world, process) = (Arc::clone(world), Arc::clone(process));
-                let stay = Self { world, process, session, name, fence, prefix, edits: 0 };
-                stay.world.history.read(&begun, stay.session.saved(), &stay.values());
+                let stay = Self {
+                    world,
+                    process,
+                    session,
+                    name,
+                    fence,
+                    prefix,
+                    edits: 0,
+                };
+                stay.world
+                    .history
+                    .read(&begun, stay.session.saved(), &stay.values());
                 Some(stay)
             }
             Err(error) => {
@@ -156,7 +209,14 @@ impl Stay {
     }
 
     fn values(&self) -> Values {
-        FIELDS.map(|field| (field.to_owned(), self.session.get(field).map(|value| value.to_vec()))).into()
+        FIELDS
+            .map(|field| {
+                (
+                    field.to_owned(),
+                    self.session.get(field).map(|value| value.to_vec()),
+                )
+            })
+            .into()
     }
 
     /// Edits, saves and waits.
@@ -164,7 +224,10 @@ impl Stay {
         let world = Arc::clone(&self.world);
         let World { chance, plan, .. } = &*world;
         for _ in 0..steps {
-            if self.is_over() || matches!(self.session.state(), SessionState::HandOverAsked { .. }) && chance.below(4) > 0 {
+            if self.is_over()
+                || matches!(self.session.state(), SessionState::HandOverAsked { .. })
+                    && chance.below(4) > 0
+            {
                 return;
             }
             match chance.below(8) {
@@ -172,7 +235,12 @@ impl Stay {
                 4..7 => {
                     self.save().await;
                 }
-                _ => sleep(chance.millis(0, u64::try_from(plan.lease.as_millis()).unwrap_or_default())).await,
+                _ => {
+                    sleep(
+                        chance.millis(0, u64::try_from(plan.lease.as_millis()).unwrap_or_default()),
+                    )
+                    .await
+                }
             }
             sleep(chance.millis(0, plan.pause_max)).await;
         }
@@ -186,20 +254,33 @@ impl Stay {
         let fields: &[&str] = chance.one::<&[&str]>(&[&["a"], &["b"], &PAIR]);
         let removes = chance.below(6) == 0;
         for field in fields {
-            let edited = if removes { self.session.remove(field) } else { self.session.set(field, value.clone()) };
+            let edited = if removes {
+                self.session.remove(field)
+            } else {
+                self.session.set(field, value.clone())
+            };
             if let Err(error) = edited {
                 refused(&self.world, &self.name, &error);
             }
         }
-        self.world.history.note(&self.name, || format!("session edits {fields:?}: {value}, removed: {removes}"));
+        self.world.history.note(&self.name, || {
+            format!("session edits {fields:?}: {value}, removed: {removes}")
+        });
     }
 
     /// Saves; answers whether it was acknowledged.
     pub async fn save(&self) -> bool {
-        let World { chance, plan, history, .. } = &*self.world;
+        let World {
+            chance,
+            plan,
+            history,
+            ..
+        } = &*self.world;
         let mut save = self.session.save().deadline(plan.deadline);
         if chance.below(6) == 0 {
-            save = save.durability(Durability::Landed { timeout: chance.millis(100, 3_000) });
+            save = save.durability(Durability::Landed {
+                timeout: chance.millis(100, 3_000),
+            });
         }
         let (begun, values) = (history.begin(&self.name), self.values());
         match call(&self.world, &self.process, save.into_future()).await {
@@ -224,7 +305,9 @@ impl Stay {
                 history.ended(&begun, &self.fence, &values);
                 true
             }
-            Some(Err(error)) if (error.kind(), error.outcome()) == (Kind::Closing, Outcome::Applied) => {
+            Some(Err(error))
+                if (error.kind(), error.outcome()) == (Kind::Closing, Outcome::Applied) =>
+            {
                 history.ended(&begun, &self.fence, &values);
                 true
             }
@@ -235,7 +318,9 @@ impl Stay {
 
     fn failed(&self, what: &str, error: &Error) -> bool {
         let who = &self.fence.0;
-        self.world.history.note(&self.name, || format!("session {who} not {what}: {:?} {error}", error.kind()));
+        self.world.history.note(&self.name, || {
+            format!("session {who} not {what}: {:?} {error}", error.kind())
+        });
         refused(&self.world, &self.name, error);
         false
     }
@@ -280,7 +365,11 @@ impl Stay {
         let until = Instant::now() + END_MAX;
         while !self.is_over() && !self.end().await {
             if Instant::now() >= until {
-                return Err(format!("V8: a session of {} can't be ended: {:?}", self.name, self.session.state()));
+                return Err(format!(
+                    "V8: a session of {} can't be ended: {:?}",
+                    self.name,
+                    self.session.state()
+                ));
             }
             sleep(Duration::from_millis(50)).await;
         }
@@ -293,10 +382,16 @@ impl Stay {
 /// # Errors
 /// One can't.
 pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
-    let Some(_) = world.plan.sessions else { return Ok(()) };
+    let Some(_) = world.plan.sessions else {
+        return Ok(());
+    };
     let process = Arc::new(Process::default());
-    let storage = world.storage(&process).await.map_err(|error| format!("V8: no storage opens: {error}"))?;
-    // What a server that lives was not told of it ends at its next look at the partition, one in a lease.
+    let storage = world
+        .storage(&process)
+        .await
+        .map_err(|error| format!("V8: no storage opens: {error}"))?;
+    // What a server that lives was not told of it ends at its next look at the partition, one in a
+    // lease.
     let at_most = world.plan.lease * (4 + world.plan.partitions);
     let options = SessionOptions {
         on_conflict: OnConflict::Wait { at_most },
@@ -304,10 +399,28 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
         within: at_most * 2 + Duration::from_secs(10),
     };
     let of_sessions = format!("app:eu:{HELD}:");
-    for (at, name) in world.history.owners().into_iter().filter(|name| name.starts_with(&of_sessions)).enumerate() {
-        let number = name.rsplit(':').next().and_then(|id| id.parse().ok()).unwrap_or_default();
+    for (at, name) in world
+        .history
+        .owners()
+        .into_iter()
+        .filter(|name| name.starts_with(&of_sessions))
+        .enumerate()
+    {
+        let number = name
+            .rsplit(':')
+            .next()
+            .and_then(|id| id.parse().ok())
+            .unwrap_or_default();
         let owner = owner_of(&storage, HELD, number).map_err(|error| error.to_string())?;
-        let stay = Stay::begin(world, &process, &owner, name.clone(), format!("last.{at}"), options).await;
+        let stay = Stay::begin(
+            world,
+            &process,
+            &owner,
+            name.clone(),
+            format!("last.{at}"),
+            options,
+        )
+        .await;
         let mut stay = stay.ok_or_else(|| format!("V8: {name} can't be had"))?;
         stay.edit();
         stay.save().await;

@@ -1,5 +1,6 @@
-//! The simulator: the real SDK, hot tier and landing code on one thread and simulated time, over models of Redis and of the
-//! database. One seed decides schedule, faults, clocks and sizes; the same seed replays exactly.
+//! The simulator: the real SDK, hot tier and landing code on one thread and simulated time, over
+//! models of Redis and of the database. One seed decides schedule, faults, clocks and sizes; the
+//! same seed replays exactly.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -38,7 +38,14 @@ impl Nemesis {
     /// For these processes.
     #[must_use]
     pub fn new(world: Arc<World>, games: Games, workers: Arc<Mutex<Vec<Worker>>>) -> Self {
-        Self { world, games, workers, stopped: Mutex::default(), copy: Mutex::default(), skew: Mutex::default() }
+        Self {
+            world,
+            games,
+            workers,
+            stopped: Mutex::default(),
+            copy: Mutex::default(),
+            skew: Mutex::default(),
+        }
     }
 
     /// Does one thing after the other until it is dropped.
@@ -53,7 +60,8 @@ impl Nemesis {
             }
             if !self.world.plan.global.is_empty() {
                 let fault = *chance.one(&self.world.plan.global);
-                // What takes all connections and the whole state away leaves little to be hit by others, so it comes less often.
+                // What takes all connections and the whole state away leaves little to be hit by
+                // others, so it comes less often.
                 let heavy = fault == Fault::RedisRestarts || is_loss(&fault);
                 if !heavy || chance.below(3) == 0 {
                     self.strike(fault, &mut healing).await;
@@ -97,7 +105,10 @@ impl Nemesis {
             Fault::WorkerEnds => self.replace_worker(|worker| worker.shut_down()),
             Fault::WorkerStopped => {
                 let lock_ttl = u64::try_from(world.plan.lock_ttl.as_millis()).unwrap_or_default();
-                let process = locked(&self.workers).iter().map(|worker| worker.process.clone()).collect::<Vec<_>>();
+                let process = locked(&self.workers)
+                    .iter()
+                    .map(|worker| worker.process.clone())
+                    .collect::<Vec<_>>();
                 self.stop_one(&process, chance.millis(lock_ttl / 2, lock_ttl * 3), healing);
             }
             Fault::GameKilled => {
@@ -109,7 +120,10 @@ impl Nemesis {
                 }
             }
             Fault::GameStopped => {
-                let process = locked(&self.games).iter().map(|game| game.process.clone()).collect::<Vec<_>>();
+                let process = locked(&self.games)
+                    .iter()
+                    .map(|game| game.process.clone())
+                    .collect::<Vec<_>>();
                 self.stop_one(&process, chance.millis(10, 4_000), healing);
             }
             Fault::RedisHangs => {
@@ -128,15 +142,23 @@ impl Nemesis {
                     redis.change(|data| data.full = false);
                 });
             }
-            Fault::ReadOnly => self.ail(healing, chance.millis(50, 3_000), |ails, ill| ails.read_only = ill),
-            Fault::RowRefused => self.ail(healing, chance.millis(50, 4_000), |ails, ill| ails.refuses = ill),
+            Fault::ReadOnly => self.ail(healing, chance.millis(50, 3_000), |ails, ill| {
+                ails.read_only = ill
+            }),
+            Fault::RowRefused => self.ail(healing, chance.millis(50, 4_000), |ails, ill| {
+                ails.refuses = ill
+            }),
             Fault::DatabaseForgets => {
                 world.history.forget();
-                world.database.forget(|commits| usize::try_from(chance.below(commits as u64 + 1)).unwrap_or_default());
+                world.database.forget(|commits| {
+                    usize::try_from(chance.below(commits as u64 + 1)).unwrap_or_default()
+                });
             }
             Fault::DatabaseAway => {
                 world.database.break_connections();
-                self.ail(healing, chance.millis(0, 3_000), |ails, ill| ails.away = ill);
+                self.ail(healing, chance.millis(0, 3_000), |ails, ill| {
+                    ails.away = ill
+                });
             }
             _ => {}
         }
@@ -174,10 +196,12 @@ impl Nemesis {
         });
     }
 
-    /// How far the clock is turned, milliseconds. Not far where refused rows wait for their next attempt by that clock.
+    /// How far the clock is turned, milliseconds. Not far where refused rows wait for their next
+    /// attempt by that clock.
     fn step(&self) -> i64 {
         let far = !self.world.plan.has(Fault::RowRefused) && self.world.chance.below(2) == 0;
-        i64::try_from(self.world.chance.below(if far { 7_200_000 } else { 5_000 })).unwrap_or_default()
+        i64::try_from(self.world.chance.below(if far { 7_200_000 } else { 5_000 }))
+            .unwrap_or_default()
     }
 
     fn turn(&self, by: i64) {
@@ -235,9 +259,19 @@ impl Nemesis {
         world.redis.process.resume();
         world.redis.change(|data| data.full = false);
         world.database.ail(|ails| *ails = Ails::default());
-        let workers = locked(&self.workers).iter().map(|worker| worker.process.clone()).collect::<Vec<_>>();
-        let games = locked(&self.games).iter().map(|game| game.process.clone()).collect::<Vec<_>>();
-        for process in workers.iter().chain(&games).chain(locked(&self.stopped).iter()) {
+        let workers = locked(&self.workers)
+            .iter()
+            .map(|worker| worker.process.clone())
+            .collect::<Vec<_>>();
+        let games = locked(&self.games)
+            .iter()
+            .map(|game| game.process.clone())
+            .collect::<Vec<_>>();
+        for process in workers
+            .iter()
+            .chain(&games)
+            .chain(locked(&self.stopped).iter())
+        {
             process.resume();
             process.hurry();
         }

@@ -1,4 +1,5 @@
-//! The way from a process to the model of Redis: connections that break, and what is lost, late or sent twice on them.
+//! The way from a process to the model of Redis: connections that break, and what is lost, late or
+//! sent twice on them.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +17,13 @@ use super::process::{Process, Socket};
 use super::redis::Server;
 use super::redis::reply::take_request;
 
-const LINK: &[Fault] = &[Fault::RequestLost, Fault::ReplyLost, Fault::RequestLate, Fault::ReplyLate, Fault::RequestCopied];
+const LINK: &[Fault] = &[
+    Fault::RequestLost,
+    Fault::ReplyLost,
+    Fault::RequestLate,
+    Fault::ReplyLate,
+    Fault::RequestCopied,
+];
 /// An answer without items.
 const NOTHING: &[u8] = b"*0\r\n";
 /// Bytes that a connection takes before its reader has read them.
@@ -64,7 +71,9 @@ impl Link {
                 return;
             }
             while let Some(request) = take_request(&mut buffer) {
-                let Some(reply) = self.answer(&request, life).await else { return };
+                let Some(reply) = self.answer(&request, life).await else {
+                    return;
+                };
                 if stream.write_all(&reply).await.is_err() {
                     return;
                 }
@@ -80,7 +89,8 @@ impl Link {
             return self.execute(request, life);
         }
         if point == "asked" {
-            // Holders look so often that all else were lost among it: where nobody asks for anything, nothing befalls them.
+            // Holders look so often that all else were lost among it: where nobody asks for
+            // anything, nothing befalls them.
             self.server.process.runs().await;
             let reply = self.execute(request, life)?;
             if reply == NOTHING {
@@ -97,7 +107,8 @@ impl Link {
         }
         self.server.process.runs().await;
         let reply = self.execute(request, life)?;
-        // As by a library or proxy that repeats a request whose answer it missed; it gives up if the repeat gets on no better.
+        // As by a library or proxy that repeats a request whose answer it missed; it gives up if
+        // the repeat gets on no better.
         if fault == Some(Fault::RequestCopied) {
             sleep(self.chance.millis(0, 900)).await;
             if self.execute(request, life)? != reply {

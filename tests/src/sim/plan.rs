@@ -1,6 +1,8 @@
-//! What one seed plays: sizes, operations and faults. Each seed leaves out a random half of both, since some bugs show only where others do
-//! not happen ("swarm testing", Groce and others, 2012); what it keeps has weights of its own, and faults and delays a point where they
-//! come most. One fault is in the plan for certain, each in its turn, so that as many seeds as there are faults plan all of them.
+//! What one seed plays: sizes, operations and faults. Each seed leaves out a random half of both,
+//! since some bugs show only where others do not happen ("swarm testing", Groce and others, 2012);
+//! what it keeps has weights of its own, and faults and delays a point where they come most. One
+//! fault is in the plan for certain, each in its turn, so that as many seeds as there are faults
+//! plan all of them.
 
 use std::time::Duration;
 
@@ -65,8 +67,8 @@ const GLOBAL: &[Fault] = &[
     Fault::RowRefused,
 ];
 
-/// Points where faults and delays may come most. Those are named twice where most may happen behind somebody's back: between what was
-/// read and what is done with it.
+/// Points where faults and delays may come most. Those are named twice where most may happen behind
+/// somebody's back: between what was read and what is done with it.
 const FOCUSES: &[&str] = &[
     "update",
     "mutate",
@@ -162,11 +164,18 @@ impl Plan {
     pub fn draw(seed: u64, chance: &Chance) -> Self {
         let count = |from: u64, to: u64| from + chance.below(to - from + 1);
         let size = |from: u64, to: u64| usize::try_from(count(from, to)).unwrap_or(usize::MAX);
-        let certain = Fault::ALL.iter().copied().cycle().nth(usize::try_from(seed % 1_000).unwrap_or_default());
+        let certain = Fault::ALL
+            .iter()
+            .copied()
+            .cycle()
+            .nth(usize::try_from(seed % 1_000).unwrap_or_default());
         let is_in = |fault: &Fault| certain == Some(*fault) || chance.below(2) == 0;
         let global = possible(GLOBAL.iter().copied().filter(is_in).collect(), certain);
         let rate = *chance.one(&[1, 1, 3]);
-        let local = LOCAL.iter().filter(|(fault, _)| is_in(fault)).map(|(fault, chance)| (*fault, chance * rate));
+        let local = LOCAL
+            .iter()
+            .filter(|(fault, _)| is_in(fault))
+            .map(|(fault, chance)| (*fault, chance * rate));
         let weather = Weather {
             delay_max: count(2, 5),
             faults: local.collect(),
@@ -174,7 +183,11 @@ impl Plan {
         };
         let on_probation = global.contains(&Fault::DatabaseForgets) || chance.below(8) == 0;
         let pause_max = *chance.one(&[1, 5, 50, 400, 2_000]);
-        let sessions = (chance.below(2) == 0).then(|| Sessions { guests: count(2, 4), visits: count(2, 8), owners: count(1, 3) });
+        let sessions = (chance.below(2) == 0).then(|| Sessions {
+            guests: count(2, 4),
+            visits: count(2, 8),
+            owners: count(1, 3),
+        });
         Self {
             games: size(1, 3),
             workers: size(1, 3),
@@ -187,15 +200,32 @@ impl Plan {
             partitions: u32::try_from(count(1, 4)).unwrap_or(1),
             slowness: chance.one::<&[u64]>(&[&[1], &[1, 1, 30], &[1, 100]]),
             pause_max,
-            clean_ttl: *chance.one(&[chance.millis(5, 50), chance.millis(50, 500), chance.millis(50, 3_000)]),
+            clean_ttl: *chance.one(&[
+                chance.millis(5, 50),
+                chance.millis(50, 500),
+                chance.millis(50, 3_000),
+            ]),
             absent_ttl: *chance.one(&[chance.millis(50, 2_000), Duration::from_secs(60)]),
             lock_ttl: chance.millis(500, 3_000),
             batch_rows: size(1, 8),
-            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis came back older; no session holds it.
-            load_rows_max: if sessions.is_some() || global.iter().any(is_loss) { 4_096 } else { *chance.one(&[2, 4_096, 4_096]) },
+            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis
+            // came back older; no session holds it.
+            load_rows_max: if sessions.is_some() || global.iter().any(is_loss) {
+                4_096
+            } else {
+                *chance.one(&[2, 4_096, 4_096])
+            },
             deadline: chance.millis(1_000, 4_000),
-            probation: if on_probation { chance.millis(1_000, 4_000) } else { Duration::ZERO },
-            lease: if sessions.is_some() { Duration::from_secs(1) } else { Duration::from_secs(10) },
+            probation: if on_probation {
+                chance.millis(1_000, 4_000)
+            } else {
+                Duration::ZERO
+            },
+            lease: if sessions.is_some() {
+                Duration::from_secs(1)
+            } else {
+                Duration::from_secs(10)
+            },
             sessions,
             operations: weighed(chance),
             weather,
@@ -219,17 +249,33 @@ impl Plan {
 
 /// Whether Redis loses something by it.
 pub(super) fn is_loss(fault: &Fault) -> bool {
-    matches!(fault, Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped | Fault::RedisFlushed)
+    matches!(
+        fault,
+        Fault::RedisRewinds | Fault::RedisDemoted | Fault::RedisWiped | Fault::RedisFlushed
+    )
 }
 
 /// Of these faults those that may happen together: what both Redis and the database forget is lost.
 fn possible(global: Vec<Fault>, certain: Option<Fault>) -> Vec<Fault> {
     let forgets = certain == Some(Fault::DatabaseForgets) || !global.iter().any(is_loss);
-    global.into_iter().filter(|fault| if forgets { !is_loss(fault) } else { *fault != Fault::DatabaseForgets }).collect()
+    global
+        .into_iter()
+        .filter(|fault| {
+            if forgets {
+                !is_loss(fault)
+            } else {
+                *fault != Fault::DatabaseForgets
+            }
+        })
+        .collect()
 }
 
 /// A random half of the operations, each as often as its weight.
 fn weighed(chance: &Chance) -> Vec<Operation> {
-    let kept = Operation::ALL.iter().filter(|_| chance.below(2) == 0).chain(&[Operation::Update, Operation::Get]);
-    kept.flat_map(|operation| std::iter::repeat_n(*operation, *chance.one(&[1, 1, 2, 5]))).collect()
+    let kept = Operation::ALL
+        .iter()
+        .filter(|_| chance.below(2) == 0)
+        .chain(&[Operation::Update, Operation::Get]);
+    kept.flat_map(|operation| std::iter::repeat_n(*operation, *chance.one(&[1, 1, 2, 5])))
+        .collect()
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_sdk::{
-    Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Retry, Storage, Version, Write,
+    Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Retry, Storage,
+    Version, Write,
 };
 use tokio::time::{sleep, timeout};
 
@@ -27,7 +28,8 @@ const LARGE: [i64; 4] = [(1 << 53) + 1, -(1 << 53) - 1, i64::MAX / 2, i64::MIN /
 /// Longer than any call takes.
 const NEVER: Duration = Duration::from_secs(600);
 
-/// The game servers that run now. Players ask for theirs at each operation; the nemesis replaces them.
+/// The game servers that run now. Players ask for theirs at each operation; the nemesis replaces
+/// them.
 pub type Games = Arc<Mutex<Vec<Game>>>;
 
 /// One player.
@@ -81,16 +83,31 @@ impl Player {
             }
             let (process, storage) = server(&self.games, self.number).await;
             let World { chance, plan, .. } = &*self.world;
-            let number = chance.below(plan.owners) + turn.checked_div(plan.moves_on).unwrap_or_default();
-            let Ok(owner) = owner_of(&storage, PLAIN, number) else { return };
-            let size = if chance.below(20) == 0 { chance.below(3_000) } else { chance.below(20) };
-            let value = format!("{}.{turn}{}", self.number, ".".repeat(usize::try_from(size).unwrap_or_default()));
+            let number =
+                chance.below(plan.owners) + turn.checked_div(plan.moves_on).unwrap_or_default();
+            let Ok(owner) = owner_of(&storage, PLAIN, number) else {
+                return;
+            };
+            let size = if chance.below(20) == 0 {
+                chance.below(3_000)
+            } else {
+                chance.below(20)
+            };
+            let value = format!(
+                "{}.{turn}{}",
+                self.number,
+                ".".repeat(usize::try_from(size).unwrap_or_default())
+            );
             let turn = Turn {
                 world: &self.world,
                 process,
                 number,
                 name: named(PLAIN, number),
-                texts: TEXTS.into_iter().take(plan.texts).chain((number % 2 == 1).then_some("poison")).collect(),
+                texts: TEXTS
+                    .into_iter()
+                    .take(plan.texts)
+                    .chain((number % 2 == 1).then_some("poison"))
+                    .collect(),
                 counters: COUNTERS.get(..plan.counters).unwrap_or(&COUNTERS),
                 owner,
                 value,
@@ -99,7 +116,9 @@ impl Player {
                 storage,
             };
             let operation = *chance.one(&plan.operations);
-            chance.note("player", || format!("{} {operation:?} {}", self.number, turn.name));
+            chance.note("player", || {
+                format!("{} {operation:?} {}", self.number, turn.name)
+            });
             turn.take(operation, known.entry(number).or_default()).await;
             sleep(chance.millis(0, plan.pause_max)).await;
         }
@@ -123,8 +142,15 @@ pub(super) async fn server(games: &Games, number: u64) -> (Arc<Process>, Storage
 }
 
 /// Runs a call in a game server's process; none if it was cut off.
-pub(super) async fn call<T>(world: &World, process: &Arc<Process>, call: impl Future<Output = T>) -> Option<T> {
-    let cut = world.chance.fault("call", &[Fault::CallDropped]).map(|_| world.chance.millis(0, 20));
+pub(super) async fn call<T>(
+    world: &World,
+    process: &Arc<Process>,
+    call: impl Future<Output = T>,
+) -> Option<T> {
+    let cut = world
+        .chance
+        .fault("call", &[Fault::CallDropped])
+        .map(|_| world.chance.millis(0, 20));
     let mut call = std::pin::pin!(process.task(call));
     tokio::select! {
         biased;
@@ -134,8 +160,14 @@ pub(super) async fn call<T>(world: &World, process: &Arc<Process>, call: impl Fu
 }
 
 /// An owner of a logic type.
-pub(super) fn owner_of(storage: &Storage, logic_type: &str, number: u64) -> Result<ByteOwner, Error> {
-    storage.scope("app", "eu").and_then(|world| world.bytes().owner(logic_type, number))
+pub(super) fn owner_of(
+    storage: &Storage,
+    logic_type: &str,
+    number: u64,
+) -> Result<ByteOwner, Error> {
+    storage
+        .scope("app", "eu")
+        .and_then(|world| world.bytes().owner(logic_type, number))
 }
 
 /// The owner's part of keys and marks.
@@ -150,9 +182,16 @@ impl Turn<'_> {
         let by = i64::try_from(chance.below(9)).unwrap_or_default() - 3;
         match operation {
             Operation::Update => self.set(owner.update([(text, self.value.clone())])).await,
-            Operation::UpdatePair => self.set(owner.update(PAIR.map(|field| (field, self.value.clone())))).await,
+            Operation::UpdatePair => {
+                self.set(owner.update(PAIR.map(|field| (field, self.value.clone()))))
+                    .await
+            }
             Operation::UpdateAll => {
-                let all = self.texts.iter().chain(&PAIR).map(|field| (*field, self.value.clone()));
+                let all = self
+                    .texts
+                    .iter()
+                    .chain(&PAIR)
+                    .map(|field| (*field, self.value.clone()));
                 self.set(owner.update(all)).await;
             }
             Operation::UpdateSome => {
@@ -161,15 +200,35 @@ impl Turn<'_> {
             }
             Operation::SetCounter => {
                 let set = owner.update([(counter, self.count.clone())]);
-                if chance.below(4) == 0 { self.write(set).await } else { self.set_to(&self.count, set).await }
+                if chance.below(4) == 0 {
+                    self.write(set).await
+                } else {
+                    self.set_to(&self.count, set).await
+                }
             }
             Operation::UpdateIfVersion => {
-                self.set(owner.update([(text, self.value.clone())]).if_version(*known)).await;
+                self.set(
+                    owner
+                        .update([(text, self.value.clone())])
+                        .if_version(*known),
+                )
+                .await;
             }
-            Operation::UpdateIfAbsent => self.write(owner.update([(text, self.value.clone())]).if_absent()).await,
+            Operation::UpdateIfAbsent => {
+                self.write(owner.update([(text, self.value.clone())]).if_absent())
+                    .await
+            }
             Operation::UpdateLanded => {
-                let landed = Durability::Landed { timeout: chance.millis(100, 3_000) };
-                self.land(owner.update([(text, self.value.clone())]).durability(landed), text).await;
+                let landed = Durability::Landed {
+                    timeout: chance.millis(100, 3_000),
+                };
+                self.land(
+                    owner
+                        .update([(text, self.value.clone())])
+                        .durability(landed),
+                    text,
+                )
+                .await;
             }
             Operation::Incr if chance.below(4) == 0 => self.count(owner.incr(counter, by)).await,
             Operation::Incr => self.add(counter).await,
@@ -177,11 +236,20 @@ impl Turn<'_> {
                 let by = *chance.one(&LARGE);
                 self.count(owner.incr(counter, by)).await;
             }
-            Operation::IncrTwo => self.count(owner.incr_many(COUNTERS.map(|field| (field, by)))).await,
-            Operation::Remove => self.write(owner.remove([*chance.one(&[text, counter])])).await,
+            Operation::IncrTwo => {
+                self.count(owner.incr_many(COUNTERS.map(|field| (field, by))))
+                    .await
+            }
+            Operation::Remove => {
+                self.write(owner.remove([*chance.one(&[text, counter])]))
+                    .await
+            }
             Operation::RemovePair => self.write(owner.remove(PAIR)).await,
             Operation::RestorePair => self.write(owner.restore(PAIR)).await,
-            Operation::Restore => self.write(owner.restore([*chance.one(&[text, counter])])).await,
+            Operation::Restore => {
+                self.write(owner.restore([*chance.one(&[text, counter])]))
+                    .await
+            }
             Operation::Purge => {
                 self.flush().await;
                 self.write(owner.purge([text, counter])).await;
@@ -190,7 +258,10 @@ impl Turn<'_> {
                 self.flush().await;
                 self.write(owner.purge(PAIR)).await;
             }
-            Operation::Get => self.read(owner.get([text, counter]), &[text, counter], known).await,
+            Operation::Get => {
+                self.read(owner.get([text, counter]), &[text, counter], known)
+                    .await
+            }
             Operation::GetAll => {
                 let all = [&self.texts, self.counters, &PAIR].concat();
                 self.read(owner.get_all(), &all, known).await;
@@ -212,7 +283,8 @@ impl Turn<'_> {
         call(self.world, &self.process, run).await
     }
 
-    /// Sends a write that sets fields to the turn's value and asks for nothing else, mostly under no id of the player's.
+    /// Sends a write that sets fields to the turn's value and asks for nothing else, mostly under
+    /// no id of the player's.
     async fn set(&self, write: Write) {
         if self.world.chance.below(4) == 0 {
             return self.write(write).await;
@@ -229,7 +301,12 @@ impl Turn<'_> {
 
     /// Sends a write that sets a text and is acknowledged only when that is in the database.
     async fn land(&self, write: Write, text: &str) {
-        let World { history, database, chance, .. } = self.world;
+        let World {
+            history,
+            database,
+            chance,
+            ..
+        } = self.world;
         let begun = history.begin(&self.name);
         let answer = |ack: &Ack| {
             history.wrote_row(&begun, text, ack.version(), database);
@@ -239,22 +316,40 @@ impl Turn<'_> {
             return self.send_as(write, answer).await;
         }
         let answered = self.send(write, answer).await;
-        self.answered(&begun, &value_key(&self.name, self.value.as_bytes()), answered);
+        self.answered(
+            &begun,
+            &value_key(&self.name, self.value.as_bytes()),
+            answered,
+        );
     }
 
     /// Sets a text of some owners in one call.
     async fn update_some(&self, count: u64, text: &str) {
         let history = &self.world.history;
-        let named = |number| Some((owner_of(&self.storage, PLAIN, number).ok()?, named(PLAIN, number)));
-        let owners: Vec<_> = (self.number..self.number + count).filter_map(named).collect();
-        let Ok(scope) = self.storage.scope("app", "eu") else { return };
-        let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| bulk.update(owner, [(text, self.value.clone())]);
+        let named = |number| {
+            Some((
+                owner_of(&self.storage, PLAIN, number).ok()?,
+                named(PLAIN, number),
+            ))
+        };
+        let owners: Vec<_> = (self.number..self.number + count)
+            .filter_map(named)
+            .collect();
+        let Ok(scope) = self.storage.scope("app", "eu") else {
+            return;
+        };
+        let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| {
+            bulk.update(owner, [(text, self.value.clone())])
+        };
         let bulk = owners.iter().fold(scope.bytes().bulk(), add);
         let begun: Vec<_> = owners.iter().map(|(_, name)| history.begin(name)).collect();
         let answers = self.call(bulk.into_future()).await;
         let mut answers = answers.map(|answers| answers.into_iter());
         for ((_, name), begun) in owners.iter().zip(&begun) {
-            let answer = answers.as_mut().and_then(Iterator::next).map(|answer| answer.as_ref().map(told).map_err(Clone::clone));
+            let answer = answers
+                .as_mut()
+                .and_then(Iterator::next)
+                .map(|answer| answer.as_ref().map(told).map_err(Clone::clone));
             self.answered(begun, &value_key(name, self.value.as_bytes()), answer);
         }
     }
@@ -264,30 +359,49 @@ impl Turn<'_> {
     }
 
     async fn count(&self, write: Write<Counters>) {
-        self.send_as(write, |counters: &Counters| told(counters.ack())).await;
+        self.send_as(write, |counters: &Counters| told(counters.ack()))
+            .await;
     }
 
     /// Adds a step to a counter that no other turn adds, under no id of the player's.
     async fn add(&self, counter: &str) {
         let step = self.count.parse().unwrap_or_default();
         let begun = self.world.history.begin(&self.name);
-        let answered = self.send(self.owner.incr(counter, step), |counters| told(counters.ack())).await;
+        let answered = self
+            .send(self.owner.incr(counter, step), |counters| {
+                told(counters.ack())
+            })
+            .await;
         self.answered(&begun, &step_key(&self.name, step), answered);
     }
 
-    /// Sends a write under the turn's id. If what became of it is not known, it may be sent once more under that id, by another call.
-    async fn send_as<T: Clone + Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> Answer) {
-        let World { history, chance, plan, .. } = self.world;
+    /// Sends a write under the turn's id. If what became of it is not known, it may be sent once
+    /// more under that id, by another call.
+    async fn send_as<T: Clone + Send + 'static>(
+        &self,
+        write: Write<T>,
+        answer: impl Fn(&T) -> Answer,
+    ) {
+        let World {
+            history,
+            chance,
+            plan,
+            ..
+        } = self.world;
         let begun = history.begin(&self.name);
         let answered = self.send(write.clone().with_new_id(self.id), &answer).await;
-        let is_unknown = answered.as_ref().is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
+        let is_unknown = answered
+            .as_ref()
+            .is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
         self.answered(&begun, self.id.as_bytes(), answered);
         if is_unknown && chance.below(2) == 0 {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
             let repeated = history.begin(&self.name);
             match self.send(write.with_id(self.id), answer).await {
-                Some(Ok((version, changed))) => history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed),
+                Some(Ok((version, changed))) => {
+                    history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed)
+                }
                 // What it says of the outcome is of now; an earlier copy may be on its way still.
                 Some(Err(error)) => self.refused(&error),
                 None => {}
@@ -296,7 +410,11 @@ impl Turn<'_> {
     }
 
     /// Sends a write; none if it was cut off.
-    async fn send<T: Send + 'static>(&self, write: Write<T>, answer: impl Fn(&T) -> Answer) -> Option<Result<Answer, Error>> {
+    async fn send<T: Send + 'static>(
+        &self,
+        write: Write<T>,
+        answer: impl Fn(&T) -> Answer,
+    ) -> Option<Result<Answer, Error>> {
         let sent = write.deadline(self.world.plan.deadline);
         let answered = self.call(sent.into_future()).await;
         answered.map(|answered| answered.map(|done| answer(&done)))
@@ -308,7 +426,12 @@ impl Turn<'_> {
         match answer {
             Some(Ok((version, changed))) => history.acknowledged(begun, key, version, changed),
             Some(Err(error)) => {
-                history.failed(begun, key, error.outcome(), &format!("{:?} {error}", error.kind()));
+                history.failed(
+                    begun,
+                    key,
+                    error.outcome(),
+                    &format!("{:?} {error}", error.kind()),
+                );
                 self.refused(&error);
             }
             None => history.failed(begun, key, Outcome::Unknown, "the caller is gone"),
@@ -317,30 +440,49 @@ impl Turn<'_> {
 
     /// A write failed: not for a reason that it can't have here.
     fn refused(&self, error: &Error) {
-        // A clock that was set back puts deadlines further ahead than ids are remembered, which is refused.
+        // A clock that was set back puts deadlines further ahead than ids are remembered, which is
+        // refused.
         let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
         if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {
             self.world.history.fail(&self.name, &format!("V9: {error}"));
         }
     }
 
-    async fn read(&self, read: impl Future<Output = Result<Record, Error>>, fields: &[&str], known: &mut Version) {
+    async fn read(
+        &self,
+        read: impl Future<Output = Result<Record, Error>>,
+        fields: &[&str],
+        known: &mut Version,
+    ) {
         let begun = self.world.history.begin(&self.name);
         match self.call(read).await {
             Some(Ok(record)) => {
-                let values: Vec<_> =
-                    fields.iter().map(|field| ((*field).to_owned(), record.get(field).map(|value| value.to_vec()))).collect();
+                let values: Vec<_> = fields
+                    .iter()
+                    .map(|field| {
+                        (
+                            (*field).to_owned(),
+                            record.get(field).map(|value| value.to_vec()),
+                        )
+                    })
+                    .collect();
                 self.world.history.read(&begun, record.version(), &values);
                 *known = record.version();
             }
-            Some(Err(error)) => self.world.history.note(&self.name, || format!("not read: {error}")),
+            Some(Err(error)) => self
+                .world
+                .history
+                .note(&self.name, || format!("not read: {error}")),
             None => {}
         }
     }
 
     async fn flush(&self) {
         let begun = self.world.history.begin(&self.name);
-        if let Some(Ok(_)) = self.call(self.owner.flush(self.world.chance.millis(100, 3_000))).await {
+        if let Some(Ok(_)) = self
+            .call(self.owner.flush(self.world.chance.millis(100, 3_000)))
+            .await
+        {
             self.world.history.landed(&begun, &self.world.database);
         }
     }

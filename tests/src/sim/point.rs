@@ -17,18 +17,31 @@ scripts! {
     snapshot settle park acquit probation relive sync open_session claim_session close_session ask_session beat lapse end_grace
 }
 
-/// The name of the script of this text, whatever shared text and sabotage were put into it: its second line tells.
+/// The name of the script of this text, whatever shared text and sabotage were put into it: its
+/// second line tells.
 #[must_use]
 pub fn script(source: &str) -> &'static str {
-    let is = |file: &str| file.lines().nth(1).is_some_and(|purpose| source.contains(purpose));
-    SCRIPTS.iter().find(|(file, _)| is(file)).map_or("script", |(_, name)| name)
+    let is = |file: &str| {
+        file.lines()
+            .nth(1)
+            .is_some_and(|purpose| source.contains(purpose))
+    };
+    SCRIPTS
+        .iter()
+        .find(|(file, _)| is(file))
+        .map_or("script", |(_, name)| name)
 }
 
 /// The script or command of a request.
 pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
-    let [name, args @ ..] = request else { return "nothing" };
+    let [name, args @ ..] = request else {
+        return "nothing";
+    };
     match name.to_ascii_uppercase().as_slice() {
-        b"EVALSHA" => args.first().and_then(|sha| server.script_name(sha)).unwrap_or("script"),
+        b"EVALSHA" => args
+            .first()
+            .and_then(|sha| server.script_name(sha))
+            .unwrap_or("script"),
         b"HGETALL" if args.first().is_some_and(|key| key.ends_with(b":asked")) => "asked",
         b"HMGET" | b"HGETALL" => "read",
         b"HGET" => "session",

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::Notify;
 
-/// What all tasks and connections of one process share. While it is stopped none of them gets on; once it is killed none ever does.
+/// What all tasks and connections of one process share. While it is stopped none of them gets on;
+/// once it is killed none ever does.
 #[derive(Debug, Default)]
 pub struct Process {
     state: Mutex<State>,
@@ -31,7 +32,9 @@ impl Process {
     #[must_use]
     pub fn slow(slowness: u64) -> Arc<Self> {
         let process = Self::default();
-        process.slower.store(slowness.saturating_sub(1), Ordering::Relaxed);
+        process
+            .slower
+            .store(slowness.saturating_sub(1), Ordering::Relaxed);
         Arc::new(process)
     }
 
@@ -89,7 +92,11 @@ impl Process {
         if state.stopped && !state.killed {
             state.waiting.push(context.waker().clone());
         }
-        if state.stopped || state.killed { Poll::Pending } else { Poll::Ready(()) }
+        if state.stopped || state.killed {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     }
 
     /// Waits while the process is stopped; for ever once it is killed.
@@ -99,7 +106,10 @@ impl Process {
 
     /// A task of this process.
     pub fn task<F: Future>(self: &Arc<Self>, future: F) -> Task<F> {
-        Task { process: Arc::clone(self), future: Box::pin(future) }
+        Task {
+            process: Arc::clone(self),
+            future: Box::pin(future),
+        }
     }
 }
 
@@ -135,14 +145,22 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         ready!(self.process.poll_runs(context));
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.process.poll_runs(context));
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

@@ -46,9 +46,15 @@ pub struct Report {
 /// # Panics
 /// There can be no runtime.
 #[must_use]
-#[expect(clippy::expect_used, reason = "without a runtime there is nothing to simulate")]
+#[expect(
+    clippy::expect_used,
+    reason = "without a runtime there is nothing to simulate"
+)]
 pub fn run(seed: u64, prints: bool) -> Report {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
     runtime.expect("a runtime").block_on(simulate(seed, prints))
 }
 
@@ -58,14 +64,27 @@ async fn simulate(seed: u64, prints: bool) -> Report {
     let ended = play(&world).await;
     let (events, trace) = chance.trace();
     let violation = world.history.violation().or(ended.err());
-    Report { seed, counts: world.history.counts(), hits: chance.hits(), events, trace, violation }
+    Report {
+        seed,
+        counts: world.history.counts(),
+        hits: chance.hits(),
+        events,
+        trace,
+        violation,
+    }
 }
 
 async fn play(world: &Arc<World>) -> Result<(), String> {
     let chance = &world.chance;
     chance.note("plan", || format!("{:?}", world.plan));
-    let games: Games = Arc::new(Mutex::new((0..world.plan.games).map(|_| world.game()).collect()));
-    let workers = Arc::new(Mutex::new((0..world.plan.workers).map(|_| world.worker()).collect::<Vec<_>>()));
+    let games: Games = Arc::new(Mutex::new(
+        (0..world.plan.games).map(|_| world.game()).collect(),
+    ));
+    let workers = Arc::new(Mutex::new(
+        (0..world.plan.workers)
+            .map(|_| world.worker())
+            .collect::<Vec<_>>(),
+    ));
     let nemesis = Arc::new(Nemesis::new(world.clone(), games.clone(), workers.clone()));
     // Ends with the runtime of the seed.
     drop(world.operator());
@@ -73,12 +92,26 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
 
     let mut guests = JoinSet::new();
     for number in 0..world.plan.sessions.map_or(0, |sessions| sessions.guests) {
-        guests.spawn(Guest { world: world.clone(), games: games.clone(), number }.play());
+        guests.spawn(
+            Guest {
+                world: world.clone(),
+                games: games.clone(),
+                number,
+            }
+            .play(),
+        );
     }
     let mut stays = Vec::new();
     let mut players = JoinSet::new();
     for number in 0..world.plan.players {
-        players.spawn(Player { world: world.clone(), games: games.clone(), number }.play());
+        players.spawn(
+            Player {
+                world: world.clone(),
+                games: games.clone(),
+                number,
+            }
+            .play(),
+        );
     }
     let raging = tokio::spawn({
         let nemesis = nemesis.clone();
@@ -97,12 +130,17 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     raging.abort();
     let _ = raging.await;
     nemesis.heal();
-    chance.turn(Weather { delay_max: world.plan.weather.delay_max, ..Weather::default() });
+    chance.turn(Weather {
+        delay_max: world.plan.weather.delay_max,
+        ..Weather::default()
+    });
     chance.note("run", || "all faults end".to_owned());
     match played {
         Ok(played) => played?,
         // Faults may have come so often that no storage was opened.
-        Err(_) => timeout(DRAIN_MAX, playing()).await.unwrap_or_else(|_| Err("V8: a call never ends".to_owned()))?,
+        Err(_) => timeout(DRAIN_MAX, playing())
+            .await
+            .unwrap_or_else(|_| Err("V8: a call never ends".to_owned()))?,
     }
     // Requests that are late may be applied until their deadlines.
     sleep(LATE_MAX).await;
@@ -115,7 +153,9 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     if world.history.violation().is_none() {
         drain(world).await?;
         nemesis.look();
-        world.database.tables(|tables| world.history.check_rows(tables));
+        world
+            .database
+            .tables(|tables| world.history.check_rows(tables));
         look(world).await?;
         let workers = std::mem::take(&mut *workers.lock().unwrap_or_else(PoisonError::into_inner));
         end(world, workers).await?;
@@ -129,7 +169,9 @@ async fn drain(world: &World) -> Result<(), String> {
     let drained = timeout(DRAIN_MAX, async {
         loop {
             let backlog = Backlog::read(hot.as_ref()).await;
-            if backlog.is_ok_and(|backlog| backlog.marks() + backlog.errors() + backlog.probation() == 0) {
+            if backlog
+                .is_ok_and(|backlog| backlog.marks() + backlog.errors() + backlog.probation() == 0)
+            {
                 return;
             }
             sleep(Duration::from_millis(100)).await;
@@ -137,25 +179,39 @@ async fn drain(world: &World) -> Result<(), String> {
     });
     if drained.await.is_err() {
         let left = Backlog::read(hot.as_ref()).await;
-        return Err(format!("V8: {DRAIN_MAX:?} after the last fault something has not landed: {left:?}"));
+        return Err(format!(
+            "V8: {DRAIN_MAX:?} after the last fault something has not landed: {left:?}"
+        ));
     }
     Ok(())
 }
 
 /// V2: what a fresh game server reads, hot and cold, is the last state.
 async fn look(world: &Arc<World>) -> Result<(), String> {
-    let storage = world.storage(&Arc::new(Process::default())).await.map_err(|error| format!("V8: no storage opens: {error}"))?;
+    let storage = world
+        .storage(&Arc::new(Process::default()))
+        .await
+        .map_err(|error| format!("V8: no storage opens: {error}"))?;
     for cold in [false, true] {
         for name in world.history.owners() {
-            let Some(owner) = owner_of(&name) else { continue };
-            let reader =
-                storage.scope(owner.app(), owner.region()).and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
+            let Some(owner) = owner_of(&name) else {
+                continue;
+            };
+            let reader = storage
+                .scope(owner.app(), owner.region())
+                .and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
             let reader = reader.map_err(|error| error.to_string())?;
             if cold {
-                reader.evict().await.map_err(|error| format!("V8: {error}"))?;
+                reader
+                    .evict()
+                    .await
+                    .map_err(|error| format!("V8: {error}"))?;
             }
             let begun = world.history.begin(&name);
-            let record = reader.get_all().await.map_err(|error| format!("V8: {error}"))?;
+            let record = reader
+                .get_all()
+                .await
+                .map_err(|error| format!("V8: {error}"))?;
             let values: Vec<_> = world
                 .history
                 .fields(&name)
@@ -178,11 +234,32 @@ async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
             sleep(Duration::from_millis(50)).await;
         }
     });
-    ended.await.map_err(|_| "V8: a worker does not end".to_owned())?;
+    ended
+        .await
+        .map_err(|_| "V8: a worker does not end".to_owned())?;
     sleep(Duration::from_secs(15)).await; // longer than anything that ends by itself
     let data = world.redis.copy();
-    let lasting = ["slug-data:", "slug-exist:", "slug-part:", "slug-ops:", "slug-meta", "slug-workers", "slug-beats:"];
-    let left: Vec<String> = data.keys.keys().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
-    let left: Vec<&String> = left.iter().filter(|key| !lasting.iter().any(|begin| key.starts_with(begin))).collect();
-    if left.is_empty() { Ok(()) } else { Err(format!("V8: left behind: {left:?}")) }
+    let lasting = [
+        "slug-data:",
+        "slug-exist:",
+        "slug-part:",
+        "slug-ops:",
+        "slug-meta",
+        "slug-workers",
+        "slug-beats:",
+    ];
+    let left: Vec<String> = data
+        .keys
+        .keys()
+        .map(|key| String::from_utf8_lossy(key).into_owned())
+        .collect();
+    let left: Vec<&String> = left
+        .iter()
+        .filter(|key| !lasting.iter().any(|begin| key.starts_with(begin)))
+        .collect();
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("V8: left behind: {left:?}"))
+    }
 }

@@ -9,14 +9,17 @@ use super::fault::Fault;
 use super::oracle::book::Counts;
 use super::run::Report;
 
-/// From seed 0 on, so many plan each fault for certain three times over: with all of them played, a fault that never hit does not work.
+/// From seed 0 on, so many plan each fault for certain three times over: with all of them played, a
+/// fault that never hit does not work.
 pub const SEEDS_FOR_ALL: u64 = 3 * Fault::ALL.len() as u64;
 
-/// Cells of fault × point, and in how many of 10,000 schedules each was hit. `simulate --count 10000 --cells FILE` writes it.
+/// Cells of fault × point, and in how many of 10,000 schedules each was hit. `simulate --count
+/// 10000 --cells FILE` writes it.
 const CELLS: &str = include_str!("../../fixtures/cells.txt");
 /// Of how many schedules the file tells.
 const CELLS_OF: u64 = 10_000;
-/// A cell that should have been hit by so many schedules and was by none does not work: chance fails to in one of 10⁸ runs.
+/// A cell that should have been hit by so many schedules and was by none does not work: chance
+/// fails to in one of 10⁸ runs.
 const EXPECTED: u64 = 20;
 
 /// What seeds did.
@@ -62,12 +65,20 @@ impl Summary {
         self.violations.extend(other.violations);
     }
 
-    /// Faults that never hit, though there were enough seeds for each: a nemesis that does nothing finds nothing.
+    /// Faults that never hit, though there were enough seeds for each: a nemesis that does nothing
+    /// finds nothing.
     #[must_use]
     pub fn unhit(&self) -> Vec<Fault> {
         let hit: BTreeSet<Fault> = self.hits.keys().map(|(fault, _)| *fault).collect();
-        let all = Fault::ALL.iter().copied().filter(|fault| !hit.contains(fault));
-        if self.seeds < SEEDS_FOR_ALL { Vec::new() } else { all.collect() }
+        let all = Fault::ALL
+            .iter()
+            .copied()
+            .filter(|fault| !hit.contains(fault));
+        if self.seeds < SEEDS_FOR_ALL {
+            Vec::new()
+        } else {
+            all.collect()
+        }
     }
 
     /// Cells of fault × point that were not hit, though there were enough schedules for each.
@@ -76,28 +87,46 @@ impl Summary {
     /// The list of cells can't be read.
     #[must_use]
     pub fn unhit_cells(&self) -> Vec<&'static str> {
-        let hit: BTreeSet<String> = self.schedules.keys().map(|(fault, point)| format!("{fault} {point}")).collect();
+        let hit: BTreeSet<String> = self
+            .schedules
+            .keys()
+            .map(|(fault, point)| format!("{fault} {point}"))
+            .collect();
         let required = required(CELLS, self.seeds);
-        required.into_iter().filter(|cell| !hit.contains(*cell)).collect()
+        required
+            .into_iter()
+            .filter(|cell| !hit.contains(*cell))
+            .collect()
     }
 
     /// The list of cells, as [`Summary::unhit_cells`] reads it.
     #[must_use]
     pub fn cells(&self) -> String {
-        let line = |((fault, point), count): (&(Fault, &str), &u64)| format!("{fault} {point} {count}\n");
+        let line =
+            |((fault, point), count): (&(Fault, &str), &u64)| format!("{fault} {point} {count}\n");
         self.schedules.iter().map(line).collect()
     }
 
     /// The same as a part of a page in Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let Counts { applied, rows, acknowledged, denied, unknown, reads } = self.counts;
+        let Counts {
+            applied,
+            rows,
+            acknowledged,
+            denied,
+            unknown,
+            reads,
+        } = self.counts;
         let mut faults: BTreeMap<Fault, u64> = BTreeMap::new();
         for ((fault, _), count) in &self.hits {
             *faults.entry(*fault).or_default() += count;
         }
         let total: u64 = faults.values().sum();
-        let faults: Vec<String> = faults.iter().map(|(fault, count)| format!("{fault} {count}")).collect();
+        let faults: Vec<String> = faults
+            .iter()
+            .map(|(fault, count)| format!("{fault} {count}"))
+            .collect();
         let mut page = format!(
             "| schedules | violations | mutations applied | acknowledged | denied | unknown | reads checked | rows committed | faults |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n\
@@ -107,7 +136,10 @@ impl Summary {
             faults.join(", "),
         );
         for (seed, violation) in &self.violations {
-            page.push_str(&format!("- **Seed {seed}**: {}\n", violation.lines().next().unwrap_or_default()));
+            page.push_str(&format!(
+                "- **Seed {seed}**: {}\n",
+                violation.lines().next().unwrap_or_default()
+            ));
         }
         page
     }
@@ -115,18 +147,25 @@ impl Summary {
     /// How many seeds went by in a second of this time.
     #[must_use]
     pub fn rate(&self, time: Duration) -> String {
-        format!("{} seeds in {:.1} s, {:.1} a second", self.seeds, time.as_secs_f64(), {
-            #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
-            let seeds = self.seeds as f64;
-            seeds / time.as_secs_f64()
-        })
+        format!(
+            "{} seeds in {:.1} s, {:.1} a second",
+            self.seeds,
+            time.as_secs_f64(),
+            {
+                #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
+                let seeds = self.seeds as f64;
+                seeds / time.as_secs_f64()
+            }
+        )
     }
 }
 
 /// The cells of a list that so many schedules must have hit.
 #[expect(clippy::panic, reason = "a list that can't be read requires nothing")]
 fn required(cells: &str, schedules: u64) -> Vec<&str> {
-    let cell = |line| match str::rsplit_once(line, ' ').map(|(cell, count)| (cell, count.parse::<u64>())) {
+    let cell = |line| match str::rsplit_once(line, ' ')
+        .map(|(cell, count)| (cell, count.parse::<u64>()))
+    {
         Some((cell, Ok(count))) => (count * schedules / CELLS_OF >= EXPECTED).then_some(cell),
         _ => panic!("no cell: {line:?}"),
     };
@@ -135,16 +174,38 @@ fn required(cells: &str, schedules: u64) -> Vec<&str> {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { applied, rows, acknowledged, denied, unknown, reads } = self.counts;
-        writeln!(f, "{} events; {applied} mutations applied, {rows} rows committed", self.events)?;
-        writeln!(f, "{acknowledged} writes acknowledged, {denied} denied, {unknown} unknown; {reads} reads checked")?;
+        let Counts {
+            applied,
+            rows,
+            acknowledged,
+            denied,
+            unknown,
+            reads,
+        } = self.counts;
+        writeln!(
+            f,
+            "{} events; {applied} mutations applied, {rows} rows committed",
+            self.events
+        )?;
+        writeln!(
+            f,
+            "{acknowledged} writes acknowledged, {denied} denied, {unknown} unknown; {reads} reads checked"
+        )?;
         let mut table: BTreeMap<Fault, Vec<String>> = BTreeMap::new();
         for ((fault, point), count) in &self.hits {
-            table.entry(*fault).or_default().push(format!("{point} {count}"));
+            table
+                .entry(*fault)
+                .or_default()
+                .push(format!("{point} {count}"));
         }
         let (cells, required) = (self.schedules.len(), required(CELLS, self.seeds).len());
-        writeln!(f, "{cells} cells of fault × point were hit; {required} had to be:")?;
-        table.iter().try_for_each(|(fault, points)| writeln!(f, "  {fault}: {}", points.join(", ")))
+        writeln!(
+            f,
+            "{cells} cells of fault × point were hit; {required} had to be:"
+        )?;
+        table
+            .iter()
+            .try_for_each(|(fault, points)| writeln!(f, "  {fault}: {}", points.join(", ")))
     }
 }
 
@@ -157,14 +218,27 @@ mod tests {
         let cells = "ReplyLost update 200\nReplyLost land 20\n";
         assert_eq!(required(cells, 10), Vec::<&str>::new());
         assert_eq!(required(cells, 1_000), ["ReplyLost update"]);
-        assert_eq!(required(cells, 10_000), ["ReplyLost update", "ReplyLost land"]);
+        assert_eq!(
+            required(cells, 10_000),
+            ["ReplyLost update", "ReplyLost land"]
+        );
     }
 
     #[test]
     fn what_was_never_hit_is_named() {
-        let enough = Summary { seeds: CELLS_OF, ..Summary::default() };
+        let enough = Summary {
+            seeds: CELLS_OF,
+            ..Summary::default()
+        };
         assert_eq!(enough.unhit_cells(), required(CELLS, CELLS_OF));
         assert!(enough.unhit_cells().len() > 500);
-        assert!(Summary { seeds: 1, ..Summary::default() }.unhit_cells().is_empty());
+        assert!(
+            Summary {
+                seeds: 1,
+                ..Summary::default()
+            }
+            .unhit_cells()
+            .is_empty()
+        );
     }
 }

@@ -74,7 +74,14 @@ impl World {
         if !plan.redis_loses() {
             history.compare_with(&database);
         }
-        Arc::new(Self { plan, chance, clock, redis, database, history })
+        Arc::new(Self {
+            plan,
+            chance,
+            clock,
+            redis,
+            database,
+            history,
+        })
     }
 
     /// A process, as fast as chance has it.
@@ -83,12 +90,20 @@ impl World {
     }
 
     fn way(&self, process: &Arc<Process>) -> Way {
-        Way { database: self.database.clone(), chance: self.chance.clone(), process: process.clone() }
+        Way {
+            database: self.database.clone(),
+            chance: self.chance.clone(),
+            process: process.clone(),
+        }
     }
 
     /// The hot tier, for one process; opened as soon as Redis is there.
     pub async fn hot(&self, process: &Arc<Process>) -> Arc<dyn HotStore> {
-        let link = Link { server: self.redis.clone(), chance: self.chance.clone(), process: process.clone() };
+        let link = Link {
+            server: self.redis.clone(),
+            chance: self.chance.clone(),
+            process: process.clone(),
+        };
         loop {
             let options = RedisOptions {
                 connections: 2,
@@ -110,11 +125,12 @@ impl World {
     pub async fn tiers(&self, process: &Arc<Process>) -> Tiers {
         let hot = self.hot(process).await;
         let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
-        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max).on_probation(self.plan.probation)
+        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max)
+            .on_probation(self.plan.probation)
     }
 
-    /// Starts an operator, who pairs the tiers on purpose when they are found not to belong together: a Redis may come back with its old
-    /// data after a blank one took over.
+    /// Starts an operator, who pairs the tiers on purpose when they are found not to belong
+    /// together: a Redis may come back with its old data after a blank one took over.
     pub fn operator(self: &Arc<Self>) -> JoinHandle<()> {
         let process = self.process();
         let (world, of) = (self.clone(), process.clone());
@@ -137,7 +153,11 @@ impl World {
         let (shutdown, shut) = oneshot::channel();
         let (world, of) = (self.clone(), process.clone());
         let task = tokio::spawn(process.task(async move { world.land(&of, shut).await }));
-        Worker { process, shutdown: Some(shutdown), task }
+        Worker {
+            process,
+            shutdown: Some(shutdown),
+            task,
+        }
     }
 
     async fn land(&self, process: &Arc<Process>, shut: oneshot::Receiver<()>) {
@@ -183,7 +203,11 @@ impl World {
             }
         };
         let task = tokio::spawn(process.task(open));
-        Game { process, storage, task }
+        Game {
+            process,
+            storage,
+            task,
+        }
     }
 
     /// A storage of one process.
@@ -201,9 +225,16 @@ impl World {
         settings.sessions.name = Some("game".to_owned());
         settings.hot.touch_interval = Duration::from_secs(1);
         let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
-        let builder = Storage::builder(settings).ids(ids).landing(false).own_runtime(false);
+        let builder = Storage::builder(settings)
+            .ids(ids)
+            .landing(false)
+            .own_runtime(false);
         let hot = self.hot(process).await;
-        Ok(builder.hot(hot).cold(Arc::new(ModelStore::new(self.way(process)))).open().await?)
+        Ok(builder
+            .hot(hot)
+            .cold(Arc::new(ModelStore::new(self.way(process))))
+            .open()
+            .await?)
     }
 }
 
@@ -232,14 +263,21 @@ impl Game {
     /// The storage, if it is open.
     #[must_use]
     pub fn storage(&self) -> Option<Storage> {
-        self.storage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.storage
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Ends the process where it stands.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
-        let killed = self.storage.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let killed = self
+            .storage
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(killed);
     }
 }

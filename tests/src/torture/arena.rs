@@ -9,7 +9,9 @@ use sqlx::Executor as _;
 use storage_config::Settings;
 use storage_landing::{Backlog, Tiers};
 use storage_model::SystemClock;
-use storage_servers::{ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer};
+use storage_servers::{
+    ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer,
+};
 use storage_sql::ColdOptions;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -111,9 +113,14 @@ pub struct Arena {
     pub folder: TempDir,
 }
 
-/// The settings of a run: everything happens soon, in few partitions and small batches. Those who only look are patient.
+/// The settings of a run: everything happens soon, in few partitions and small batches. Those who
+/// only look are patient.
 pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
-    let [connect, response, statement] = if is_patient { ["5s", "5s", "20s"] } else { ["500ms", "400ms", "2s"] };
+    let [connect, response, statement] = if is_patient {
+        ["5s", "5s", "20s"]
+    } else {
+        ["500ms", "400ms", "2s"]
+    };
     format!(
         "[redis]\nurl = {hot:?}\nprefix = \"torture\"\npartitions = 16\n\
          connect_timeout = {connect:?}\nresponse_timeout = {response:?}\nwait_timeout = \"1s\"\n\
@@ -131,10 +138,14 @@ impl Arena {
     /// # Errors
     /// One of them does not start.
     pub async fn start(args: &Args, faults: &[Fault], exe: &Path) -> Result<Self> {
-        let folder = TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
+        let folder =
+            TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
         let (hot, cold) = tokio::try_join!(start_hot(args.topology), start_cold())?;
         let database = cold.url();
-        let mut links = Links { hot: Vec::new(), cold: Vec::new() };
+        let mut links = Links {
+            hot: Vec::new(),
+            cold: Vec::new(),
+        };
         let mut configs = Vec::new();
         for who in ["game", "worker"] {
             let hot_url = match &hot {
@@ -147,7 +158,8 @@ impl Arena {
                 Hot::Cluster(cluster) => cluster.url(),
             };
             let link = Link::start(cold.port()).await?;
-            let cold_url = database.replace(&format!(":{}/", cold.port()), &format!(":{}/", link.port()));
+            let cold_url =
+                database.replace(&format!(":{}/", cold.port()), &format!(":{}/", link.port()));
             links.cold.push(link);
             let path = folder.path().join(format!("{who}.toml"));
             std::fs::write(&path, settings(&hot_url, &cold_url, false))?;
@@ -160,7 +172,10 @@ impl Arena {
         let settings = Settings::from_toml(&settings(&direct, &database, true), "torture")?;
         let tiers = open(&settings).await?;
         watch(&database).await?;
-        let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };
+        let program = Program {
+            path: exe.to_owned(),
+            folder: folder.path().to_owned(),
+        };
         let mut arena = Self {
             args: args.clone(),
             games: Vec::new(),
@@ -176,9 +191,12 @@ impl Arena {
             turned_back: AtomicU64::new(0),
             folder,
         };
-        let [game, worker]: [PathBuf; 2] = configs.try_into().ok().context("two files of settings")?;
+        let [game, worker]: [PathBuf; 2] =
+            configs.try_into().ok().context("two files of settings")?;
         for number in 0..WORKERS {
-            arena.workers.push(Mutex::new(Worker::start(&program, &worker, number)?));
+            arena
+                .workers
+                .push(Mutex::new(Worker::start(&program, &worker, number)?));
         }
         for number in 0..GAMES {
             let told = super::crew::Told {
@@ -187,7 +205,9 @@ impl Arena {
                 poison: faults.contains(&Fault::DbPoison),
                 large: faults.contains(&Fault::DbPacket),
             };
-            arena.games.push(Mutex::new(Game::start(&program, &game, number, told)?));
+            arena
+                .games
+                .push(Mutex::new(Game::start(&program, &game, number, told)?));
         }
         Ok(arena)
     }
@@ -203,31 +223,61 @@ impl Arena {
     /// How long the histories are by now, in bytes.
     #[must_use]
     pub fn played(&self) -> u64 {
-        let entries = std::fs::read_dir(self.folder.path()).into_iter().flatten().flatten();
-        let histories = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "history"));
-        histories.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+        let entries = std::fs::read_dir(self.folder.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        let histories = entries.filter(|entry| {
+            entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "history")
+        });
+        histories
+            .filter_map(|entry| entry.metadata().ok())
+            .map(|metadata| metadata.len())
+            .sum()
     }
 
     /// Remembers that the hot tier came back older.
     pub fn rewound(&self, rewind: Rewind) {
-        self.rewinds.lock().unwrap_or_else(PoisonError::into_inner).push(rewind);
+        self.rewinds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(rewind);
     }
 
-    /// How long after its last sign of life a write may still be applied: its deadline, and by how much the clock was turned back.
+    /// How long after its last sign of life a write may still be applied: its deadline, and by how
+    /// much the clock was turned back.
     #[must_use]
     pub fn grace(&self) -> Micros {
-        super::moment::micros(self.settings.hot.operation_deadline) + 1_000_000 + self.turned_back.load(Ordering::Relaxed)
+        super::moment::micros(self.settings.hot.operation_deadline)
+            + 1_000_000
+            + self.turned_back.load(Ordering::Relaxed)
     }
 }
 
 async fn start_hot(topology: Topology) -> Result<Hot> {
     // A rewrite of the file in the middle of a copy would spoil the copy.
-    let args = ["--auto-aof-rewrite-percentage", "0"].map(str::to_owned).to_vec();
+    let args = ["--auto-aof-rewrite-percentage", "0"]
+        .map(str::to_owned)
+        .to_vec();
     let maxmemory_policy = Some("volatile-lru".to_owned());
-    let redis = RedisOptions { appendonly: true, maxmemory_policy, args, clock: true, ..RedisOptions::default() };
+    let redis = RedisOptions {
+        appendonly: true,
+        maxmemory_policy,
+        args,
+        clock: true,
+        ..RedisOptions::default()
+    };
     Ok(match topology {
         Topology::Cluster => {
-            let options = ClusterOptions { masters: 3, replicas_per_master: 1, node_timeout: NODE_TIMEOUT, redis };
+            let options = ClusterOptions {
+                masters: 3,
+                replicas_per_master: 1,
+                node_timeout: NODE_TIMEOUT,
+                redis,
+            };
             Hot::Cluster(RedisCluster::start_with(options).await?)
         }
         _ => Hot::Single(Box::new(RedisServer::start(redis).await?)),

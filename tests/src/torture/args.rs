@@ -20,7 +20,8 @@ pub enum Topology {
     Embedded,
 }
 
-/// Plays with game servers and landing workers as processes, injects faults, and compares what is stored with the oracle.
+/// Plays with game servers and landing workers as processes, injects faults, and compares what is
+/// stored with the oracle.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Decides what is played and which faults happen
@@ -32,7 +33,8 @@ pub struct Args {
     /// `all`, or names of faults separated by commas; `none` for none
     #[arg(long, default_value = "all")]
     pub faults: String,
-    /// Break the tiers seldom, Redis every few seconds and the database half as often, so that most of the time is play
+    /// Break the tiers seldom, Redis every few seconds and the database half as often, so that most
+    /// of the time is play
     #[arg(long)]
     pub seldom: bool,
     /// Where the tiers are
@@ -52,7 +54,12 @@ impl Args {
     /// # Errors
     /// A name that no fault has; the message lists them.
     pub fn faults(&self) -> Result<Vec<Fault>> {
-        let possible = || Fault::ALL.iter().copied().filter(|fault| fault.topologies().contains(&self.topology));
+        let possible = || {
+            Fault::ALL
+                .iter()
+                .copied()
+                .filter(|fault| fault.topologies().contains(&self.topology))
+        };
         match self.faults.as_str() {
             "all" => return Ok(possible().collect()),
             "none" => return Ok(Vec::new()),
@@ -62,7 +69,11 @@ impl Args {
         for name in self.faults.split(',').map(str::trim) {
             let fault = possible().find(|fault| fault.name() == name);
             let names: Vec<&str> = possible().map(Fault::name).collect();
-            ensure!(fault.is_some(), "there is no fault {name:?} on this topology, but {}", names.join(", "));
+            ensure!(
+                fault.is_some(),
+                "there is no fault {name:?} on this topology, but {}",
+                names.join(", ")
+            );
             faults.extend(fault);
         }
         Ok(faults)

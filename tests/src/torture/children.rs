@@ -30,13 +30,20 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the program with these arguments and variables; what it prints goes to `log` in the folder of the run.
+    /// Starts the program with these arguments and variables; what it prints goes to `log` in the
+    /// folder of the run.
     ///
     /// # Errors
     /// It can't be started.
-    pub fn start(program: &Program, args: &[String], env: &[(&str, &str)], log: &str) -> Result<Self> {
+    pub fn start(
+        program: &Program,
+        args: &[String],
+        env: &[(&str, &str)],
+        log: &str,
+    ) -> Result<Self> {
         let path = program.folder.join(log);
-        let output = std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let output = std::fs::File::create(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         let mut child = Command::new(&program.path)
             .args(args)
             .envs(env.iter().copied())
@@ -48,7 +55,11 @@ impl Running {
             .spawn()
             .with_context(|| format!("cannot start {}", program.path.display()))?;
         let stdin = child.stdin.take();
-        Ok(Self { child, stdin, log: path })
+        Ok(Self {
+            child,
+            stdin,
+            log: path,
+        })
     }
 
     /// Its id, until it has been waited for.
@@ -63,8 +74,16 @@ impl Running {
     /// The process has ended by itself.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
         let ended = self.child.try_wait()?;
-        ensure!(ended.is_none(), "a process ended by itself with {ended:?}: {}", self.tail());
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        ensure!(
+            ended.is_none(),
+            "a process ended by itself with {ended:?}: {}",
+            self.tail()
+        );
+        let id = self
+            .child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
         Ok(kill_process(id.context("a process without id")?, signal)?)
     }
 
@@ -84,7 +103,9 @@ impl Running {
     /// It ended before, or does not end.
     pub async fn terminate(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
-        Ok(timeout(PATIENCE, self.child.wait()).await.context("a process does not end after SIGTERM")??)
+        Ok(timeout(PATIENCE, self.child.wait())
+            .await
+            .context("a process does not end after SIGTERM")??)
     }
 
     /// Lets its standard input end, and waits.
@@ -93,7 +114,9 @@ impl Running {
     /// It does not end.
     pub async fn close(&mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
-        Ok(timeout(PATIENCE, self.child.wait()).await.context("a game server does not end")??)
+        Ok(timeout(PATIENCE, self.child.wait())
+            .await
+            .context("a game server does not end")??)
     }
 
     /// The last lines of its log.
@@ -102,6 +125,12 @@ impl Running {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         let name = self.log.file_name().unwrap_or_default().to_string_lossy();
-        format!("{name}: {}", lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" | "))
+        format!(
+            "{name}: {}",
+            lines
+                .get(lines.len().saturating_sub(5)..)
+                .unwrap_or_default()
+                .join(" | ")
+        )
     }
 }

@@ -39,14 +39,33 @@ impl Game {
     /// The process can't be started.
     pub fn start(program: &Program, config: &Path, number: u32, told: Told) -> Result<Self> {
         let running = Self::spawn(program, config, number, 0, told)?;
-        Ok(Self { running, program: program.clone(), config: config.to_owned(), number, generation: 0, told })
+        Ok(Self {
+            running,
+            program: program.clone(),
+            config: config.to_owned(),
+            number,
+            generation: 0,
+            told,
+        })
     }
 
-    fn spawn(program: &Program, config: &Path, number: u32, generation: u32, told: Told) -> Result<Running> {
+    fn spawn(
+        program: &Program,
+        config: &Path,
+        number: u32,
+        generation: u32,
+        told: Told,
+    ) -> Result<Running> {
         let history = history(&program.folder, number, generation);
-        let mut args = ["game", "--config", &config.display().to_string(), "--history", &history.display().to_string()]
-            .map(str::to_owned)
-            .to_vec();
+        let mut args = [
+            "game",
+            "--config",
+            &config.display().to_string(),
+            "--history",
+            &history.display().to_string(),
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let numbers = [
             ("--server", u64::from(number)),
             ("--servers", told.servers.into()),
@@ -57,9 +76,17 @@ impl Game {
             args.extend([name.to_owned(), number.to_string()]);
         }
         args.extend(
-            [(told.poison, "--poison"), (told.large, "--large")].iter().filter(|(on, _)| *on).map(|(_, arg)| (*arg).to_owned()),
+            [(told.poison, "--poison"), (told.large, "--large")]
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, arg)| (*arg).to_owned()),
         );
-        Running::start(program, &args, &[], &format!("game-{number}-{generation}.log"))
+        Running::start(
+            program,
+            &args,
+            &[],
+            &format!("game-{number}-{generation}.log"),
+        )
     }
 
     /// Starts it again; the process before has ended.
@@ -68,7 +95,13 @@ impl Game {
     /// The process can't be started.
     pub fn restart(&mut self) -> Result<()> {
         self.generation += 1;
-        self.running = Self::spawn(&self.program, &self.config, self.number, self.generation, self.told)?;
+        self.running = Self::spawn(
+            &self.program,
+            &self.config,
+            self.number,
+            self.generation,
+            self.told,
+        )?;
         Ok(())
     }
 
@@ -76,7 +109,13 @@ impl Game {
     #[must_use]
     pub fn histories(&self) -> Vec<(PathBuf, (u32, u32))> {
         let all = 0..=self.generation;
-        all.map(|generation| (history(&self.program.folder, self.number, generation), (self.number, generation))).collect()
+        all.map(|generation| {
+            (
+                history(&self.program.folder, self.number, generation),
+                (self.number, generation),
+            )
+        })
+        .collect()
     }
 
     /// Lets it end in order.
@@ -110,13 +149,24 @@ impl Worker {
     /// The process can't be started.
     pub fn start(program: &Program, config: &Path, number: u32) -> Result<Self> {
         let running = Self::spawn(program, config, number, 0)?;
-        Ok(Self { running, program: program.clone(), config: config.to_owned(), number, generation: 0 })
+        Ok(Self {
+            running,
+            program: program.clone(),
+            config: config.to_owned(),
+            number,
+            generation: 0,
+        })
     }
 
     fn spawn(program: &Program, config: &Path, number: u32, generation: u32) -> Result<Running> {
         let name = format!("worker-{number}-{generation}");
         let args = ["worker", "run", "--config", &config.display().to_string()].map(str::to_owned);
-        Running::start(program, &args, &[("STORAGE__LANDING__WORKER_NAME", &name)], &format!("{name}.log"))
+        Running::start(
+            program,
+            &args,
+            &[("STORAGE__LANDING__WORKER_NAME", &name)],
+            &format!("{name}.log"),
+        )
     }
 
     /// Starts it again; the process before has ended.

@@ -1,4 +1,5 @@
-//! The embedded mode: one game server with everything inside it, which is killed, stopped, closed and opened again.
+//! The embedded mode: one game server with everything inside it, which is killed, stopped, closed
+//! and opened again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,15 +42,30 @@ struct Arena {
 
 impl Arena {
     fn start(args: &Args, exe: &Path) -> Result<Self> {
-        let folder = TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
+        let folder =
+            TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
         let database = format!("sqlite:{}", folder.path().join("game.db").display());
         let text = settings("memory:", &database, false);
         let config = folder.path().join("game.toml");
         std::fs::write(&config, &text)?;
-        let program = Program { path: exe.to_owned(), folder: folder.path().to_owned() };
-        let told = Told { seed: args.seed, servers: 1, poison: false, large: false };
+        let program = Program {
+            path: exe.to_owned(),
+            folder: folder.path().to_owned(),
+        };
+        let told = Told {
+            seed: args.seed,
+            servers: 1,
+            poison: false,
+            large: false,
+        };
         let game = Game::start(&program, &config, 0, told)?;
-        Ok(Self { game, database, settings: Settings::from_toml(&text, "torture")?, folder, rewinds: Vec::new() })
+        Ok(Self {
+            game,
+            database,
+            settings: Settings::from_toml(&text, "torture")?,
+            folder,
+            rewinds: Vec::new(),
+        })
     }
 
     async fn inject(&mut self, fault: Fault, rng: &mut StdRng) -> Result<Option<Phase>> {
@@ -60,8 +76,16 @@ impl Arena {
                 let down = now();
                 self.game.running.kill().await?;
                 // What had landed survives, and nothing else has to.
-                let rows = rows(&self.database).await?.into_iter().map(|row| (row.name.clone(), row)).collect();
-                self.rewinds.push(Rewind { down, up: now(), rows });
+                let rows = rows(&self.database)
+                    .await?
+                    .into_iter()
+                    .map(|row| (row.name.clone(), row))
+                    .collect();
+                self.rewinds.push(Rewind {
+                    down,
+                    up: now(),
+                    rows,
+                });
                 self.game.restart()?;
             }
             Fault::GamePause => {
@@ -86,7 +110,11 @@ impl Arena {
 
     async fn close(&mut self) -> Result<()> {
         let status = self.game.close().await?;
-        ensure!(status.success(), "the game server ended with {status}: {}", self.game.running.tail());
+        ensure!(
+            status.success(),
+            "the game server ended with {status}: {}",
+            self.game.running.tail()
+        );
         Ok(())
     }
 
@@ -102,8 +130,16 @@ impl Arena {
     }
 
     async fn finals(&self, operations: &[Operation]) -> Result<Finals> {
-        let owners: BTreeSet<String> = operations.iter().map(|one| one.owner.clone()).filter(|owner| !owner.is_empty()).collect();
-        let rows = rows(&self.database).await?.into_iter().map(|row| (row.name.clone(), row)).collect();
+        let owners: BTreeSet<String> = operations
+            .iter()
+            .map(|one| one.owner.clone())
+            .filter(|owner| !owner.is_empty())
+            .collect();
+        let rows = rows(&self.database)
+            .await?
+            .into_iter()
+            .map(|row| (row.name.clone(), row))
+            .collect();
         let storage = Storage::open(self.settings.clone()).await?;
         let cold = read_all(&storage, &owners).await?;
         let hot: Values = read_all(&storage, &owners).await?;
@@ -114,12 +150,21 @@ impl Arena {
 
 /// V8: what closed in order had landed everything.
 fn closings(operations: &[Operation]) -> Vec<Flaw> {
-    let closed = operations.iter().filter_map(|operation| match (&operation.call, &operation.end) {
-        (Call::Close, End::Done(left)) if *left > 0 => Some((operation, left)),
-        _ => None,
-    });
+    let closed =
+        operations
+            .iter()
+            .filter_map(|operation| match (&operation.call, &operation.end) {
+                (Call::Close, End::Done(left)) if *left > 0 => Some((operation, left)),
+                _ => None,
+            });
     closed
-        .map(|(operation, left)| Flaw::new("V8", "", format!("generation {} closed with {left} left", operation.process.1)))
+        .map(|(operation, left)| {
+            Flaw::new(
+                "V8",
+                "",
+                format!("generation {} closed with {left} left", operation.process.1),
+            )
+        })
         .collect()
 }
 

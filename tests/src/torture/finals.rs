@@ -16,7 +16,8 @@ use crate::rows;
 /// How long everything may take to land once all is well.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// V8: waits until nothing waits to be landed and nothing is refused any more; answers how long that took.
+/// V8: waits until nothing waits to be landed and nothing is refused any more; answers how long
+/// that took.
 ///
 /// # Errors
 /// What is left after a while, as a flaw.
@@ -24,9 +25,14 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
     let begun = Instant::now();
     loop {
         let left = match arena.backlog().await {
-            Ok(backlog) if backlog.marks() == 0 && backlog.errors() == 0 => return Ok(begun.elapsed()),
+            Ok(backlog) if backlog.marks() == 0 && backlog.errors() == 0 => {
+                return Ok(begun.elapsed());
+            }
             Ok(backlog) => {
-                let waiting = backlog.partitions.iter().filter(|(_, peek)| peek.live + peek.snapshot + peek.errors > 0);
+                let waiting = backlog
+                    .partitions
+                    .iter()
+                    .filter(|(_, peek)| peek.live + peek.snapshot + peek.errors > 0);
                 format!("{:?}", waiting.take(5).collect::<Vec<_>>())
             }
             Err(error) => error.to_string(),
@@ -35,7 +41,10 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
             return Err(Flaw::new(
                 "V8",
                 "",
-                format!("not everything has landed after {DRAIN:?}: {left}{}", refused(arena).await),
+                format!(
+                    "not everything has landed after {DRAIN:?}: {left}{}",
+                    refused(arena).await
+                ),
             ));
         }
         sleep(Duration::from_millis(20)).await;
@@ -46,8 +55,17 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
 async fn refused(arena: &Arena) -> String {
     let mut all = Vec::new();
     for partition in 0..arena.settings.redis.partitions {
-        if let Ok(page) = arena.tiers.hot().errors(storage_model::Partition(partition), 0, 10).await {
-            all.extend(page.entries.into_iter().map(|entry| format!(" {:?} {} {}", entry.target, entry.code, entry.message)));
+        if let Ok(page) = arena
+            .tiers
+            .hot()
+            .errors(storage_model::Partition(partition), 0, 10)
+            .await
+        {
+            all.extend(
+                page.entries
+                    .into_iter()
+                    .map(|entry| format!(" {:?} {} {}", entry.target, entry.code, entry.message)),
+            );
         }
     }
     all.truncate(5);
@@ -59,10 +77,18 @@ async fn refused(arena: &Arena) -> String {
 /// # Errors
 /// A tier can't be read.
 pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, Vec<Flaw>)> {
-    let rows: BTreeMap<_, _> = rows(&arena.database).await?.into_iter().map(|row| (row.name.clone(), row)).collect();
+    let rows: BTreeMap<_, _> = rows(&arena.database)
+        .await?
+        .into_iter()
+        .map(|row| (row.name.clone(), row))
+        .collect();
     let storage = Storage::open(arena.settings.clone()).await?;
     let hot = read_all(&storage, owners).await?;
-    let mut finals = Finals { rows, hot, cold: Values::new() };
+    let mut finals = Finals {
+        rows,
+        hot,
+        cold: Values::new(),
+    };
     let mut flaws = in_redis(arena, &finals).await?;
     for name in owners {
         owner(&storage, name)?.evict().await?;
@@ -99,38 +125,68 @@ async fn keys(arena: &Arena, pattern: &str) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for node in arena.hot.nodes() {
         if let Reply::Array(keys) = node.call(&["KEYS", pattern]).await? {
-            all.extend(keys.into_iter().filter_map(|key| if let Reply::Bytes(key) = key { Some(key) } else { None }));
+            all.extend(keys.into_iter().filter_map(|key| {
+                if let Reply::Bytes(key) = key {
+                    Some(key)
+                } else {
+                    None
+                }
+            }));
         }
     }
     Ok(all)
 }
 
-/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map, lock or eviction is left, nor a lease for good.
+/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map, lock
+/// or eviction is left, nor a lease for good.
 async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
     let mut flaws = Vec::new();
-    for pattern in ["torture-marks:*", "torture-evict:*", "torture-lock:*", "torture-workers"] {
+    for pattern in [
+        "torture-marks:*",
+        "torture-evict:*",
+        "torture-lock:*",
+        "torture-workers",
+    ] {
         for key in keys(arena, pattern).await? {
             flaws.push(Flaw::new("V8", &String::from_utf8_lossy(&key), "left over"));
         }
     }
-    // That of a process that died runs out: later where the clock was set back meanwhile. A replica of a cluster answers no PTTL.
+    // That of a process that died runs out: later where the clock was set back meanwhile. A replica
+    // of a cluster answers no PTTL.
     for key in keys(arena, "torture-lease:*").await? {
         for node in arena.hot.nodes() {
             if let Ok(Reply::Integer(-1)) = node.call(&[b"PTTL".as_slice(), &key]).await {
-                flaws.push(Flaw::new("V8", &String::from_utf8_lossy(&key), "a lease without a time to live"));
+                flaws.push(Flaw::new(
+                    "V8",
+                    &String::from_utf8_lossy(&key),
+                    "a lease without a time to live",
+                ));
             }
         }
     }
     for node in arena.hot.nodes() {
-        let Reply::Array(keys) = node.call(&["KEYS", "torture-data:*"]).await? else { continue };
-        let is_master = node.call(&["ROLE"]).await.is_ok_and(|role| format!("{role:?}").contains(&format!("{:?}", b"master")));
+        let Reply::Array(keys) = node.call(&["KEYS", "torture-data:*"]).await? else {
+            continue;
+        };
+        let is_master = node
+            .call(&["ROLE"])
+            .await
+            .is_ok_and(|role| format!("{role:?}").contains(&format!("{:?}", b"master")));
         for key in keys.iter().filter(|_| is_master) {
             let Reply::Bytes(key) = key else { continue };
             let name = String::from_utf8_lossy(key).into_owned();
-            let Ok(Reply::Array(hash)) = node.call(&[b"HGETALL".as_slice(), key]).await else { continue };
-            let Ok(Reply::Integer(ttl)) = node.call(&[b"PTTL".as_slice(), key]).await else { continue };
+            let Ok(Reply::Array(hash)) = node.call(&[b"HGETALL".as_slice(), key]).await else {
+                continue;
+            };
+            let Ok(Reply::Integer(ttl)) = node.call(&[b"PTTL".as_slice(), key]).await else {
+                continue;
+            };
             if !hash.is_empty() && ttl == -1 {
-                flaws.push(Flaw::new("V5", &name, "a hash without marks has no time to live"));
+                flaws.push(Flaw::new(
+                    "V5",
+                    &name,
+                    "a hash without marks has no time to live",
+                ));
             }
             flaws.extend(unequal(&name, &hash, finals));
         }
@@ -139,9 +195,18 @@ async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
 }
 
 fn unequal(key: &str, hash: &[Reply], finals: &Finals) -> Option<Flaw> {
-    let owner = key.rsplitn(3, ':').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("/");
+    let owner = key
+        .rsplitn(3, ':')
+        .take(2)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect::<Vec<_>>()
+        .join("/");
     for pair in hash.chunks(2) {
-        let [Reply::Bytes(field), Reply::Bytes(value)] = pair else { continue };
+        let [Reply::Bytes(field), Reply::Bytes(value)] = pair else {
+            continue;
+        };
         let field = String::from_utf8_lossy(field);
         let row = finals.rows.get(&format!("{owner}/{field}"));
         let fits = match field.as_ref() {
@@ -149,7 +214,10 @@ fn unequal(key: &str, hash: &[Reply], finals: &Finals) -> Option<Flaw> {
             _ => row.is_some_and(|row| row.is_del == 0 && row.value == *value),
         };
         if !fits {
-            let detail = format!("Redis holds {:?}, the row is {row:?}", super::value::token_of(value));
+            let detail = format!(
+                "Redis holds {:?}, the row is {row:?}",
+                super::value::token_of(value)
+            );
             return Some(Flaw::new("V5", &format!("{owner}/{field}"), detail));
         }
     }
@@ -159,10 +227,19 @@ fn unequal(key: &str, hash: &[Reply], finals: &Finals) -> Option<Flaw> {
 /// What the database itself saw go wrong.
 async fn watched(arena: &Arena) -> Result<Vec<Flaw>> {
     let database = arena.database.rsplit('/').next().unwrap_or_default();
-    let seen = arena.cold.sql(&format!("SELECT name, what, held, came FROM {database}.torture_flaw LIMIT 20")).await?;
+    let seen = arena
+        .cold
+        .sql(&format!(
+            "SELECT name, what, held, came FROM {database}.torture_flaw LIMIT 20"
+        ))
+        .await?;
     let flaw = |line: &str| {
         let mut words = line.split('\t');
-        Flaw::new("V4", words.next().unwrap_or_default(), format!("the database saw {:?}", words.collect::<Vec<_>>()))
+        Flaw::new(
+            "V4",
+            words.next().unwrap_or_default(),
+            format!("the database saw {:?}", words.collect::<Vec<_>>()),
+        )
     };
     Ok(seen.lines().map(flaw).collect())
 }
@@ -176,7 +253,10 @@ pub async fn dropped(arena: &Arena) -> Result<u64> {
     for node in arena.hot.nodes() {
         let info = node.call(&["INFO", "stats"]).await?;
         for name in ["expired_keys:", "evicted_keys:"] {
-            let number = info.text()?.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+            let number = info
+                .text()?
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
             dropped += number.unwrap_or(0);
         }
     }

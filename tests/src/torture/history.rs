@@ -1,7 +1,7 @@
 //! What game servers did: a line before an operation is sent, a line after it ended.
 //!
-//! A line is written to the file before the call goes on, so a killed game server leaves operations without an end: their outcome
-//! is unknown.
+//! A line is written to the file before the call goes on, so a killed game server leaves operations
+//! without an end: their outcome is unknown.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -56,7 +56,8 @@ pub enum Call {
 /// How an operation ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// A write was acknowledged: the owner's version, how many fields changed, and the counters' new values.
+    /// A write was acknowledged: the owner's version, how many fields changed, and the counters'
+    /// new values.
     Acked {
         /// The owner's version after it.
         version: u64,
@@ -119,7 +120,8 @@ pub struct Operation {
     pub ended: Micros,
     /// How it ended.
     pub end: End,
-    /// When no copy of it can be applied any more, if it is of unknown outcome and nobody turned a clock back.
+    /// When no copy of it can be applied any more, if it is of unknown outcome and nobody turned a
+    /// clock back.
     pub expires: Micros,
 }
 
@@ -136,14 +138,22 @@ impl Log {
     /// # Errors
     /// The file can't be made.
     pub fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Self { file: Mutex::new(file), next: AtomicU64::new(0) })
+        let file =
+            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self {
+            file: Mutex::new(file),
+            next: AtomicU64::new(0),
+        })
     }
 
     fn write(&self, line: &Line) -> Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        Ok(self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text)?)
+        Ok(self
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(&text)?)
     }
 
     /// Says that an operation is about to be sent; answers its number.
@@ -152,7 +162,13 @@ impl Log {
     /// The file can't be written.
     pub fn begin(&self, task: u32, owner: &str, call: &Call) -> Result<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.write(&Line::Begun(number, now(), task, owner.to_owned(), call.clone()))?;
+        self.write(&Line::Begun(
+            number,
+            now(),
+            task,
+            owner.to_owned(),
+            call.clone(),
+        ))?;
         Ok(number)
     }
 
@@ -165,7 +181,8 @@ impl Log {
     }
 }
 
-/// Reads the history of one process. `grace` is how long after its last sign of life a copy of its writes may still be applied.
+/// Reads the history of one process. `grace` is how long after its last sign of life a copy of its
+/// writes may still be applied.
 ///
 /// # Errors
 /// The file can't be read, or holds something else.
@@ -176,18 +193,33 @@ pub fn read(path: &Path, process: (u32, u32), grace: Micros) -> Result<Vec<Opera
     let mut last = 0;
     for line in BufReader::new(file).split(b'\n') {
         // Only the last line of a killed process may be cut.
-        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };
+        let Ok(line) = serde_json::from_slice::<Line>(&line?) else {
+            continue;
+        };
         match line {
             Line::Begun(number, begun, task, owner, call) => {
                 last = last.max(begun);
                 open.insert(number, operations.len());
                 let end = End::Unknown(String::new());
-                operations.push(Operation { process, task, owner, call, begun, ended: Micros::MAX, end, expires: 0 });
+                operations.push(Operation {
+                    process,
+                    task,
+                    owner,
+                    call,
+                    begun,
+                    ended: Micros::MAX,
+                    end,
+                    expires: 0,
+                });
             }
             Line::Ended(number, ended, end) => {
                 last = last.max(ended);
-                let at = open.remove(&number).context("an operation ended that never began")?;
-                let operation = operations.get_mut(at).context("an operation without a place")?;
+                let at = open
+                    .remove(&number)
+                    .context("an operation ended that never began")?;
+                let operation = operations
+                    .get_mut(at)
+                    .context("an operation without a place")?;
                 operation.ended = ended;
                 operation.end = end;
             }

@@ -1,4 +1,5 @@
-//! Which faults happen when: a plan that the seed decides, then more of them until the time is over.
+//! Which faults happen when: a plan that the seed decides, then more of them until the time is
+//! over.
 
 use std::time::Duration;
 
@@ -44,7 +45,8 @@ pub struct Planned {
 const EACH: Duration = Duration::from_millis(1_700);
 /// How long a run may go on beyond its time to do all that it planned.
 const LONGER: Duration = Duration::from_secs(90);
-/// The longest pause between two faults of a group, and the longest of every fourth: time in which something lands.
+/// The longest pause between two faults of a group, and the longest of every fourth: time in which
+/// something lands.
 const PAUSE_MAX_MS: u64 = 400;
 const REST_MAX_MS: u64 = 2_000;
 /// The longest pauses where faults of the tiers are to be seldom.
@@ -55,16 +57,37 @@ const SELDOM_COLD_MS: u64 = 14_000;
 #[must_use]
 pub fn plan(faults: &[Fault], group: Group, time: Duration, seed: u64) -> Vec<Planned> {
     let of_group = faults.iter().filter(|fault| fault.group() == group);
-    let mut all: Vec<Planned> =
-        of_group.flat_map(|fault| fault.phases().iter().map(|phase| Planned { fault: *fault, phase: *phase })).collect();
+    let mut all: Vec<Planned> = of_group
+        .flat_map(|fault| {
+            fault.phases().iter().map(|phase| Planned {
+                fault: *fault,
+                phase: *phase,
+            })
+        })
+        .collect();
     all.shuffle(&mut rng(seed, group));
     // Each fault once before any comes in another phase.
-    let earlier = |at: usize, fault| all.iter().take(at).filter(|planned| planned.fault == fault).count();
-    let ranks: Vec<usize> = all.iter().enumerate().map(|(at, planned)| earlier(at, planned.fault)).collect();
+    let earlier = |at: usize, fault| {
+        all.iter()
+            .take(at)
+            .filter(|planned| planned.fault == fault)
+            .count()
+    };
+    let ranks: Vec<usize> = all
+        .iter()
+        .enumerate()
+        .map(|(at, planned)| earlier(at, planned.fault))
+        .collect();
     let mut ranked: Vec<(usize, Planned)> = ranks.into_iter().zip(all).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
-    let fitting = usize::try_from(time.as_millis() / EACH.as_millis()).unwrap_or(usize::MAX).max(1);
-    ranked.into_iter().take(fitting).map(|(_, planned)| planned).collect()
+    let fitting = usize::try_from(time.as_millis() / EACH.as_millis())
+        .unwrap_or(usize::MAX)
+        .max(1);
+    ranked
+        .into_iter()
+        .take(fitting)
+        .map(|(_, planned)| planned)
+        .collect()
 }
 
 fn rng(seed: u64, group: Group) -> StdRng {
@@ -86,22 +109,43 @@ pub async fn torment(
     let begun = Instant::now();
     let mut rng = rng(!args.seed, group);
     let mut left = plan.to_vec();
-    let possible: Vec<Fault> = faults.iter().copied().filter(|fault| fault.group() == group).collect();
+    let possible: Vec<Fault> = faults
+        .iter()
+        .copied()
+        .filter(|fault| fault.group() == group)
+        .collect();
     let mut injections: Vec<Injection> = Vec::new();
-    while !possible.is_empty() && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER)) {
+    while !possible.is_empty()
+        && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER))
+    {
         sleep(pause(args.seldom, group, &mut rng)).await;
-        let next = left.first().copied().unwrap_or_else(|| any(&possible, &mut rng));
+        let next = left
+            .first()
+            .copied()
+            .unwrap_or_else(|| any(&possible, &mut rng));
         let at = now();
         let hit = inject(next, &mut rng).await;
         let phase = hit.with_context(|| format!("the fault {}", next.fault.name()))?;
         if let Some(phase) = phase {
-            eprintln!("{:>6.1} s  {} ({phase:?})", begun.elapsed().as_secs_f64(), next.fault.name());
-            injections.push(Injection { fault: next.fault, phase, begun: at, ended: now(), writes: 0, reads: 0 });
+            eprintln!(
+                "{:>6.1} s  {} ({phase:?})",
+                begun.elapsed().as_secs_f64(),
+                next.fault.name()
+            );
+            injections.push(Injection {
+                fault: next.fault,
+                phase,
+                begun: at,
+                ended: now(),
+                writes: 0,
+                reads: 0,
+            });
         }
         if left.first() == Some(&next) {
             left.remove(0);
             // Whether writes were under way is told afterwards; that it was made at all, now.
-            let hit = phase.is_some_and(|phase| next.phase == Phase::Writing || phase.is(next.phase));
+            let hit =
+                phase.is_some_and(|phase| next.phase == Phase::Writing || phase.is(next.phase));
             if !hit {
                 left.push(next);
             }
@@ -125,14 +169,19 @@ fn any(possible: &[Fault], rng: &mut StdRng) -> Planned {
     let at = rng.random_range(0..possible.len());
     let fault = possible.get(at).copied().unwrap_or(Fault::WorkerKill);
     let phases = fault.phases();
-    let phase = phases.get(rng.random_range(0..phases.len())).copied().unwrap_or(Phase::Writing);
+    let phase = phases
+        .get(rng.random_range(0..phases.len()))
+        .copied()
+        .unwrap_or(Phase::Writing);
     Planned { fault, phase }
 }
 
 /// Tells from the histories what was under way when each fault hit.
 pub fn count_operations(injections: &mut [Injection], operations: &[Operation]) {
     for injection in injections {
-        let during = operations.iter().filter(|operation| operation.begun < injection.ended && operation.ended > injection.begun);
+        let during = operations.iter().filter(|operation| {
+            operation.begun < injection.ended && operation.ended > injection.begun
+        });
         for operation in during {
             match operation.call {
                 Call::Write { .. } | Call::Append(_) => injection.writes += 1,
@@ -162,10 +211,16 @@ pub struct Coverage {
 #[must_use]
 pub fn coverage(faults: &[Fault], injections: &[Injection]) -> Vec<Coverage> {
     let of = |fault: &Fault| {
-        let all: Vec<&Injection> = injections.iter().filter(|injection| injection.fault == *fault).collect();
+        let all: Vec<&Injection> = injections
+            .iter()
+            .filter(|injection| injection.fault == *fault)
+            .collect();
         let mut phases: Vec<(Phase, usize)> = Vec::new();
         for injection in &all {
-            match phases.iter_mut().find(|(phase, _)| *phase == injection.phase) {
+            match phases
+                .iter_mut()
+                .find(|(phase, _)| *phase == injection.phase)
+            {
                 Some((_, times)) => *times += 1,
                 None => phases.push((injection.phase, 1)),
             }
@@ -186,13 +241,23 @@ pub fn coverage(faults: &[Fault], injections: &[Injection]) -> Vec<Coverage> {
 #[must_use]
 pub fn missed(plan: &[Planned], injections: &[Injection]) -> Vec<String> {
     let hit = |planned: &Planned| {
-        let of_fault = injections.iter().filter(|injection| injection.fault == planned.fault);
+        let of_fault = injections
+            .iter()
+            .filter(|injection| injection.fault == planned.fault);
         of_fault.into_iter().any(|injection| match planned.phase {
             Phase::Writing => injection.writes > 0,
             phase => injection.phase.is(phase),
         })
     };
-    let text =
-        |planned: &Planned| format!("{} was planned for the phase {:?} and never hit it", planned.fault.name(), planned.phase);
-    plan.iter().filter(|planned| !hit(planned)).map(text).collect()
+    let text = |planned: &Planned| {
+        format!(
+            "{} was planned for the phase {:?} and never hit it",
+            planned.fault.name(),
+            planned.phase
+        )
+    };
+    plan.iter()
+        .filter(|planned| !hit(planned))
+        .map(text)
+        .collect()
 }

@@ -38,13 +38,18 @@ impl Operations {
     /// Counts.
     #[must_use]
     pub fn of(operations: &[Operation]) -> Self {
-        let mut counts = Self { all: operations.len(), ..Self::default() };
+        let mut counts = Self {
+            all: operations.len(),
+            ..Self::default()
+        };
         let mut ends: Vec<Micros> = Vec::new();
         let mut longest = 0;
         for operation in operations {
             let is_write = matches!(operation.call, Call::Write { .. } | Call::Append(_));
             match &operation.end {
-                End::Acked { .. } | End::Applied(_) | End::Appended { .. } => counts.acknowledged += 1,
+                End::Acked { .. } | End::Applied(_) | End::Appended { .. } => {
+                    counts.acknowledged += 1
+                }
                 End::NotApplied(_) | End::Conflict if is_write => counts.not_applied += 1,
                 End::NotApplied(_) | End::Conflict => counts.failed += 1,
                 End::Unknown(_) if is_write => counts.unknown += 1,
@@ -61,7 +66,16 @@ impl Operations {
             }
         }
         ends.sort_unstable();
-        let stall = ends.windows(2).map(|pair| if let [one, next] = pair { next - one } else { 0 }).max();
+        let stall = ends
+            .windows(2)
+            .map(|pair| {
+                if let [one, next] = pair {
+                    next - one
+                } else {
+                    0
+                }
+            })
+            .max();
         counts.longest_seconds = std::time::Duration::from_micros(longest).as_secs_f64();
         counts.stall_seconds = std::time::Duration::from_micros(stall.unwrap_or(0)).as_secs_f64();
         counts
@@ -104,10 +118,13 @@ impl Report {
         self.flaws.is_empty() && self.missed.is_empty()
     }
 
-    /// How many cells of fault × what was under way were hit: writes, reads, and each phase of landing.
+    /// How many cells of fault × what was under way were hit: writes, reads, and each phase of
+    /// landing.
     #[must_use]
     pub fn cells(&self) -> usize {
-        let of = |line: &Coverage| line.phases.len() + usize::from(line.writes > 0) + usize::from(line.reads > 0);
+        let of = |line: &Coverage| {
+            line.phases.len() + usize::from(line.writes > 0) + usize::from(line.reads > 0)
+        };
         self.faults.iter().map(of).sum()
     }
 
@@ -115,7 +132,11 @@ impl Report {
     #[must_use]
     pub fn kills(&self) -> usize {
         let kills = |line: &&Coverage| Fault::named(line.fault).and_then(Fault::kills).is_some();
-        self.faults.iter().filter(kills).map(|line| line.times).sum()
+        self.faults
+            .iter()
+            .filter(kills)
+            .map(|line| line.times)
+            .sum()
     }
 
     /// Takes over what the oracle says.
@@ -129,21 +150,72 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Operations { all, acknowledged, not_applied, unknown, reads, failed, flushed, longest_seconds, stall_seconds } =
-            &self.operations;
-        writeln!(f, "torture --seed {} --seconds {} --topology {:?}", self.seed, self.seconds, self.topology)?;
+        let Operations {
+            all,
+            acknowledged,
+            not_applied,
+            unknown,
+            reads,
+            failed,
+            flushed,
+            longest_seconds,
+            stall_seconds,
+        } = &self.operations;
+        writeln!(
+            f,
+            "torture --seed {} --seconds {} --topology {:?}",
+            self.seed, self.seconds, self.topology
+        )?;
         writeln!(f, "operations          {all}")?;
-        writeln!(f, "writes acknowledged {acknowledged}, refused {not_applied}, of unknown outcome {unknown}")?;
-        writeln!(f, "reads               {reads}, flushes {flushed}, failed reads and flushes {failed}")?;
-        writeln!(f, "fields judged       {}, undecided {}; reads compared {}", self.fields, self.undecided, self.reads_compared)?;
-        writeln!(f, "longest operation   {longest_seconds:.1} s; longest without an acknowledgement {stall_seconds:.1} s")?;
-        writeln!(f, "drained after       {:.1} s; keys expired or evicted {}", self.drain_seconds, self.dropped)?;
-        writeln!(f, "{:<16}{:>6}{:>9}{:>9}  phases of landing", "fault", "times", "writes", "reads")?;
+        writeln!(
+            f,
+            "writes acknowledged {acknowledged}, refused {not_applied}, of unknown outcome {unknown}"
+        )?;
+        writeln!(
+            f,
+            "reads               {reads}, flushes {flushed}, failed reads and flushes {failed}"
+        )?;
+        writeln!(
+            f,
+            "fields judged       {}, undecided {}; reads compared {}",
+            self.fields, self.undecided, self.reads_compared
+        )?;
+        writeln!(
+            f,
+            "longest operation   {longest_seconds:.1} s; longest without an acknowledgement {stall_seconds:.1} s"
+        )?;
+        writeln!(
+            f,
+            "drained after       {:.1} s; keys expired or evicted {}",
+            self.drain_seconds, self.dropped
+        )?;
+        writeln!(
+            f,
+            "{:<16}{:>6}{:>9}{:>9}  phases of landing",
+            "fault", "times", "writes", "reads"
+        )?;
         for line in &self.faults {
-            let phases: Vec<String> = line.phases.iter().map(|(phase, times)| format!("{phase:?} {times}")).collect();
-            writeln!(f, "{:<16}{:>6}{:>9}{:>9}  {}", line.fault, line.times, line.writes, line.reads, phases.join(", "))?;
+            let phases: Vec<String> = line
+                .phases
+                .iter()
+                .map(|(phase, times)| format!("{phase:?} {times}"))
+                .collect();
+            writeln!(
+                f,
+                "{:<16}{:>6}{:>9}{:>9}  {}",
+                line.fault,
+                line.times,
+                line.writes,
+                line.reads,
+                phases.join(", ")
+            )?;
         }
-        writeln!(f, "{} cells of fault × what was under way, {} kills", self.cells(), self.kills())?;
+        writeln!(
+            f,
+            "{} cells of fault × what was under way, {} kills",
+            self.cells(),
+            self.kills()
+        )?;
         for missed in &self.missed {
             writeln!(f, "NOT COVERED: {missed}")?;
         }
@@ -153,7 +225,11 @@ impl fmt::Display for Report {
                 writeln!(f, "    {line}")?;
             }
         }
-        let verdict = if self.is_good() { "GOOD: nothing acknowledged was lost" } else { "BAD" };
+        let verdict = if self.is_good() {
+            "GOOD: nothing acknowledged was lost"
+        } else {
+            "BAD"
+        };
         write!(f, "{verdict} (seed {})", self.seed)
     }
 }

@@ -21,7 +21,8 @@ use super::{embedded, finals};
 /// How long everything plays on, unharmed, after the last fault.
 const AFTERWARDS: Duration = Duration::from_millis(1_500);
 
-/// Plays, torments, heals, drains, compares. `exe` is this program, or one with its hidden subcommands.
+/// Plays, torments, heals, drains, compares. `exe` is this program, or one with its hidden
+/// subcommands.
 ///
 /// # Errors
 /// The run itself failed: a server does not start, a fault can't be made.
@@ -31,7 +32,8 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
         _ => on_servers(args, exe).await?,
     };
     if let Some(path) = &args.json {
-        std::fs::write(path, serde_json::to_vec_pretty(&report)?).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(path, serde_json::to_vec_pretty(&report)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(report)
 }
@@ -41,10 +43,15 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
     let arena = Arena::start(args, &faults, exe).await?;
     let time = Duration::from_secs(args.seconds);
     let groups = [Group::Process, Group::Hot, Group::Cold];
-    let plans: Vec<Vec<Planned>> = groups.iter().map(|group| nemesis::plan(&faults, *group, time, args.seed)).collect();
+    let plans: Vec<Vec<Planned>> = groups
+        .iter()
+        .map(|group| nemesis::plan(&faults, *group, time, args.seed))
+        .collect();
     let mut injections: Vec<Injection> = Vec::new();
     let torments = groups.iter().zip(&plans).map(|(group, plan)| {
-        let inject = async |planned: Planned, rng: &mut StdRng| planned.fault.inject(&arena, planned.phase, rng).await;
+        let inject = async |planned: Planned, rng: &mut StdRng| {
+            planned.fault.inject(&arena, planned.phase, rng).await
+        };
         nemesis::torment(args, &faults, *group, plan, inject)
     });
     let tormented = futures::future::try_join_all(torments).await;
@@ -62,7 +69,11 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
     flaws.extend(stop_workers(&arena).await?);
     let operations = read_histories(&arena).await?;
     nemesis::count_operations(&mut injections, &operations);
-    let owners: BTreeSet<String> = operations.iter().map(|one| one.owner.clone()).filter(|owner| !owner.is_empty()).collect();
+    let owners: BTreeSet<String> = operations
+        .iter()
+        .map(|one| one.owner.clone())
+        .filter(|owner| !owner.is_empty())
+        .collect();
     let (finals, drain_seconds) = match drained {
         Ok(time) => {
             let (finals, seen) = finals::look(&arena, &owners).await?;
@@ -71,10 +82,20 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
         }
         Err(flaw) => {
             flaws.push(flaw);
-            (finals::look(&arena, &owners).await.map(|(finals, _)| finals).unwrap_or_default(), 0.0)
+            (
+                finals::look(&arena, &owners)
+                    .await
+                    .map(|(finals, _)| finals)
+                    .unwrap_or_default(),
+                0.0,
+            )
         }
     };
-    let mut rewinds = arena.rewinds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut rewinds = arena
+        .rewinds
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     rewinds.sort_by_key(|rewind| rewind.down);
     let plan: Vec<Planned> = plans.concat();
     let mut report = begin(args, &operations, flaws);
@@ -111,7 +132,11 @@ async fn stop_games(arena: &Arena) -> Result<Vec<Flaw>> {
         let mut game = game.lock().await;
         let status = game.close().await?;
         if !status.success() {
-            flaws.push(Flaw::new("V8", "", format!("a game server ended with {status}: {}", game.running.tail())));
+            flaws.push(Flaw::new(
+                "V8",
+                "",
+                format!("a game server ended with {status}: {}", game.running.tail()),
+            ));
         }
     }
     Ok(flaws)
@@ -123,7 +148,14 @@ async fn stop_workers(arena: &Arena) -> Result<Vec<Flaw>> {
         let mut worker = worker.lock().await;
         let status = worker.running.terminate().await?;
         if !status.success() {
-            flaws.push(Flaw::new("V8", "", format!("a landing worker ended with {status}: {}", worker.running.tail())));
+            flaws.push(Flaw::new(
+                "V8",
+                "",
+                format!(
+                    "a landing worker ended with {status}: {}",
+                    worker.running.tail()
+                ),
+            ));
         }
     }
     Ok(flaws)

@@ -37,8 +37,10 @@ impl Run {
     /// # Errors
     /// The file can't be read, or is no report of a run.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("{} is no report of a run", path.display()))
+        let text =
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text)
+            .with_context(|| format!("{} is no report of a run", path.display()))
     }
 
     fn verdict(&self) -> &'static str {
@@ -64,7 +66,10 @@ impl Totals {
     }
 
     fn stall(&self) -> f64 {
-        self.0.iter().map(|run| run.operations.stall_seconds).fold(0.0, f64::max)
+        self.0
+            .iter()
+            .map(|run| run.operations.stall_seconds)
+            .fold(0.0, f64::max)
     }
 
     /// How often each fault happened.
@@ -81,21 +86,34 @@ impl Totals {
 fn counted(counts: BTreeMap<&str, usize>) -> String {
     let mut counts: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if words.is_empty() {
+        "none".to_owned()
+    } else {
+        words.join(", ")
+    }
 }
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let faults = self.faults();
         let mut kills: BTreeMap<&str, usize> = BTreeMap::new();
-        for (process, times) in faults.iter().filter_map(|(name, times)| Some((Fault::named(name)?.kills()?, times))) {
+        for (process, times) in faults
+            .iter()
+            .filter_map(|(name, times)| Some((Fault::named(name)?.kills()?, times)))
+        {
             *kills.entry(process).or_default() += times;
         }
         let compared: usize = self.0.iter().map(|run| run.reads_compared).sum();
         let undecided: usize = self.0.iter().map(|run| run.undecided).sum();
         let bad = self.0.iter().filter(|run| run.verdict() != "good").count();
-        writeln!(f, "| runs | bad | operations | acknowledged | unknown | reads compared | faults | kills | longest stall |")?;
+        writeln!(
+            f,
+            "| runs | bad | operations | acknowledged | unknown | reads compared | faults | kills | longest stall |"
+        )?;
         writeln!(f, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
         writeln!(
             f,
@@ -110,11 +128,23 @@ impl fmt::Display for Totals {
         )?;
         writeln!(f, "\n- Processes killed: {}.", counted(kills))?;
         writeln!(f, "- Faults: {}.", counted(faults))?;
-        writeln!(f, "- Fields with too much of unknown outcome to be judged: {undecided}.")?;
-        writeln!(f, "\n| topology | seed | verdict | operations | acknowledged | unknown | faults | longest stall |")?;
+        writeln!(
+            f,
+            "- Fields with too much of unknown outcome to be judged: {undecided}."
+        )?;
+        writeln!(
+            f,
+            "\n| topology | seed | verdict | operations | acknowledged | unknown | faults | longest stall |"
+        )?;
         writeln!(f, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for run in &self.0 {
-            let Operations { all, acknowledged, unknown, stall_seconds, .. } = &run.operations;
+            let Operations {
+                all,
+                acknowledged,
+                unknown,
+                stall_seconds,
+                ..
+            } = &run.operations;
             let (topology, seed) = (format!("{:?}", run.topology).to_lowercase(), run.seed);
             let (verdict, faults) = (run.verdict(), run.faults());
             writeln!(
@@ -131,8 +161,12 @@ mod tests {
     use super::*;
 
     fn run(seed: u64, faults: &[(&str, usize)], flaws: &str) -> Run {
-        let faults: Vec<String> =
-            faults.iter().map(|(fault, times)| format!(r#"{{"fault": "{fault}", "times": {times}, "phases": []}}"#)).collect();
+        let faults: Vec<String> = faults
+            .iter()
+            .map(|(fault, times)| {
+                format!(r#"{{"fault": "{fault}", "times": {times}, "phases": []}}"#)
+            })
+            .collect();
         let operations = r#"{"all": 10, "acknowledged": 6, "not_applied": 0, "unknown": 1, "reads": 3, "failed": 0, "flushed": 0,
             "longest_seconds": 0.5, "stall_seconds": 1.5}"#;
         let text = format!(
@@ -150,9 +184,21 @@ mod tests {
             run(2, &[("worker-kill", 1)], r#"{"check": "V2"}"#),
         ];
         let page = Totals(runs).to_string();
-        assert!(page.contains("\n| 2 | 1 | 20 | 12 | 2 | 6 | 8 | 4 | 1.5 s |\n"), "{page}");
-        assert!(page.contains("killed: landing worker 3, database 1."), "{page}");
-        assert!(page.contains("Faults: hot-cut 4, worker-kill 3, db-kill 1."), "{page}");
-        assert!(page.contains("\n| single | 2 | **BAD** | 10 | 6 | 1 | 1 | 1.5 s |\n"), "{page}");
+        assert!(
+            page.contains("\n| 2 | 1 | 20 | 12 | 2 | 6 | 8 | 4 | 1.5 s |\n"),
+            "{page}"
+        );
+        assert!(
+            page.contains("killed: landing worker 3, database 1."),
+            "{page}"
+        );
+        assert!(
+            page.contains("Faults: hot-cut 4, worker-kill 3, db-kill 1."),
+            "{page}"
+        );
+        assert!(
+            page.contains("\n| single | 2 | **BAD** | 10 | 6 | 1 | 1 | 1.5 s |\n"),
+            "{page}"
+        );
     }
 }

@@ -6,7 +6,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const END: u8 = b'~';
 /// What tokens begin with whose values the database may be told to refuse.
 pub const POISON: &str = "poison-";
-/// What tokens begin with whose values are larger than the packets that the database may be told to take.
+/// What tokens begin with whose values are larger than the packets that the database may be told to
+/// take.
 pub const LARGE: &str = "large-";
 /// The size of those.
 const LARGE_BYTES: usize = 300_000;
@@ -30,16 +31,28 @@ pub fn value_of(token: &str) -> Vec<u8> {
     value
 }
 
-/// What a stored value says: its token, or a counter's number; anything else is shown as what it is.
+/// What a stored value says: its token, or a counter's number; anything else is shown as what it
+/// is.
 #[must_use]
 pub fn token_of(value: &[u8]) -> String {
-    let end = value.iter().position(|byte| *byte == END).unwrap_or(value.len());
+    let end = value
+        .iter()
+        .position(|byte| *byte == END)
+        .unwrap_or(value.len());
     let token = String::from_utf8_lossy(value.get(..end).unwrap_or_default()).into_owned();
-    let whole = if end == value.len() { token.parse::<i64>().is_ok() } else { value_of(&token) == value };
+    let whole = if end == value.len() {
+        token.parse::<i64>().is_ok()
+    } else {
+        value_of(&token) == value
+    };
     if whole {
         token
     } else {
-        format!("damaged value of {} bytes: {:?}", value.len(), token.chars().take(60).collect::<String>())
+        format!(
+            "damaged value of {} bytes: {:?}",
+            value.len(),
+            token.chars().take(60).collect::<String>()
+        )
     }
 }
 

@@ -17,8 +17,14 @@ const OPERATION: &str = "open_session";
 /// Opens a session of an owner that is free, or takes the place of the session named.
 ///
 /// # Errors
-/// `Unprepared`, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions ran out. Nothing changed.
-pub fn open(state: &mut PartState, present: &Present, partition: Partition, open: &OpenSession) -> Result<Opened, HotError> {
+/// `Unprepared`, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions
+/// ran out. Nothing changed.
+pub fn open(
+    state: &mut PartState,
+    present: &Present,
+    partition: Partition,
+    open: &OpenSession,
+) -> Result<Opened, HotError> {
     let record = current(state, partition, OPERATION)?.clone();
     if let Some(held) = of_holder(state, &record, open) {
         return Ok(held);
@@ -26,61 +32,120 @@ pub fn open(state: &mut PartState, present: &Present, partition: Partition, open
     if let Some(refused) = refusal(state, present, &record, open) {
         return Ok(refused);
     }
-    let load = open.load.as_ref().filter(|load| load.owner == open.owner && is_proved(state, &record, load));
+    let load = open
+        .load
+        .as_ref()
+        .filter(|load| load.owner == open.owner && is_proved(state, &record, load));
     let merged = load.map(|load| merge(state, &record, load));
     if !is_whole(state, &record, &open.owner, merged.as_ref()) && !broken("S2-part") {
         return Ok(Opened::Load(state.observed(&open.owner, record.epoch)));
     }
-    let version = next_version(newest(state, &record, &open.owner, merged.as_ref()), present, OPERATION)?;
-    room::make_or_refuse(state, present, room::of_opening(load), &open.owner, OPERATION)?;
+    let version = next_version(
+        newest(state, &record, &open.owner, merged.as_ref()),
+        present,
+        OPERATION,
+    )?;
+    room::make_or_refuse(
+        state,
+        present,
+        room::of_opening(load),
+        &open.owner,
+        OPERATION,
+    )?;
     // Nothing is refused from here on.
     if let Some(merged) = merged {
         keep(state, present, &open.owner, merged, None);
     }
-    Ok(take(state, &record, open, Fence { version, token: open.token }))
+    Ok(take(
+        state,
+        &record,
+        open,
+        Fence {
+            version,
+            token: open.token,
+        },
+    ))
 }
 
-/// What the session that holds the owner makes of an opening: its own answer again, if that was lost, or that somebody else has the owner.
-/// None if the owner is free, or the opening names that session.
+/// What the session that holds the owner makes of an opening: its own answer again, if that was
+/// lost, or that somebody else has the owner. None if the owner is free, or the opening names that
+/// session.
 fn of_holder(state: &PartState, record: &PartitionRecord, open: &OpenSession) -> Option<Opened> {
     let session = state.sessions.get(&open.owner)?;
     if session.fence.token == open.token && session.epoch == record.epoch {
         return Some(opened(state, record, &open.owner, session.fence));
     }
-    let is_named = open.takes.is_some_and(|fence| fence == session.fence || broken("S2-any"));
+    let is_named = open
+        .takes
+        .is_some_and(|fence| fence == session.fence || broken("S2-any"));
     (!is_named && !session.is_lapsed()).then(|| Opened::Held(session.clone()))
 }
 
 /// Why nothing is opened now, whoever holds the owner.
-fn refusal(state: &PartState, present: &Present, record: &PartitionRecord, open: &OpenSession) -> Option<Opened> {
+fn refusal(
+    state: &PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    open: &OpenSession,
+) -> Option<Opened> {
     if present.now >= open.deadline {
         return Some(Opened::Expired);
     }
     (state.sessions.graced != record.epoch).then_some(Opened::Grace(record.epoch))
 }
 
-/// Whether all of the owner is known: by the load, if one is proved, or by what is here. A suspect hash may lack what has landed.
-fn is_whole(state: &PartState, record: &PartitionRecord, owner: &Owner, merged: Option<&Merged>) -> bool {
+/// Whether all of the owner is known: by the load, if one is proved, or by what is here. A suspect
+/// hash may lack what has landed.
+fn is_whole(
+    state: &PartState,
+    record: &PartitionRecord,
+    owner: &Owner,
+    merged: Option<&Merged>,
+) -> bool {
     let (hash, is_absent) = match merged {
         Some(merged) => (merged.hash.as_ref(), merged.absent),
-        None => (state.hashes.get(owner), state.markers.get(owner) == Marker::Absent),
+        None => (
+            state.hashes.get(owner),
+            state.markers.get(owner) == Marker::Absent,
+        ),
     };
-    hash.map_or(is_absent, |hash| hash.complete && hash.generation >= record.generation)
+    hash.map_or(is_absent, |hash| {
+        hash.complete && hash.generation >= record.generation
+    })
 }
 
-/// The newest version that the fence has to be above: of the partition, of the owner's hash and of its rows.
-fn newest(state: &PartState, record: &PartitionRecord, owner: &Owner, merged: Option<&Merged>) -> Version {
+/// The newest version that the fence has to be above: of the partition, of the owner's hash and of
+/// its rows.
+fn newest(
+    state: &PartState,
+    record: &PartitionRecord,
+    owner: &Owner,
+    merged: Option<&Merged>,
+) -> Version {
     let loaded = merged.and_then(|merged| merged.hash.as_ref());
     let hash = loaded.or_else(|| state.hashes.get(owner));
-    record.source.max(hash.map(|hash| hash.version).unwrap_or_default())
+    record
+        .source
+        .max(hash.map(|hash| hash.version).unwrap_or_default())
 }
 
 /// The session itself: who holds the owner from now on.
-fn take(state: &mut PartState, record: &PartitionRecord, open: &OpenSession, fence: Fence) -> Opened {
+fn take(
+    state: &mut PartState,
+    record: &PartitionRecord,
+    open: &OpenSession,
+    fence: Fence,
+) -> Opened {
     if let Some(record) = &mut state.record {
         record.source = record.source.max(fence.version);
     }
-    let session = Session { fence, holder: open.holder, name: one_word(&open.name), epoch: record.epoch, asked: None };
+    let session = Session {
+        fence,
+        holder: open.holder,
+        name: one_word(&open.name),
+        epoch: record.epoch,
+        asked: None,
+    };
     state.sessions.held.insert(open.owner.clone(), session);
     state.sessions.expect_beats(open.holder);
     if !broken("S2-unpinned") {
@@ -92,8 +157,15 @@ fn take(state: &mut PartState, record: &PartitionRecord, open: &OpenSession, fen
 /// The answer: the fence, and the whole owner.
 fn opened(state: &PartState, record: &PartitionRecord, owner: &Owner, fence: Fence) -> Opened {
     let read = match state.hashes.get(owner) {
-        Some(hash) => HotRead { header: Some(hash.header(record.generation)), cells: select(hash, &Fields::All) },
+        Some(hash) => HotRead {
+            header: Some(hash.header(record.generation)),
+            cells: select(hash, &Fields::All),
+        },
         None => HotRead::default(),
     };
-    Opened::Open { fence, epoch: record.epoch, read }
+    Opened::Open {
+        fence,
+        epoch: record.epoch,
+        read,
+    }
 }

@@ -27,7 +27,13 @@ pub(crate) fn renew(space: &Space, partition: Partition, lock: &Lock, ttl: Durat
     timed_lock(&SCRIPTS.renew, space, partition, lock, ttl)
 }
 
-fn timed_lock(script: &Script, space: &Space, partition: Partition, lock: &Lock, ttl: Duration) -> Command {
+fn timed_lock(
+    script: &Script,
+    space: &Space,
+    partition: Partition,
+    lock: &Lock,
+    ttl: Duration,
+) -> Command {
     let mut cmd = script.call(&[space.keys.lock(partition)]);
     cmd.arg(lock_value(lock)).arg(millis(ttl));
     script.write(space.slot(partition), cmd)

@@ -1,9 +1,10 @@
 //! The numbered calls of one store in one partition (R11).
 //!
-//! Writes of a partition that go together are one call. The server keeps the number and the answer of a store's last call, so no write
-//! needs an id there. A store has one call open at a time. If its answer does not come, the store ends the call: the server says how it
-//! was answered, or never carries it out from then on. Only then does the next call get its number. A write of a lost call is
-//! sent again if the call was void.
+//! Writes of a partition that go together are one call. The server keeps the number and the answer
+//! of a store's last call, so no write needs an id there. A store has one call open at a time. If
+//! its answer does not come, the store ends the call: the server says how it was answered, or never
+//! carries it out from then on. Only then does the next call get its number. A write of a lost call
+//! is sent again if the call was void.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use std::time::Duration;
 use storage_model::OpId;
 use tokio::time::Instant;
 
-/// How long a store remembers what became of the writes of a call that it has ended: no write is repeated for so long.
+/// How long a store remembers what became of the writes of a call that it has ended: no write is
+/// repeated for so long.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 /// The calls of one store in one partition. `A` is the answer to a write.
@@ -42,12 +44,17 @@ pub enum Fate<A> {
 
 impl<A> Default for Calls<A> {
     fn default() -> Self {
-        Self { last: 0, open: None, fates: BTreeMap::new() }
+        Self {
+            last: 0,
+            open: None,
+            fates: BTreeMap::new(),
+        }
     }
 }
 
 impl<A> Calls<A> {
-    /// The number of a new call of these writes. The number of the open call instead, if there is one: that is to be ended first.
+    /// The number of a new call of these writes. The number of the open call instead, if there is
+    /// one: that is to be ended first.
     ///
     /// # Errors
     /// The number of the open call.
@@ -58,7 +65,10 @@ impl<A> Calls<A> {
                 // What became of an earlier call of a write says nothing of this one.
                 self.heard(writes.iter().copied());
                 self.last += 1;
-                self.open = Some(Open { number: self.last, writes });
+                self.open = Some(Open {
+                    number: self.last,
+                    writes,
+                });
                 Ok(self.last)
             }
         }
@@ -78,14 +88,20 @@ impl<A> Calls<A> {
     /// These writes were answered; nobody asks for their fates.
     pub fn heard(&mut self, writes: impl IntoIterator<Item = OpId>) {
         if !self.fates.is_empty() {
-            writes.into_iter().for_each(|id| drop(self.fates.remove(&id)));
+            writes
+                .into_iter()
+                .for_each(|id| drop(self.fates.remove(&id)));
         }
     }
 
-    /// A call was ended; it had these answers, or was void. Nothing happens if its own answer came meanwhile.
+    /// A call was ended; it had these answers, or was void. Nothing happens if its own answer came
+    /// meanwhile.
     pub fn ended(&mut self, number: u64, answers: Option<Vec<A>>, now: Instant) {
-        let Some(open) = self.open.take_if(|open| open.number == number) else { return };
-        self.fates.retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+        let Some(open) = self.open.take_if(|open| open.number == number) else {
+            return;
+        };
+        self.fates
+            .retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
         let mut answers = answers.map(Vec::into_iter);
         for id in open.writes {
             let fate = match &mut answers {
@@ -101,17 +117,22 @@ impl<A> Calls<A> {
 
     /// A write was sent apart, and its answer did not come.
     pub fn sent_apart(&mut self, id: OpId, now: Instant) {
-        self.fates.retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+        self.fates
+            .retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
         self.fates.insert(id, (Fate::Apart, now));
     }
 
     /// The open call, if the write is one of it.
     #[must_use]
     pub fn open_with(&self, id: OpId) -> Option<u64> {
-        self.open.as_ref().filter(|open| open.writes.contains(&id)).map(|open| open.number)
+        self.open
+            .as_ref()
+            .filter(|open| open.writes.contains(&id))
+            .map(|open| open.number)
     }
 
-    /// What became of a write whose call was lost. It stays known until the write goes in another call.
+    /// What became of a write whose call was lost. It stays known until the write goes in another
+    /// call.
     #[must_use]
     pub fn fate(&self, id: OpId) -> Option<Fate<A>>
     where
@@ -140,11 +161,18 @@ mod tests {
         let mut calls = Calls::<&str>::default();
         assert_eq!(calls.begin(vec![id(1)]), Ok(1));
         assert_eq!(calls.begin(vec![id(2)]), Err(1));
-        assert_eq!((calls.open_with(id(1)), calls.open_with(id(2))), (Some(1), None));
+        assert_eq!(
+            (calls.open_with(id(1)), calls.open_with(id(2))),
+            (Some(1), None)
+        );
         calls.close(1);
         assert_eq!(calls.begin(vec![id(2)]), Ok(2));
         calls.close(1);
-        assert_eq!(calls.begin(vec![id(3)]), Err(2), "a late answer closes no other call");
+        assert_eq!(
+            calls.begin(vec![id(3)]),
+            Err(2),
+            "a late answer closes no other call"
+        );
     }
 
     #[test]
@@ -154,7 +182,10 @@ mod tests {
         let number = calls.begin(vec![id(1)]).unwrap();
         calls.ended(number, Some(vec!["moved"]), now);
         let number = calls.begin(vec![id(1)]).unwrap();
-        assert_eq!((calls.fate(id(1)), calls.open_with(id(1))), (None, Some(number)));
+        assert_eq!(
+            (calls.fate(id(1)), calls.open_with(id(1))),
+            (None, Some(number))
+        );
     }
 
     #[test]
@@ -167,14 +198,22 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(calls.fate(id(2)), Some(Fate::Answered("two")));
         }
-        assert_eq!(calls.fate(id(1)), Some(Fate::Answered("one")), "the first end counts");
+        assert_eq!(
+            calls.fate(id(1)),
+            Some(Fate::Answered("one")),
+            "the first end counts"
+        );
         calls.heard([id(1)]);
         assert_eq!(calls.fate(id(1)), None);
         let number = calls.begin(vec![id(3), id(4)]).unwrap();
         calls.ended(number, None, now);
         assert_eq!(calls.fate(id(3)), Some(Fate::Void));
         calls.sent_apart(id(3), now + REMEMBERED);
-        assert_eq!((calls.fate(id(3)), calls.fate(id(4))), (Some(Fate::Apart), None), "fates are forgotten in time");
+        assert_eq!(
+            (calls.fate(id(3)), calls.fate(id(4))),
+            (Some(Fate::Apart), None),
+            "fates are forgotten in time"
+        );
         assert!(calls.is_apart(id(3)) && !calls.is_apart(id(4)));
     }
 }

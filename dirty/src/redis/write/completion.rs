@@ -1,4 +1,5 @@
-//! The answers to writes that wait in a queue: each comes to whoever waits for it, or says that it is lost.
+//! The answers to writes that wait in a queue: each comes to whoever waits for it, or says that it
+//! is lost.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,8 @@ use crate::redis::common::locked;
 use crate::redis::error::Failure;
 use crate::redis::transport::Answer;
 
-/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, or that the write was not sent.
+/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, or
+/// that the write was not sent.
 #[derive(Debug)]
 pub(super) struct Reply {
     to: Option<To>,
@@ -39,7 +41,10 @@ impl Reply {
     }
 
     fn of(to: To) -> Self {
-        Self { to: Some(to), sent: false }
+        Self {
+            to: Some(to),
+            sent: false,
+        }
     }
 
     /// From now on the write may be applied.
@@ -59,7 +64,10 @@ impl Reply {
     pub(super) fn is_awaited(&self) -> bool {
         match &self.to {
             Some(To::One(to)) => !to.is_closed(),
-            Some(To::Several(several, _)) => locked(several).to.as_ref().is_some_and(|to| !to.is_closed()),
+            Some(To::Several(several, _)) => locked(several)
+                .to
+                .as_ref()
+                .is_some_and(|to| !to.is_closed()),
             None => false,
         }
     }
@@ -72,23 +80,44 @@ impl Several {
             self.left -= 1;
         }
         if let Some(to) = self.to.take_if(|_| self.left == 0) {
-            drop(to.send(std::mem::take(&mut self.told).into_iter().flatten().collect()));
+            drop(
+                to.send(
+                    std::mem::take(&mut self.told)
+                        .into_iter()
+                        .flatten()
+                        .collect(),
+                ),
+            );
         }
     }
 }
 
-/// So many replies that go to one caller, and where their answers come in the same order when the last one has come.
-pub(super) fn replies(count: usize) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Answer>>) {
+/// So many replies that go to one caller, and where their answers come in the same order when the
+/// last one has come.
+pub(super) fn replies(
+    count: usize,
+) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Answer>>) {
     let (to, told) = oneshot::channel();
-    let several = Several { told: (0..count).map(|_| None).collect(), left: count, to: Some(to).filter(|_| count > 0) };
+    let several = Several {
+        told: (0..count).map(|_| None).collect(),
+        left: count,
+        to: Some(to).filter(|_| count > 0),
+    };
     let several = Arc::new(Mutex::new(several));
-    ((0..count).map(move |number| Reply::of(To::Several(Arc::clone(&several), number))), told)
+    (
+        (0..count).map(move |number| Reply::of(To::Several(Arc::clone(&several), number))),
+        told,
+    )
 }
 
 impl Drop for Reply {
     fn drop(&mut self) {
         let ended = "the call of several writes ended".to_owned();
-        self.send(Err(if self.sent { Failure::Lost(ended) } else { Failure::NoConnection(ended) }));
+        self.send(Err(if self.sent {
+            Failure::Lost(ended)
+        } else {
+            Failure::NoConnection(ended)
+        }));
     }
 }
 
@@ -110,7 +139,13 @@ mod tests {
             reply.sent = sent;
             drop(reply);
             let told = told.await.unwrap().unwrap_err();
-            assert!(matches!((sent, &told), (true, Failure::Lost(_)) | (false, Failure::NoConnection(_))), "{told:?}");
+            assert!(
+                matches!(
+                    (sent, &told),
+                    (true, Failure::Lost(_)) | (false, Failure::NoConnection(_))
+                ),
+                "{told:?}"
+            );
         }
     }
 
@@ -125,11 +160,23 @@ mod tests {
         assert!(told.try_recv().is_err() && replies[0].is_awaited());
         replies[0].send(Err(Failure::Unverified));
         let told = told.await.unwrap();
-        let answers: Vec<_> = told.iter().map(|answer| answer.as_ref().unwrap_err()).collect();
-        assert!(matches!(answers[..], [Failure::Lost(_), Failure::Unverified, Failure::TimedOut]), "{answers:?}");
+        let answers: Vec<_> = told
+            .iter()
+            .map(|answer| answer.as_ref().unwrap_err())
+            .collect();
+        assert!(
+            matches!(
+                answers[..],
+                [Failure::Lost(_), Failure::Unverified, Failure::TimedOut]
+            ),
+            "{answers:?}"
+        );
         let (replies, gone) = super::replies(1);
         drop(gone);
-        assert!(replies.into_iter().all(|reply| !reply.is_awaited()), "nobody waits any more");
+        assert!(
+            replies.into_iter().all(|reply| !reply.is_awaited()),
+            "nobody waits any more"
+        );
         assert!(super::replies(0).1.await.is_err(), "nothing is asked");
     }
 }

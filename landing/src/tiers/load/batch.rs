@@ -11,19 +11,30 @@ use storage_sql::{ColdError, ColdKind, Loaded};
 use super::super::{TierError, Tiers};
 use super::{Answer, FullLoad, load_of};
 
-/// How long the right to load an owner outlives a process that died with it (R12). All tries together take longer.
+/// How long the right to load an owner outlives a process that died with it (R12). All tries
+/// together take longer.
 const LEASE: Duration = Duration::from_secs(2);
 
 impl Tiers {
-    /// Answers owners, from the hot tier if they are back in it, else with one load. An owner without an answer moved meanwhile,
-    /// and is to be loaded again.
-    pub(super) async fn load_batch(&self, owners: &[Owner]) -> Result<Vec<Option<Answer>>, TierError> {
-        let (observed, leased) = tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
-        let held: Vec<Owner> =
-            owners.iter().zip(&leased).filter(|(_, leased)| **leased == Ok(true)).map(|(owner, _)| owner.clone()).collect();
+    /// Answers owners, from the hot tier if they are back in it, else with one load. An owner
+    /// without an answer moved meanwhile, and is to be loaded again.
+    pub(super) async fn load_batch(
+        &self,
+        owners: &[Owner],
+    ) -> Result<Vec<Option<Answer>>, TierError> {
+        let (observed, leased) =
+            tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
+        let held: Vec<Owner> = owners
+            .iter()
+            .zip(&leased)
+            .filter(|(_, leased)| **leased == Ok(true))
+            .map(|(owner, _)| owner.clone())
+            .collect();
         // A lease that can't be asked for, as at the memory limit, spares nobody a load.
-        let leased: Vec<bool> =
-            leased.into_iter().map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone")).collect();
+        let leased: Vec<bool> = leased
+            .into_iter()
+            .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
+            .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
         // ORDER: after the fill, so that whoever gets the lease next finds the hash.
         if !held.is_empty()
@@ -41,12 +52,21 @@ impl Tiers {
         observed: Vec<Result<Observed, TierError>>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
-        // A caller's miss may be older than the load that just ended, so the hash is looked at once more.
-        // ORDER: after the observation, so that a write in between refuses what is built on this read, as it does with rows.
-        let reads: Vec<Read> = owners.iter().map(|owner| Read { owner: owner.clone(), fields: Fields::All }).collect();
+        // A caller's miss may be older than the load that just ended, so the hash is looked at once
+        // more. ORDER: after the observation, so that a write in between refuses what is built on
+        // this read, as it does with rows.
+        let reads: Vec<Read> = owners
+            .iter()
+            .map(|owner| Read {
+                owner: owner.clone(),
+                fields: Fields::All,
+            })
+            .collect();
         let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen {
-            // R8: the database was asked a short while ago, and any write since would have replaced that answer.
+        let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen
+        {
+            // R8: the database was asked a short while ago, and any write since would have replaced
+            // that answer.
             Ok(seen) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
             Ok(seen) => back(owner, *seen, hot),
             Err(error) => Some(Err(error.clone())),
@@ -68,15 +88,25 @@ impl Tiers {
     }
 
     /// Loads owners once.
-    async fn load_cold(&self, cold: &[(Owner, Observed)]) -> Result<Vec<Option<Answer>>, TierError> {
+    async fn load_cold(
+        &self,
+        cold: &[(Owner, Observed)],
+    ) -> Result<Vec<Option<Answer>>, TierError> {
         if cold.is_empty() {
             return Ok(Vec::new());
         }
         let owners: Vec<Owner> = cold.iter().map(|(owner, _)| owner.clone()).collect();
         let loaded = self.rows_of_each(&owners, self.loader.rows_max).await?;
         self.loader.count(owners.len());
-        let complete: Vec<Result<bool, ColdError>> =
-            loaded.iter().map(|loaded| loaded.as_ref().map(|loaded| loaded.complete).map_err(Clone::clone)).collect();
+        let complete: Vec<Result<bool, ColdError>> = loaded
+            .iter()
+            .map(|loaded| {
+                loaded
+                    .as_ref()
+                    .map(|loaded| loaded.complete)
+                    .map_err(Clone::clone)
+            })
+            .collect();
         let load = |((owner, observed), loaded): (&(Owner, Observed), Result<Loaded, _>)| {
             let loaded = loaded.ok().filter(|loaded| loaded.complete)?;
             Some(load_of(owner, *observed, loaded.rows, true))
@@ -88,7 +118,9 @@ impl Tiers {
             Ok(false) => Some(Ok(None)),
             Ok(true) => match filled.next() {
                 None => Some(Ok(None)),
-                Some((Ok(Filled::Accepted(read)), load)) => Some(Ok(Some(Arc::new(FullLoad { load, read })))),
+                Some((Ok(Filled::Accepted(read)), load)) => {
+                    Some(Ok(Some(Arc::new(FullLoad { load, read }))))
+                }
                 Some((Ok(Filled::Refused), _)) => None,
                 Some((Err(error), _)) if matches!(error.kind, HotKind::Unprepared(_)) => None,
                 Some((Err(error), _)) => Some(Err(error.into())),
@@ -97,7 +129,8 @@ impl Tiers {
         Ok(complete.into_iter().map(answer).collect())
     }
 
-    /// The rows of owners, read together; of each by itself if one has a row that can't be read, so that it fails no other.
+    /// The rows of owners, read together; of each by itself if one has a row that can't be read, so
+    /// that it fails no other.
     pub(in crate::tiers) async fn rows_of_each(
         &self,
         owners: &[Owner],
@@ -116,17 +149,29 @@ impl Tiers {
         Ok(each)
     }
 
-    /// As [`Tiers::observe`], with an answer for each owner: one whose data is broken or whose node is away fails no other.
+    /// As [`Tiers::observe`], with an answer for each owner: one whose data is broken or whose node
+    /// is away fails no other.
     async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Observed, TierError>> {
         let seen = self.hot.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
-            Err(HotError { kind: HotKind::Unprepared(partition), .. }) => Some(*partition),
+            Err(HotError {
+                kind: HotKind::Unprepared(partition),
+                ..
+            }) => Some(*partition),
             _ => None,
         };
-        let late: Vec<Owner> =
-            owners.iter().zip(&seen).filter(|(_, seen)| unprepared(seen).is_some()).map(|(owner, _)| owner.clone()).collect();
+        let late: Vec<Owner> = owners
+            .iter()
+            .zip(&seen)
+            .filter(|(_, seen)| unprepared(seen).is_some())
+            .map(|(owner, _)| owner.clone())
+            .collect();
         // Together, so that a partition is prepared once however many of the owners are in it.
-        let prepared = if late.is_empty() { Ok(Vec::new()) } else { self.observe(&late).await };
+        let prepared = if late.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.observe(&late).await
+        };
         let mut again = prepared.clone().unwrap_or_default().into_iter();
         let one = |seen: Result<Observed, HotError>| match (unprepared(&seen), &prepared) {
             (None, _) => Ok(seen?),
@@ -137,17 +182,35 @@ impl Tiers {
     }
 }
 
-/// The answer for an owner whose hash is complete: the load has all that the hash holds. A mutation that comes with it is asked for
-/// another one if the hash was evicted meanwhile.
-pub(super) fn back(owner: &Owner, observed: Observed, hot: Result<HotRead, HotError>) -> Option<Answer> {
+/// The answer for an owner whose hash is complete: the load has all that the hash holds. A mutation
+/// that comes with it is asked for another one if the hash was evicted meanwhile.
+pub(super) fn back(
+    owner: &Owner,
+    observed: Observed,
+    hot: Result<HotRead, HotError>,
+) -> Option<Answer> {
     let read = hot.ok()?;
-    let header = read.header.filter(|header| header.complete && !header.suspect)?;
-    let rows = read.cells.iter().map(|(field, cell)| (field.clone(), cell.clone(), header.version)).collect();
-    let load = Load { owner: owner.clone(), observed, rows, complete: true };
+    let header = read
+        .header
+        .filter(|header| header.complete && !header.suspect)?;
+    let rows = read
+        .cells
+        .iter()
+        .map(|(field, cell)| (field.clone(), cell.clone(), header.version))
+        .collect();
+    let load = Load {
+        owner: owner.clone(),
+        observed,
+        rows,
+        complete: true,
+    };
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
 /// The answer for an owner that is known to have no row.
 fn absent(owner: &Owner, observed: Observed) -> Arc<FullLoad> {
-    Arc::new(FullLoad { load: load_of(owner, observed, Vec::new(), true), read: HotRead::default() })
+    Arc::new(FullLoad {
+        load: load_of(owner, observed, Vec::new(), true),
+        read: HotRead::default(),
+    })
 }

@@ -1,9 +1,10 @@
 //! Hot-loading: bringing cold owners back, once for all who wait (R12), with proof (R7, R8, R15).
 //!
-//! Misses of a process queue up. Whoever finds no batch under way carries the next one: it takes what waits, observes the
-//! markers, reads all the owners in one statement, fills them, and answers everyone. Further misses of the same owner join a
-//! load that has not begun; so an answer is never older than the call it answers. Those that come later wait for the next load, which
-//! looks at the hash first and mostly finds it filled.
+//! Misses of a process queue up. Whoever finds no batch under way carries the next one: it takes
+//! what waits, observes the markers, reads all the owners in one statement, fills them, and answers
+//! everyone. Further misses of the same owner join a load that has not begun; so an answer is never
+//! older than the call it answers. Those that come later wait for the next load, which looks at the
+//! hash first and mostly finds it filled.
 
 mod batch;
 mod large;
@@ -53,8 +54,8 @@ pub struct LoadCounts {
 type Answer = Result<Option<Arc<FullLoad>>, TierError>;
 
 impl Tiers {
-    /// Brings a whole owner into the hot tier and answers what it holds. None if it has more rows than one load takes; see
-    /// [`Tiers::load_fields`] and [`Tiers::load_large`].
+    /// Brings a whole owner into the hot tier and answers what it holds. None if it has more rows
+    /// than one load takes; see [`Tiers::load_fields`] and [`Tiers::load_large`].
     ///
     /// # Errors
     /// A tier is away, or writes of the same owner came in between each time.
@@ -72,12 +73,17 @@ impl Tiers {
             let (tiers, carrier) = (self.clone(), self.loader.carrier());
             self.home.spawn(async move { tiers.carry(carrier).await });
         }
-        answer.recv().await.unwrap_or_else(|_| Err(contended(owner)))
+        answer
+            .recv()
+            .await
+            .unwrap_or_else(|_| Err(contended(owner)))
     }
 
     /// Carries queued loads in batches, as long as there are any.
     async fn carry(&self, _carrier: Carrier) {
-        let Some(_permit) = self.loader.permit().await else { return };
+        let Some(_permit) = self.loader.permit().await else {
+            return;
+        };
         while !self.loader.is_idle() {
             // A panic answers whom it befell; the others' loads go on.
             let carried = async {
@@ -101,16 +107,21 @@ impl Tiers {
             match self.load_batch(&carried.owners).await {
                 Ok(answers) => {
                     let mut answers = answers.into_iter();
-                    carried.owners.retain(|owner| match answers.next().flatten() {
-                        Some(answer) => {
-                            self.loader.answer(owner, answer);
-                            false
-                        }
-                        None => true,
-                    });
+                    carried
+                        .owners
+                        .retain(|owner| match answers.next().flatten() {
+                            Some(answer) => {
+                                self.loader.answer(owner, answer);
+                                false
+                            }
+                            None => true,
+                        });
                 }
                 Err(error) => {
-                    carried.owners.drain(..).for_each(|owner| self.loader.answer(&owner, Err(error.clone())));
+                    carried
+                        .owners
+                        .drain(..)
+                        .for_each(|owner| self.loader.answer(&owner, Err(error.clone())));
                     return;
                 }
             }
@@ -141,22 +152,36 @@ impl Tiers {
             }
             self.prepare(&unprepared).await?;
         }
-        Err(TierError::Contended { what: "observe".into(), tries: TRIES_MAX })
+        Err(TierError::Contended {
+            what: "observe".into(),
+            tries: TRIES_MAX,
+        })
     }
 
-    /// All rows of an owner that was observed, for a call that brings them to the hot tier itself. None if it has too many.
+    /// All rows of an owner that was observed, for a call that brings them to the hot tier itself.
+    /// None if it has too many.
     ///
     /// # Errors
     /// The database is away, or a row can't be read.
     ///
     /// # Cancel safety
     /// Only reads.
-    pub async fn load_observed(&self, owner: &Owner, observed: Observed) -> Result<Option<Load>, TierError> {
-        let loaded = self.rows_of_each(std::slice::from_ref(owner), self.loader.rows_max).await?;
+    pub async fn load_observed(
+        &self,
+        owner: &Owner,
+        observed: Observed,
+    ) -> Result<Option<Load>, TierError> {
+        let loaded = self
+            .rows_of_each(std::slice::from_ref(owner), self.loader.rows_max)
+            .await?;
         self.loader.count(1);
-        let Some(loaded) = loaded.into_iter().next() else { return Err(contended(owner)) };
+        let Some(loaded) = loaded.into_iter().next() else {
+            return Err(contended(owner));
+        };
         let loaded = loaded?;
-        Ok(loaded.complete.then(|| load_of(owner, observed, loaded.rows, true)))
+        Ok(loaded
+            .complete
+            .then(|| load_of(owner, observed, loaded.rows, true)))
     }
 
     /// How many loads this process made since it started.
@@ -167,10 +192,21 @@ impl Tiers {
 }
 
 pub(super) fn contended(owner: &Owner) -> TierError {
-    TierError::Contended { what: format!("load {owner}"), tries: TRIES_MAX }
+    TierError::Contended {
+        what: format!("load {owner}"),
+        tries: TRIES_MAX,
+    }
 }
 
 pub(super) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
-    let rows = rows.into_iter().map(|row| (row.field, row.cell, row.version)).collect();
-    Load { owner: owner.clone(), observed, rows, complete }
+    let rows = rows
+        .into_iter()
+        .map(|row| (row.field, row.cell, row.version))
+        .collect();
+    Load {
+        owner: owner.clone(),
+        observed,
+        rows,
+        complete,
+    }
 }

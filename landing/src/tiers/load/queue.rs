@@ -18,7 +18,8 @@ const BATCHES_MAX: usize = 4;
 #[derive(Debug)]
 struct Waiting {
     listeners: broadcast::Sender<Answer>,
-    /// Whether a carrier has taken it. What it brings may then be older than what a new caller has seen.
+    /// Whether a carrier has taken it. What it brings may then be older than what a new caller has
+    /// seen.
     begun: bool,
     /// Those who came after it began; the next load is theirs, and mostly finds the hash filled.
     later: Option<broadcast::Sender<Answer>>,
@@ -30,7 +31,8 @@ fn channel() -> broadcast::Sender<Answer> {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Owners whose load waits or runs. Written by joiners and carriers under the lock; entries end with their answer.
+    /// Owners whose load waits or runs. Written by joiners and carriers under the lock; entries end
+    /// with their answer.
     waiting: HashMap<Owner, Waiting>,
     /// Those of them that no carrier took yet.
     fresh: Vec<Owner>,
@@ -38,7 +40,8 @@ struct Queue {
     carriers: usize,
 }
 
-/// The loads under way in this process. A plain mutex: it is held for map operations only, never across an await.
+/// The loads under way in this process. A plain mutex: it is held for map operations only, never
+/// across an await.
 #[derive(Debug, Clone)]
 pub(in crate::tiers) struct Loader {
     pub(super) rows_max: usize,
@@ -69,12 +72,23 @@ impl Loader {
     pub(super) fn join(&self, owner: &Owner) -> (broadcast::Receiver<Answer>, bool) {
         let mut queue = self.queue();
         if let Some(waiting) = queue.waiting.get_mut(owner) {
-            let listeners = if waiting.begun { waiting.later.get_or_insert_with(channel) } else { &waiting.listeners };
+            let listeners = if waiting.begun {
+                waiting.later.get_or_insert_with(channel)
+            } else {
+                &waiting.listeners
+            };
             return (listeners.subscribe(), false);
         }
         let listeners = channel();
         let receiver = listeners.subscribe();
-        queue.waiting.insert(owner.clone(), Waiting { listeners, begun: false, later: None });
+        queue.waiting.insert(
+            owner.clone(),
+            Waiting {
+                listeners,
+                begun: false,
+                later: None,
+            },
+        );
         queue.fresh.push(owner.clone());
         queue.carriers += 1;
         (receiver, true)
@@ -100,15 +114,31 @@ impl Loader {
                 waiting.begun = true;
             }
         }
-        Carried { loader: self, owners: taken }
+        Carried {
+            loader: self,
+            owners: taken,
+        }
     }
 
-    /// Answers those who waited for a load, and queues the next one for those who came after it began.
+    /// Answers those who waited for a load, and queues the next one for those who came after it
+    /// began.
     pub(super) fn answer(&self, owner: &Owner, answer: Answer) {
         let mut queue = self.queue();
-        let Some(Waiting { listeners, later, .. }) = queue.waiting.remove(owner) else { return };
+        let Some(Waiting {
+            listeners, later, ..
+        }) = queue.waiting.remove(owner)
+        else {
+            return;
+        };
         if let Some(listeners) = later {
-            queue.waiting.insert(owner.clone(), Waiting { listeners, begun: false, later: None });
+            queue.waiting.insert(
+                owner.clone(),
+                Waiting {
+                    listeners,
+                    begun: false,
+                    later: None,
+                },
+            );
             queue.fresh.push(owner.clone());
         }
         let _ = listeners.send(answer);
@@ -116,7 +146,12 @@ impl Loader {
 
     /// Answers all who wait for an owner, since nobody carries its load any more.
     fn fail(&self, owner: &Owner) {
-        let Some(Waiting { listeners, later, .. }) = self.queue().waiting.remove(owner) else { return };
+        let Some(Waiting {
+            listeners, later, ..
+        }) = self.queue().waiting.remove(owner)
+        else {
+            return;
+        };
         for listeners in [Some(listeners), later].into_iter().flatten() {
             let _ = listeners.send(Err(contended(owner)));
         }
@@ -127,13 +162,18 @@ impl Loader {
     }
 
     pub(super) fn count(&self, owners: usize) {
-        self.owners.fetch_add(u64::try_from(owners).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.owners
+            .fetch_add(u64::try_from(owners).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.statements.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn counts(&self) -> LoadCounts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        LoadCounts { owners: get(&self.owners), statements: get(&self.statements), panics: get(&self.panics) }
+        LoadCounts {
+            owners: get(&self.owners),
+            statements: get(&self.statements),
+            panics: get(&self.panics),
+        }
     }
 
     pub(super) fn panics(&self) -> &AtomicU64 {
@@ -141,8 +181,9 @@ impl Loader {
     }
 }
 
-/// Who carries loads, until it is dropped: at its end, or with its runtime, which may end before the carrier has begun. Where no other is
-/// left, those who wait for a load that nobody has taken would wait for ever, and so would all who join them.
+/// Who carries loads, until it is dropped: at its end, or with its runtime, which may end before
+/// the carrier has begun. Where no other is left, those who wait for a load that nobody has taken
+/// would wait for ever, and so would all who join them.
 pub(super) struct Carrier(Loader);
 
 impl Drop for Carrier {
@@ -150,13 +191,18 @@ impl Drop for Carrier {
         let left = {
             let mut queue = self.0.queue();
             queue.carriers = queue.carriers.saturating_sub(1);
-            if queue.carriers == 0 { std::mem::take(&mut queue.fresh) } else { Vec::new() }
+            if queue.carriers == 0 {
+                std::mem::take(&mut queue.fresh)
+            } else {
+                Vec::new()
+            }
         };
         left.iter().for_each(|owner| self.0.fail(owner));
     }
 }
 
-/// Owners that a carrier has taken. Whoever is left when it ends, however it ends, gets an answer all the same.
+/// Owners that a carrier has taken. Whoever is left when it ends, however it ends, gets an answer
+/// all the same.
 pub(super) struct Carried<'a> {
     loader: &'a Loader,
     pub(super) owners: Vec<Owner>,

@@ -6,7 +6,8 @@ use super::PASSWORD;
 const USER_CHARS_MAX: usize = 32;
 const READER: &str = "_reader";
 
-/// The statements that make a database, the user of game servers and workers, and one that only reads.
+/// The statements that make a database, the user of game servers and workers, and one that only
+/// reads.
 pub(super) fn statements(user: &str, database: &str) -> String {
     let start: String = user.chars().take(USER_CHARS_MAX - READER.len()).collect();
     let (reader, user) = (text(&format!("{start}{READER}")), text(user));
@@ -14,7 +15,9 @@ pub(super) fn statements(user: &str, database: &str) -> String {
     let escaped = if pattern(database) == database {
         String::new()
     } else {
-        format!("\n-- Where partial_revokes is on, a grant takes names as they are: write {made} in place of {granted}.")
+        format!(
+            "\n-- Where partial_revokes is on, a grant takes names as they are: write {made} in place of {granted}."
+        )
     };
     format!(
         "\
@@ -52,12 +55,31 @@ mod tests {
     #[test]
     fn names_are_escaped_and_a_grant_is_for_one_database() {
         let said = statements("o'neil", "my_game`s");
-        assert!(said.contains("CREATE DATABASE IF NOT EXISTS `my_game``s`;"), "{said}");
-        assert!(said.contains("ON `my\\_game``s`.* TO 'o''neil'@'%';"), "{said}");
-        assert!(said.contains("GRANT SELECT ON `my\\_game``s`.* TO 'o''neil_reader'@'%';"), "{said}");
-        assert!(said.contains("partial_revokes is on") && said.contains("write `my_game``s` in place of"), "{said}");
-        assert!(!statements("game", "game").contains("partial_revokes"), "nothing is escaped there");
+        assert!(
+            said.contains("CREATE DATABASE IF NOT EXISTS `my_game``s`;"),
+            "{said}"
+        );
+        assert!(
+            said.contains("ON `my\\_game``s`.* TO 'o''neil'@'%';"),
+            "{said}"
+        );
+        assert!(
+            said.contains("GRANT SELECT ON `my\\_game``s`.* TO 'o''neil_reader'@'%';"),
+            "{said}"
+        );
+        assert!(
+            said.contains("partial_revokes is on")
+                && said.contains("write `my_game``s` in place of"),
+            "{said}"
+        );
+        assert!(
+            !statements("game", "game").contains("partial_revokes"),
+            "nothing is escaped there"
+        );
         let long = statements(&"u".repeat(32), "game");
-        assert!(long.contains(&format!("'{}_reader'", "u".repeat(25))), "{long}");
+        assert!(
+            long.contains(&format!("'{}_reader'", "u".repeat(25))),
+            "{long}"
+        );
     }
 }

@@ -32,11 +32,19 @@ const PASSWORD: &str = "PASSWORD";
 #[must_use]
 pub fn statements(settings: &Settings) -> String {
     let database = match &settings.sql.url {
-        ColdUrl::Mysql { database, .. } => database::statements(settings.sql.login().user.as_deref().unwrap_or(USER), database),
+        ColdUrl::Mysql { database, .. } => database::statements(
+            settings.sql.login().user.as_deref().unwrap_or(USER),
+            database,
+        ),
         ColdUrl::SqliteFile(path) => {
-            format!("-- The database is the file {}: who runs the program writes it, and its folder.\n", path.display())
+            format!(
+                "-- The database is the file {}: who runs the program writes it, and its folder.\n",
+                path.display()
+            )
         }
-        ColdUrl::SqliteMemory => "-- The database lives in the memory of the program and needs no rights.\n".to_owned(),
+        ColdUrl::SqliteMemory => {
+            "-- The database lives in the memory of the program and needs no rights.\n".to_owned()
+        }
     };
     format!("{database}\n{}", redis::lines(&settings.redis))
 }
@@ -61,6 +69,9 @@ mod tests {
     fn the_operators_document_shows_the_statements_that_are_printed() {
         let text = "[redis]\nurl = \"redis://127.0.0.1:6379/0\"\n[sql]\nurl = \"mysql://game@127.0.0.1:3306/game\"\n";
         let said = statements(&Settings::from_toml(text, "test").unwrap());
-        assert!(OPERATIONS.contains(&said), "docs/operations.md has to hold:\n{said}");
+        assert!(
+            OPERATIONS.contains(&said),
+            "docs/operations.md has to hold:\n{said}"
+        );
     }
 }

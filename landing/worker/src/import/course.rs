@@ -60,23 +60,40 @@ struct Written {
 }
 
 fn begin(writer: &Writer, job: Job) -> Writing<'_> {
-    let Job { number, entry, bytes } = job;
+    let Job {
+        number,
+        entry,
+        bytes,
+    } = job;
     Box::pin(async move {
         let owner = entry.owner.clone();
-        Written { number, owner, bytes, ended: writer.write(entry).await }
+        Written {
+            number,
+            owner,
+            bytes,
+            ended: writer.write(entry).await,
+        }
     })
 }
 
 impl<R: AsyncBufRead + Unpin> Course<R> {
-    /// Reads and writes until the end of the file, the deadline or a signal; then what is under way is finished. `hurry` tells writes
-    /// not to wait any longer.
+    /// Reads and writes until the end of the file, the deadline or a signal; then what is under way
+    /// is finished. `hurry` tells writes not to wait any longer.
     pub(super) async fn run(
         &mut self,
         mut stop: Pin<&mut impl Future<Output = ()>>,
         until: Instant,
         hurry: &watch::Sender<bool>,
     ) -> End {
-        let Self { name, lines, first, order, writer, total, bar } = self;
+        let Self {
+            name,
+            lines,
+            first,
+            order,
+            writer,
+            total,
+            bar,
+        } = self;
         let mut told = Told { name, total, bar };
         let mut writing = FuturesUnordered::new();
         let mut end = None;
@@ -109,19 +126,24 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
     }
 }
 
-/// What ended the import first stays, unless that was only the end of the file: a signal that was told is not waited for again.
+/// What ended the import first stays, unless that was only the end of the file: a signal that was
+/// told is not waited for again.
 fn first_of(before: Option<End>, now: End) -> End {
     before.filter(|end| is_early(Some(end))).unwrap_or(now)
 }
 
 /// Whether the import ends before the file does, whatever else comes.
 fn is_early(end: Option<&End>) -> bool {
-    matches!(end, Some(End::Signal | End::Deadline | End::Unfit(_) | End::Hopeless(_)))
+    matches!(
+        end,
+        Some(End::Signal | End::Deadline | End::Unfit(_) | End::Hopeless(_))
+    )
 }
 
 /// Why there is nothing at the line to begin with; none if it is there, or next after the last.
 fn beyond(first: u64, count: u64) -> Option<String> {
-    (first > count.saturating_add(1)).then(|| format!("there are {count} lines, so there is no --from-line {first}"))
+    (first > count.saturating_add(1))
+        .then(|| format!("there are {count} lines, so there is no --from-line {first}"))
 }
 
 fn named(file: &str, why: &str) -> anyhow::Error {
@@ -137,12 +159,22 @@ struct Told<'a> {
 
 impl Told<'_> {
     /// Takes a line that was read; answers it if it is to be written.
-    fn read(&mut self, number: u64, first: u64, line: Line, bytes: u64, writer: &Writer) -> anyhow::Result<Option<Job>> {
+    fn read(
+        &mut self,
+        number: u64,
+        first: u64,
+        line: Line,
+        bytes: u64,
+        writer: &Writer,
+    ) -> anyhow::Result<Option<Job>> {
         if number == 1
             && let Line::Whole(text) = &line
             && let Some(encoding) = foreign_encoding(text)
         {
-            let message = format!("{} is in {encoding}, as its byte order mark says; convert it to UTF-8", self.name);
+            let message = format!(
+                "{} is in {encoding}, as its byte order mark says; convert it to UTF-8",
+                self.name
+            );
             return Err(exit::error(Exit::Usage, message));
         }
         let entry = match line {
@@ -153,7 +185,13 @@ impl Told<'_> {
             )),
         };
         match entry {
-            Ok(Some(entry)) => return Ok(Some(Job { number, entry, bytes })),
+            Ok(Some(entry)) => {
+                return Ok(Some(Job {
+                    number,
+                    entry,
+                    bytes,
+                }));
+            }
             Ok(None) => {}
             Err(why) => self.bad(number, &why),
         }
@@ -162,8 +200,18 @@ impl Told<'_> {
     }
 
     /// Takes a line that was written or given up, and begins its owner's next one.
-    fn written(&mut self, order: &mut Order, written: Written, begin: impl FnOnce(Job)) -> Option<End> {
-        let Written { number, owner, bytes, ended } = written;
+    fn written(
+        &mut self,
+        order: &mut Order,
+        written: Written,
+        begin: impl FnOnce(Job),
+    ) -> Option<End> {
+        let Written {
+            number,
+            owner,
+            bytes,
+            ended,
+        } = written;
         match ended {
             Ended::Written(fields) => {
                 self.total.written += 1;
@@ -172,7 +220,11 @@ impl Told<'_> {
             Ended::Bad(why) => self.bad(number, &why),
             Ended::Waiting | Ended::Hopeless(_) => {
                 self.total.waiting += 1 + order.given_up(&owner, bytes).len() as u64;
-                return if let Ended::Hopeless(error) = ended { Some(End::Hopeless(error)) } else { None };
+                return if let Ended::Hopeless(error) = ended {
+                    Some(End::Hopeless(error))
+                } else {
+                    None
+                };
             }
         }
         self.done(number, bytes);
@@ -203,11 +255,26 @@ mod tests {
     fn what_ended_an_import_first_is_what_is_told() {
         let hopeless = || End::Unfit(anyhow::anyhow!("a cause"));
         assert!(matches!(first_of(None, End::OfFile), End::OfFile));
-        assert!(matches!(first_of(Some(End::OfFile), End::Signal), End::Signal));
-        assert!(matches!(first_of(Some(End::OfFile), hopeless()), End::Unfit(_)));
-        assert!(matches!(first_of(Some(hopeless()), End::Signal), End::Unfit(_)));
-        assert!(matches!(first_of(Some(End::Signal), hopeless()), End::Signal));
-        assert!(matches!(first_of(Some(End::Deadline), End::OfFile), End::Deadline));
+        assert!(matches!(
+            first_of(Some(End::OfFile), End::Signal),
+            End::Signal
+        ));
+        assert!(matches!(
+            first_of(Some(End::OfFile), hopeless()),
+            End::Unfit(_)
+        ));
+        assert!(matches!(
+            first_of(Some(hopeless()), End::Signal),
+            End::Unfit(_)
+        ));
+        assert!(matches!(
+            first_of(Some(End::Signal), hopeless()),
+            End::Signal
+        ));
+        assert!(matches!(
+            first_of(Some(End::Deadline), End::OfFile),
+            End::Deadline
+        ));
     }
 
     #[test]
@@ -215,6 +282,10 @@ mod tests {
         assert_eq!(beyond(1, 0), None);
         assert_eq!(beyond(8, 7), None);
         let why = beyond(9, 7);
-        assert!(why.as_deref().is_some_and(|why| why.contains("7 lines") && why.contains("--from-line 9")), "{why:?}");
+        assert!(
+            why.as_deref()
+                .is_some_and(|why| why.contains("7 lines") && why.contains("--from-line 9")),
+            "{why:?}"
+        );
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// The longest line. A longer one is passed over, so that a file without lines does not fill the memory.
+/// The longest line. A longer one is passed over, so that a file without lines does not fill the
+/// memory.
 pub(super) const LINE_BYTES_MAX: usize = 256 << 20;
 
 /// One line, without its end.
@@ -31,7 +32,13 @@ pub(super) struct Lines<R> {
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub(super) fn new(file: R, limit: usize) -> Self {
-        Self { file, limit, count: 0, begun: None, bytes: 0 }
+        Self {
+            file,
+            limit,
+            count: 0,
+            begun: None,
+            bytes: 0,
+        }
     }
 
     /// Lines that were read whole.
@@ -39,7 +46,8 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         self.count
     }
 
-    /// The next line's number, from 1; the line; how many bytes of the file it takes. None at the end.
+    /// The next line's number, from 1; the line; how many bytes of the file it takes. None at the
+    /// end.
     ///
     /// # Errors
     /// The file can't be read on.
@@ -84,9 +92,16 @@ fn with(line: Line, part: &[u8], limit: usize) -> Line {
 
 /// The name of the encoding that a file has by its first bytes, if that is not UTF-8.
 pub(super) fn foreign_encoding(start: &[u8]) -> Option<&'static str> {
-    let marks: [(&[u8], &str); 4] =
-        [(&[0xff, 0xfe, 0, 0], "UTF-32"), (&[0, 0, 0xfe, 0xff], "UTF-32"), (&[0xff, 0xfe], "UTF-16"), (&[0xfe, 0xff], "UTF-16")];
-    marks.iter().find(|(mark, _)| start.starts_with(mark)).map(|(_, name)| *name)
+    let marks: [(&[u8], &str); 4] = [
+        (&[0xff, 0xfe, 0, 0], "UTF-32"),
+        (&[0, 0, 0xfe, 0xff], "UTF-32"),
+        (&[0xff, 0xfe], "UTF-16"),
+        (&[0xfe, 0xff], "UTF-16"),
+    ];
+    marks
+        .iter()
+        .find(|(mark, _)| start.starts_with(mark))
+        .map(|(_, name)| *name)
 }
 
 #[cfg(test)]
@@ -113,7 +128,13 @@ mod tests {
         for buffer in [1, 2, 3, 7, 100] {
             let read = lines(b"ab\n\nabcde\nxyz\r\nend", buffer, 4).await;
             let text = |text: &str| Some(text.to_owned());
-            let wanted = [(1, text("ab"), 3), (2, text(""), 1), (3, None, 6), (4, text("xyz\r"), 5), (5, text("end"), 3)];
+            let wanted = [
+                (1, text("ab"), 3),
+                (2, text(""), 1),
+                (3, None, 6),
+                (4, text("xyz\r"), 5),
+                (5, text("end"), 3),
+            ];
             assert_eq!(read, wanted, "read by {buffer} bytes");
         }
         assert_eq!(lines(b"", 8, 4).await, []);
@@ -124,7 +145,10 @@ mod tests {
     fn other_encodings_are_told_by_their_first_bytes() {
         assert_eq!(foreign_encoding(&[0xff, 0xfe, b'{', 0]), Some("UTF-16"));
         assert_eq!(foreign_encoding(&[0xfe, 0xff, 0, b'{']), Some("UTF-16"));
-        assert_eq!(foreign_encoding(&[0xff, 0xfe, 0, 0, b'{', 0, 0, 0]), Some("UTF-32"));
+        assert_eq!(
+            foreign_encoding(&[0xff, 0xfe, 0, 0, b'{', 0, 0, 0]),
+            Some("UTF-32")
+        );
         assert_eq!(foreign_encoding("\u{feff}{".as_bytes()), None);
         assert_eq!(foreign_encoding(b"{"), None);
     }

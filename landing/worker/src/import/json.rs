@@ -1,4 +1,5 @@
-//! JSON as it stands in the file: names in their order, numbers digit by digit, faults in the user's words.
+//! JSON as it stands in the file: names in their order, numbers digit by digit, faults in the
+//! user's words.
 
 use std::fmt;
 
@@ -30,9 +31,16 @@ pub(super) fn read(text: &str) -> Result<Json<'_>, String> {
     match text.bytes().next() {
         Some(b'{') => {
             let Pairs(pairs) = serde_json::from_str(text).map_err(|error| words(&error))?;
-            Ok(Json::Object(pairs.into_iter().map(|(name, value)| (name, value.get())).collect()))
+            Ok(Json::Object(
+                pairs
+                    .into_iter()
+                    .map(|(name, value)| (name, value.get()))
+                    .collect(),
+            ))
         }
-        Some(b'"') => serde_json::from_str(text).map(Json::Text).map_err(|error| words(&error)),
+        Some(b'"') => serde_json::from_str(text)
+            .map(Json::Text)
+            .map_err(|error| words(&error)),
         first => {
             let raw: &RawValue = serde_json::from_str(text).map_err(|error| words(&error))?;
             Ok(match first {
@@ -77,14 +85,22 @@ fn words(error: &serde_json::Error) -> String {
         return "it ends before it is complete; one line holds one whole object".to_owned();
     }
     let said = error.to_string();
-    let said = said.strip_suffix(&format!(" at line {} column {}", error.line(), error.column())).unwrap_or(&said);
+    let said = said
+        .strip_suffix(&format!(
+            " at line {} column {}",
+            error.line(),
+            error.column()
+        ))
+        .unwrap_or(&said);
     let why = match said {
         "expected value" => "a value is expected: text in quotes, a number or an object",
         "expected ident" => "a word that is no JSON",
         "key must be a string" => "a name in quotes is expected",
         "trailing characters" => "something follows the end of the object",
         "trailing comma" => "a comma before the end",
-        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => "half of a surrogate pair",
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
+            "half of a surrogate pair"
+        }
         said => said,
     };
     format!("no JSON at character {}: {why}", error.column())
@@ -96,16 +112,34 @@ mod tests {
 
     #[test]
     fn numbers_stay_as_they_are_written() {
-        for number in ["10", "-0", "1e400", "0.10", "123456789012345678901234567890", "1E+2"] {
-            assert!(matches!(read(number), Ok(Json::Number(text)) if text == number), "{number}");
+        for number in [
+            "10",
+            "-0",
+            "1e400",
+            "0.10",
+            "123456789012345678901234567890",
+            "1E+2",
+        ] {
+            assert!(
+                matches!(read(number), Ok(Json::Number(text)) if text == number),
+                "{number}"
+            );
         }
     }
 
     #[test]
     fn names_come_in_their_order_and_twice_if_they_are() {
-        let Ok(Json::Object(pairs)) = read(r#" {"b": 1, "a\n": [2, {"x": 3}], "b": "é"} "#) else { panic!("no object") };
-        let named: Vec<_> = pairs.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        assert_eq!(named, [("b", "1"), ("a\n", r#"[2, {"x": 3}]"#), ("b", "\"é\"")]);
+        let Ok(Json::Object(pairs)) = read(r#" {"b": 1, "a\n": [2, {"x": 3}], "b": "é"} "#) else {
+            panic!("no object")
+        };
+        let named: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_str(), *value))
+            .collect();
+        assert_eq!(
+            named,
+            [("b", "1"), ("a\n", r#"[2, {"x": 3}]"#), ("b", "\"é\"")]
+        );
     }
 
     #[test]
@@ -126,7 +160,10 @@ mod tests {
         ];
         for (text, why) in faults {
             let said = read(text).unwrap_err();
-            assert!(said.contains(why) && !said.contains("line 1") && !said.contains("EOF"), "{text}: {said}");
+            assert!(
+                said.contains(why) && !said.contains("line 1") && !said.contains("EOF"),
+                "{text}: {said}"
+            );
         }
     }
 

@@ -29,8 +29,12 @@ const SHOWN: usize = 40;
 /// # Errors
 /// The line is bad: why, in the user's words. No value is in them.
 pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String> {
-    let text = std::str::from_utf8(line).map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii();
+    let text = std::str::from_utf8(line)
+        .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
+    let text = text
+        .strip_prefix(BYTE_ORDER_MARK)
+        .unwrap_or(text)
+        .trim_ascii();
     if text.is_empty() {
         return Ok(None);
     }
@@ -39,8 +43,12 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
     };
     let keys = keys(pairs)?;
     let [app, region, logic_type, id] = NAMES.map(|key| name(key, keys.of(key)));
-    let owner = Owner::new(&app?, &region?, &logic_type?, &id?).map_err(|error| error.to_string())?;
-    Ok(Some(Entry { owner, fields: fields(keys.of(FIELDS), limits)? }))
+    let owner =
+        Owner::new(&app?, &region?, &logic_type?, &id?).map_err(|error| error.to_string())?;
+    Ok(Some(Entry {
+        owner,
+        fields: fields(keys.of(FIELDS), limits)?,
+    }))
 }
 
 /// The keys of a line with their values. Each that a line needs is there.
@@ -48,18 +56,30 @@ struct Keys<'a>(Vec<(String, &'a str)>);
 
 impl<'a> Keys<'a> {
     fn of(&self, key: &str) -> &'a str {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| *value).unwrap_or_default()
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| *value)
+            .unwrap_or_default()
     }
 }
 
 fn keys(pairs: Vec<(String, &str)>) -> Result<Keys<'_>, String> {
     let known = || NAMES.into_iter().chain([FIELDS]);
-    if let Some((key, _)) = pairs.iter().find(|(key, _)| known().all(|known| known != key)) {
+    if let Some((key, _)) = pairs
+        .iter()
+        .find(|(key, _)| known().all(|known| known != key))
+    {
         let keys = "app, region, logic_type, owner_id and fields";
-        return Err(format!("{} is no key of a line; the keys are {keys}", shown(key)));
+        return Err(format!(
+            "{} is no key of a line; the keys are {keys}",
+            shown(key)
+        ));
     }
     no_name_twice("key", pairs.iter().map(|(key, _)| key))?;
-    let missing: Vec<_> = known().filter(|known| pairs.iter().all(|(key, _)| key != known)).collect();
+    let missing: Vec<_> = known()
+        .filter(|known| pairs.iter().all(|(key, _)| key != known))
+        .collect();
     match missing.as_slice() {
         [] => Ok(Keys(pairs)),
         [key] => Err(format!("the key {key} is missing")),
@@ -71,7 +91,10 @@ fn no_name_twice<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Res
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return Err(format!("the {what} {} is there twice; which value is meant can't be told", shown(name)));
+            return Err(format!(
+                "the {what} {} is there twice; which value is meant can't be told",
+                shown(name)
+            ));
         }
     }
     Ok(())
@@ -82,18 +105,31 @@ fn name(key: &str, value: &str) -> Result<String, String> {
     match json::read(value).map_err(|why| format!("{key}: {why}"))? {
         Json::Text(text) => Ok(text),
         Json::Number(number) => Ok(number.to_owned()),
-        other => Err(format!("{key} is {}; it is text in quotes or a number", kind(&other))),
+        other => Err(format!(
+            "{key} is {}; it is text in quotes or a number",
+            kind(&other)
+        )),
     }
 }
 
 fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
     let pairs = match json::read(value).map_err(|why| format!("fields: {why}"))? {
-        Json::Object(pairs) if pairs.is_empty() => return Err("the owner has no fields, so there is nothing to write".to_owned()),
+        Json::Object(pairs) if pairs.is_empty() => {
+            return Err("the owner has no fields, so there is nothing to write".to_owned());
+        }
         Json::Object(pairs) => pairs,
-        other => return Err(format!("fields is {}; it is an object of names and values", kind(&other))),
+        other => {
+            return Err(format!(
+                "fields is {}; it is an object of names and values",
+                kind(&other)
+            ));
+        }
     };
     no_name_twice("field", pairs.iter().map(|(name, _)| name))?;
-    pairs.into_iter().map(|(name, value)| field(&name, value, limits)).collect()
+    pairs
+        .into_iter()
+        .map(|(name, value)| field(&name, value, limits))
+        .collect()
 }
 
 fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), String> {
@@ -101,7 +137,12 @@ fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), Str
     let value = bytes(value).map_err(|why| format!("field {}: {why}", shown(name)))?;
     if value.len() > limits.value_bytes_max {
         let field = shown(name).trim_matches('"').to_owned();
-        return Err(LimitError::Value { field, bytes: value.len(), limit: limits.value_bytes_max }.to_string());
+        return Err(LimitError::Value {
+            field,
+            bytes: value.len(),
+            limit: limits.value_bytes_max,
+        }
+        .to_string());
     }
     Ok((field, value))
 }
@@ -120,14 +161,22 @@ fn bytes(value: &str) -> Result<Bytes, String> {
         },
         Json::List => "a list; write it as text in quotes, or its bytes as {\"base64\": …}",
         Json::Word("null") => "null; leave the field out, or write text in quotes",
-        Json::Word(word) => return Err(format!("the value is {word}; write it as text in quotes or as a number")),
+        Json::Word(word) => {
+            return Err(format!(
+                "the value is {word}; write it as text in quotes or as a number"
+            ));
+        }
     };
     Err(format!("the value is {advice}"))
 }
 
 fn base64(value: &str) -> Result<Bytes, String> {
-    let Json::Text(text) = json::read(value)? else { return Err("base64 is text in quotes".to_owned()) };
-    let bytes = STANDARD.decode(text).map_err(|error| format!("no base64 (standard alphabet, padded): {error}"))?;
+    let Json::Text(text) = json::read(value)? else {
+        return Err("base64 is text in quotes".to_owned());
+    };
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| format!("no base64 (standard alphabet, padded): {error}"))?;
     Ok(bytes.into())
 }
 
@@ -152,7 +201,13 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Result<Option<Entry>, String> {
-        read(line.as_bytes(), &Limits { value_bytes_max: 40, ..Limits::default() })
+        read(
+            line.as_bytes(),
+            &Limits {
+                value_bytes_max: 40,
+                ..Limits::default()
+            },
+        )
     }
 
     fn line(fields: &str) -> String {
@@ -161,13 +216,16 @@ mod tests {
 
     fn values(fields: &str) -> Vec<(String, Vec<u8>)> {
         let entry = of(&line(fields)).unwrap().unwrap();
-        entry.fields.iter().map(|(field, value)| (field.to_string(), value.to_vec())).collect()
+        entry
+            .fields
+            .iter()
+            .map(|(field, value)| (field.to_string(), value.to_vec()))
+            .collect()
     }
 
     #[test]
     fn text_numbers_and_base64_are_values_as_they_are_written() {
-        let fields =
-            r#"{"t":"x\u00e9","n":10,"f":-1.50,"e":1e400,"big":12345678901234567890123,"b":{"base64":"/wA="},"none":""}"#;
+        let fields = r#"{"t":"x\u00e9","n":10,"f":-1.50,"e":1e400,"big":12345678901234567890123,"b":{"base64":"/wA="},"none":""}"#;
         let wanted: [(&str, &[u8]); 7] = [
             ("t", "xé".as_bytes()),
             ("n", b"10"),
@@ -177,14 +235,24 @@ mod tests {
             ("b", b"\xff\0"),
             ("none", b""),
         ];
-        assert_eq!(values(fields), wanted.map(|(name, value)| (name.to_owned(), value.to_vec())));
+        assert_eq!(
+            values(fields),
+            wanted.map(|(name, value)| (name.to_owned(), value.to_vec()))
+        );
         let numbered = line("{\"x\":1}").replace("\"owner_id\":\"1\"", "\"owner_id\":42");
-        assert_eq!(of(&numbered).unwrap().unwrap().owner.to_string(), "a/r/t/42");
+        assert_eq!(
+            of(&numbered).unwrap().unwrap().owner.to_string(),
+            "a/r/t/42"
+        );
     }
 
     #[test]
     fn a_byte_order_mark_and_blanks_around_a_line_are_passed_over() {
-        assert!(of(&format!("\u{feff}{}\r", line("{\"x\":1}"))).unwrap().is_some());
+        assert!(
+            of(&format!("\u{feff}{}\r", line("{\"x\":1}")))
+                .unwrap()
+                .is_some()
+        );
         for blank in ["", "\r", " \t ", "\u{feff}", "\u{feff}\r"] {
             assert_eq!(of(blank), Ok(None), "{blank:?}");
         }
@@ -194,24 +262,63 @@ mod tests {
     fn a_bad_line_is_told_by_name_and_by_what_is_expected_instead() {
         let good = line("{\"x\":1}");
         let faults = [
-            (good.replace("fields", "feilds"), "\"feilds\" is no key of a line; the keys are app, region,"),
-            (good.replace("\"region\":\"r\",", ""), "the key region is missing"),
-            ("{}".to_owned(), "the keys app, region, logic_type, owner_id, fields are missing"),
-            (good.replace("\"app\":\"a\"", "\"app\":\"a\",\"app\":\"b\""), "the key \"app\" is there twice"),
-            (good.replace("\"a\"", "null"), "app is null; it is text in quotes or a number"),
+            (
+                good.replace("fields", "feilds"),
+                "\"feilds\" is no key of a line; the keys are app, region,",
+            ),
+            (
+                good.replace("\"region\":\"r\",", ""),
+                "the key region is missing",
+            ),
+            (
+                "{}".to_owned(),
+                "the keys app, region, logic_type, owner_id, fields are missing",
+            ),
+            (
+                good.replace("\"app\":\"a\"", "\"app\":\"a\",\"app\":\"b\""),
+                "the key \"app\" is there twice",
+            ),
+            (
+                good.replace("\"a\"", "null"),
+                "app is null; it is text in quotes or a number",
+            ),
             (good.replace("\"t\"", "\"\""), "logic type is empty"),
-            (line("{\"gold\":1,\"gold\":2}"), "the field \"gold\" is there twice"),
+            (
+                line("{\"gold\":1,\"gold\":2}"),
+                "the field \"gold\" is there twice",
+            ),
             (line("{}"), "the owner has no fields"),
             (line("[]"), "fields is a list; it is an object"),
             (line("{\"\":1}"), "field is empty"),
-            (line("{\"on\":true}"), "field \"on\": the value is true; write it as text"),
-            (line("{\"on\":null}"), "field \"on\": the value is null; leave the field out"),
+            (
+                line("{\"on\":true}"),
+                "field \"on\": the value is true; write it as text",
+            ),
+            (
+                line("{\"on\":null}"),
+                "field \"on\": the value is null; leave the field out",
+            ),
             (line("{\"on\":[1]}"), "field \"on\": the value is a list"),
-            (line("{\"on\":{\"a\":1}}"), "field \"on\": the value is an object"),
-            (line("{\"on\":{\"base64\":\"!\"}}"), "field \"on\": no base64"),
-            (line("{\"on\":{\"base64\":7}}"), "field \"on\": base64 is text"),
-            (line("{\"on\":{\"object\":{\"hp\":1},\"schema_version\":1}}"), "without --decode"),
-            (line(&format!("{{\"on\":\"{}\"}}", "x".repeat(41))), "limits.value_bytes_max is 40"),
+            (
+                line("{\"on\":{\"a\":1}}"),
+                "field \"on\": the value is an object",
+            ),
+            (
+                line("{\"on\":{\"base64\":\"!\"}}"),
+                "field \"on\": no base64",
+            ),
+            (
+                line("{\"on\":{\"base64\":7}}"),
+                "field \"on\": base64 is text",
+            ),
+            (
+                line("{\"on\":{\"object\":{\"hp\":1},\"schema_version\":1}}"),
+                "without --decode",
+            ),
+            (
+                line(&format!("{{\"on\":\"{}\"}}", "x".repeat(41))),
+                "limits.value_bytes_max is 40",
+            ),
             ("[]".to_owned(), "the line is no object"),
             ("\"text\"".to_owned(), "the line is no object"),
             ("not json".to_owned(), "a word that is no JSON"),
@@ -219,8 +326,16 @@ mod tests {
         for (line, why) in faults {
             let said = of(&line).unwrap_err();
             assert!(said.contains(why), "{line}: {said}");
-            assert!(["variant", "untagged", "line 1", "invalid type"].iter().all(|jargon| !said.contains(jargon)), "{said}");
+            assert!(
+                ["variant", "untagged", "line 1", "invalid type"]
+                    .iter()
+                    .all(|jargon| !said.contains(jargon)),
+                "{said}"
+            );
         }
-        assert_eq!(read(b"{\"a\xff", &Limits::default()), Err("byte 4 is not UTF-8".to_owned()));
+        assert_eq!(
+            read(b"{\"a\xff", &Limits::default()),
+            Err("byte 4 is not UTF-8".to_owned())
+        );
     }
 }

@@ -47,7 +47,8 @@ use write::Writer;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// JSON lines: {"app","region","logic_type","owner_id","fields":{name: text, a number, or {"base64": …}}}
+    /// JSON lines: {"app","region","logic_type","owner_id","fields":{name: text, a number, or
+    /// {"base64": …}}}
     file: PathBuf,
     /// Lines under way at the same time; those of one owner follow each other
     #[arg(long, default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
@@ -62,31 +63,42 @@ pub struct Args {
 
 /// Bytes of the file that are read at once.
 const READ: usize = 256 << 10;
-/// What landing is given in the embedded mode at least, also when the time is up: what does not land is lost with the process.
+/// What landing is given in the embedded mode at least, also when the time is up: what does not
+/// land is lost with the process.
 const CLOSE_MIN: Duration = Duration::from_secs(5);
 
-/// Writes all lines, many at once; those of one owner in their order. Waits while a tier is away or refuses writes, until the deadline or
-/// a signal; then it finishes what is under way and says where to go on. A bad line is named by its number, and the others go on. Ends
-/// with 1 if there was one, or if something is not in the database although nobody is left to land it.
+/// Writes all lines, many at once; those of one owner in their order. Waits while a tier is away or
+/// refuses writes, until the deadline or a signal; then it finishes what is under way and says
+/// where to go on. A bad line is named by its number, and the others go on. Ends with 1 if there
+/// was one, or if something is not in the database although nobody is left to land it.
 ///
 /// # Errors
-/// The file can't be read, the storage can't be opened, or nothing can be written before an operator has acted. What was read before is
-/// written.
+/// The file can't be read, the storage can't be opened, or nothing can be written before an
+/// operator has acted. What was read before is written.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let until = args.deadline.from_now();
     limit::end_after(until);
-    let stop = signal::stop("stopping: finishing the lines under way; a second signal exits at once");
+    let stop =
+        signal::stop("stopping: finishing the lines under way; a second signal exits at once");
     tokio::pin!(stop);
     let begun = tokio::select! {
         biased;
         () = &mut stop => return Ok(Exit::Signal),
         begun = begin(&args, &settings, until) => begun?,
     };
-    let Begun { mut course, hurry, bar } = begun;
+    let Begun {
+        mut course,
+        hurry,
+        bar,
+    } = begun;
     let mut end = course.run(stop.as_mut(), until, &hurry).await;
     bar.finish_and_clear();
-    let left = settings.landing.drain_deadline.min(until.saturating_duration_since(Instant::now())).max(CLOSE_MIN);
+    let left = settings
+        .landing
+        .drain_deadline
+        .min(until.saturating_duration_since(Instant::now()))
+        .max(CLOSE_MIN);
     let storage = &course.writer.storage;
     let report = tokio::select! {
         biased;
@@ -111,7 +123,9 @@ struct Begun {
 async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<Begun> {
     let named = || args.file.display().to_string();
     // A pipe opens when somebody writes into it.
-    let opened = timeout_at(until, File::open(&args.file)).await.map_err(|_| args.deadline.passed());
+    let opened = timeout_at(until, File::open(&args.file))
+        .await
+        .map_err(|_| args.deadline.passed());
     let file = opened?.with_context(named)?;
     let length = file.metadata().await.with_context(named)?.len();
     let storage = open::storage_by(settings.clone(), until).await?;
@@ -159,7 +173,12 @@ fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyho
 
 /// What closing left that may not be in the database; none if nothing is.
 fn left(report: &CloseReport) -> Option<String> {
-    let CloseReport { under_way, unlanded, errors, .. } = report;
+    let CloseReport {
+        under_way,
+        unlanded,
+        errors,
+        ..
+    } = report;
     (under_way + unlanded + errors > 0).then(|| {
         format!(
             "{under_way} writes were still under way, {unlanded} marks were not landed, {errors} were refused by the database; \
@@ -176,10 +195,14 @@ mod tests {
     fn whatever_closing_left_is_counted() {
         let mut report = CloseReport::default();
         assert_eq!(left(&report), None);
-        let counts: [fn(&mut CloseReport) -> &mut u64; 3] = [|r| &mut r.under_way, |r| &mut r.unlanded, |r| &mut r.errors];
+        let counts: [fn(&mut CloseReport) -> &mut u64; 3] =
+            [|r| &mut r.under_way, |r| &mut r.unlanded, |r| &mut r.errors];
         for count in counts {
             *count(&mut report) = 7;
-            assert!(left(&report).is_some_and(|left| left.contains('7')), "{report:?}");
+            assert!(
+                left(&report).is_some_and(|left| left.contains('7')),
+                "{report:?}"
+            );
             *count(&mut report) = 0;
         }
     }

@@ -31,7 +31,12 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn new(at_once: usize) -> Self {
-        Self { at_once, owners: HashMap::new(), lines: 0, bytes: 0 }
+        Self {
+            at_once,
+            owners: HashMap::new(),
+            lines: 0,
+            bytes: 0,
+        }
     }
 
     /// Whether another line may be read: neither lines nor bytes are at their limit.
@@ -39,7 +44,8 @@ impl Order {
         self.lines == 0 || self.lines < self.at_once && self.bytes < BYTES_MAX
     }
 
-    /// Takes a line in; answers it if it may be written now. Otherwise one of its owner is being written, and it waits for that.
+    /// Takes a line in; answers it if it may be written now. Otherwise one of its owner is being
+    /// written, and it waits for that.
     pub(super) fn add(&mut self, job: Job) -> Option<Job> {
         self.lines += 1;
         self.bytes += job.bytes;
@@ -55,7 +61,8 @@ impl Order {
         }
     }
 
-    /// Takes a line out that was written or given up; answers its owner's next one, which may be written now.
+    /// Takes a line out that was written or given up; answers its owner's next one, which may be
+    /// written now.
     pub(super) fn ended(&mut self, owner: &Owner, bytes: u64) -> Option<Job> {
         self.left(bytes);
         let next = self.owners.get_mut(owner)?.pop_front();
@@ -84,7 +91,14 @@ mod tests {
     use super::*;
 
     fn job(number: u64, id: &str, bytes: u64) -> Job {
-        Job { number, entry: Entry { owner: Owner::new("a", "r", "t", id).unwrap(), fields: Vec::new() }, bytes }
+        Job {
+            number,
+            entry: Entry {
+                owner: Owner::new("a", "r", "t", id).unwrap(),
+                fields: Vec::new(),
+            },
+            bytes,
+        }
     }
 
     fn number(job: Option<Job>) -> Option<u64> {
@@ -101,9 +115,17 @@ mod tests {
         assert_eq!(number(order.add(job(4, "ann", 1))), None);
         assert_eq!(number(order.ended(&bob, 1)), None);
         assert_eq!(number(order.ended(&ann, 1)), Some(3));
-        assert_eq!(number(order.add(job(5, "ann", 1))), None, "3 is being written");
+        assert_eq!(
+            number(order.add(job(5, "ann", 1))),
+            None,
+            "3 is being written"
+        );
         assert_eq!(number(order.ended(&ann, 1)), Some(4));
-        let waited: Vec<_> = order.given_up(&ann, 1).iter().map(|job| job.number).collect();
+        let waited: Vec<_> = order
+            .given_up(&ann, 1)
+            .iter()
+            .map(|job| job.number)
+            .collect();
         assert_eq!((waited, order.lines, order.bytes), (vec![5], 0, 0));
         assert_eq!(number(order.add(job(6, "ann", 1))), Some(6));
     }
@@ -112,7 +134,10 @@ mod tests {
     fn lines_and_bytes_under_way_are_bounded_and_one_line_is_always_let_in() {
         let mut order = Order::new(2);
         assert!(order.add(job(1, "ann", 1)).is_some() && order.has_room());
-        assert!(order.add(job(2, "ann", 1)).is_none() && !order.has_room(), "lines that wait count, too");
+        assert!(
+            order.add(job(2, "ann", 1)).is_none() && !order.has_room(),
+            "lines that wait count, too"
+        );
         let mut order = Order::new(100);
         assert!(order.add(job(1, "ann", BYTES_MAX)).is_some() && !order.has_room());
         order.ended(&job(1, "ann", 0).entry.owner, BYTES_MAX);

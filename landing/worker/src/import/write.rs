@@ -1,4 +1,5 @@
-//! Writes one line's owner: in as many calls as the limits ask for, each until its outcome is known.
+//! Writes one line's owner: in as many calls as the limits ask for, each until its outcome is
+//! known.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -50,9 +51,13 @@ const PAUSE: Duration = Duration::from_millis(200);
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 impl Writer {
-    /// Writes a line. Its calls follow each other, so that a line which is given up is written from its start on.
+    /// Writes a line. Its calls follow each other, so that a line which is given up is written from
+    /// its start on.
     pub(super) async fn write(&self, entry: Entry) -> Ended {
-        let Entry { owner: name, fields } = entry;
+        let Entry {
+            owner: name,
+            fields,
+        } = entry;
         let scope = match self.storage.scope(name.app(), name.region()) {
             Ok(scope) => scope,
             Err(error) => return Ended::Bad(error.to_string()),
@@ -66,9 +71,13 @@ impl Writer {
             match self.call(&owner, &call).await {
                 Ok(()) => written += call.len(),
                 Err(Stop::NoTime) => return Ended::Waiting,
-                Err(Stop::Failed(error)) if is_hopeless(error.kind()) => return Ended::Hopeless(error),
+                Err(Stop::Failed(error)) if is_hopeless(error.kind()) => {
+                    return Ended::Hopeless(error);
+                }
                 Err(Stop::Failed(error)) if written > 0 => {
-                    return Ended::Bad(format!("{error}; {written} of its {count} fields are written"));
+                    return Ended::Bad(format!(
+                        "{error}; {written} of its {count} fields are written"
+                    ));
                 }
                 Err(Stop::Failed(error)) => return Ended::Bad(error.to_string()),
             }
@@ -76,20 +85,37 @@ impl Writer {
         Ended::Written(count)
     }
 
-    /// Makes one call until its outcome is known, or no time is left. While it is unknown, it is repeated under the same id.
+    /// Makes one call until its outcome is known, or no time is left. While it is unknown, it is
+    /// repeated under the same id.
     async fn call(&self, owner: &ByteOwner, call: &[(Field, Bytes)]) -> Result<(), Stop> {
         let mut sent: Option<OpId> = None;
         loop {
-            let left = self.until.saturating_duration_since(Instant::now()).min(self.call);
+            let left = self
+                .until
+                .saturating_duration_since(Instant::now())
+                .min(self.call);
             if left.is_zero() {
                 return Err(Stop::NoTime);
             }
-            let write = owner.update(call.iter().map(|(field, value)| (field.as_str(), value.clone()))).deadline(left);
+            let write = owner
+                .update(
+                    call.iter()
+                        .map(|(field, value)| (field.as_str(), value.clone())),
+                )
+                .deadline(left);
             let id = sent.unwrap_or_else(|| self.storage.next_id());
-            let write = if sent.is_some() { write.with_id(id) } else { write.with_new_id(id) };
-            let Err(error) = write.await else { return Ok(()) };
+            let write = if sent.is_some() {
+                write.with_id(id)
+            } else {
+                write.with_new_id(id)
+            };
+            let Err(error) = write.await else {
+                return Ok(());
+            };
             let wait = match error.retry() {
-                _ if is_hopeless(error.kind()) || error.outcome() == Outcome::Applied => return Err(Stop::Failed(error)),
+                _ if is_hopeless(error.kind()) || error.outcome() == Outcome::Applied => {
+                    return Err(Stop::Failed(error));
+                }
                 Retry::Never => return Err(Stop::Failed(error)),
                 Retry::SameId => {
                     sent = Some(id);
@@ -127,9 +153,13 @@ impl Writer {
     }
 }
 
-/// Whether no line can be written until an operator has mended something, so that waiting does not help.
+/// Whether no line can be written until an operator has mended something, so that waiting does not
+/// help.
 fn is_hopeless(kind: Kind) -> bool {
-    matches!(kind, Kind::Denied | Kind::UnsafeEviction | Kind::Unpaired | Kind::Closed)
+    matches!(
+        kind,
+        Kind::Denied | Kind::UnsafeEviction | Kind::Unpaired | Kind::Closed
+    )
 }
 
 /// The fields of one owner, divided into what one call may hold, in their order.
@@ -138,7 +168,10 @@ fn calls(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)
     let mut bytes = 0_usize;
     for (name, value) in fields {
         let with = bytes.saturating_add(value.len());
-        match calls.last_mut().filter(|call| call.len() < limits.fields_max && with <= limits.call_bytes_max) {
+        match calls
+            .last_mut()
+            .filter(|call| call.len() < limits.fields_max && with <= limits.call_bytes_max)
+        {
             Some(call) => {
                 bytes = with;
                 call.push((name, value));
@@ -159,12 +192,24 @@ mod tests {
     #[test]
     fn an_owner_is_divided_by_both_limits_of_a_call() {
         let sizes = |bytes: &[usize], fields_max, call_bytes_max| -> Vec<Vec<usize>> {
-            let limits = Limits { value_bytes_max: 8, fields_max, call_bytes_max };
-            let field = |(at, bytes): (usize, &usize)| (Field::new(&at.to_string()).unwrap(), vec![0; *bytes].into());
+            let limits = Limits {
+                value_bytes_max: 8,
+                fields_max,
+                call_bytes_max,
+            };
+            let field = |(at, bytes): (usize, &usize)| {
+                (Field::new(&at.to_string()).unwrap(), vec![0; *bytes].into())
+            };
             let fields = bytes.iter().enumerate().map(field);
-            calls(fields.collect(), &limits).iter().map(|call| call.iter().map(|(_, value)| value.len()).collect()).collect()
+            calls(fields.collect(), &limits)
+                .iter()
+                .map(|call| call.iter().map(|(_, value)| value.len()).collect())
+                .collect()
         };
-        assert_eq!(sizes(&[1, 1, 1, 1, 1], 2, 10), [vec![1, 1], vec![1, 1], vec![1]]);
+        assert_eq!(
+            sizes(&[1, 1, 1, 1, 1], 2, 10),
+            [vec![1, 1], vec![1, 1], vec![1]]
+        );
         assert_eq!(sizes(&[4, 4, 2, 1, 0], 9, 10), [vec![4, 4, 2], vec![1, 0]]);
         assert_eq!(sizes(&[1, 11, 1], 9, 10), [vec![1], vec![11], vec![1]]);
         assert!(sizes(&[], 9, 10).is_empty());

@@ -1,15 +1,18 @@
-//! Which sequences are bytes. MessagePack's own form for them is much smaller, and serde has one type for both.
+//! Which sequences are bytes. MessagePack's own form for them is much smaller, and serde has one
+//! type for both.
 
 use std::fmt;
 
 use serde::ser::Impossible;
 use serde::{Serialize, Serializer};
 
-/// Whether what is iterated may be a slice or vector of bytes, as far as sizes tell: an item is a byte or a reference, the iterator a
-/// pointer and a length. Sets of bytes and the like can't be read from bytes.
+/// Whether what is iterated may be a slice or vector of bytes, as far as sizes tell: an item is a
+/// byte or a reference, the iterator a pointer and a length. Sets of bytes and the like can't be
+/// read from bytes.
 pub(super) fn may_be_bytes<I: IntoIterator>() -> bool {
     let item = size_of::<I::Item>();
-    (item == 1 || item == size_of::<&u8>()) && size_of::<I::IntoIter>() <= size_of::<std::slice::Iter<'_, u8>>()
+    (item == 1 || item == size_of::<&u8>())
+        && size_of::<I::IntoIter>() <= size_of::<std::slice::Iter<'_, u8>>()
 }
 
 /// Takes a `u8` and nothing else.

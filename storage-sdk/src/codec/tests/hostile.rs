@@ -10,7 +10,10 @@ const INPUTS: usize = 60_000;
 
 /// A generator whose seed is shown when the test fails; `CODEC_SEED` repeats one.
 fn generator() -> StdRng {
-    let seed = std::env::var("CODEC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random);
+    let seed = std::env::var("CODEC_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or_else(rand::random);
     println!("CODEC_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }
@@ -19,7 +22,10 @@ fn generator() -> StdRng {
 fn decode_all(object: &[u8]) -> bool {
     let sample = decode::<Sample>(object, 1);
     if let Ok(sample) = &sample {
-        assert!(encode(sample, 1).is_ok(), "what was read can be written: {sample:?}");
+        assert!(
+            encode(sample, 1).is_ok(),
+            "what was read can be written: {sample:?}"
+        );
     }
     let others = [
         decode::<Item>(object, 1).is_ok(),
@@ -46,8 +52,16 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut StdRng) {
             0 => bytes.truncate(at),
             1 => bytes.insert(at, rng.random()),
             2 => bytes.extend_from_within(at..),
-            3 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << rng.random_range(0..8)),
-            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = rng.random()),
+            3 => bytes
+                .iter_mut()
+                .skip(at)
+                .take(1)
+                .for_each(|byte| *byte ^= 1 << rng.random_range(0..8)),
+            _ => bytes
+                .iter_mut()
+                .skip(at)
+                .take(1)
+                .for_each(|byte| *byte = rng.random()),
         }
     }
 }
@@ -76,11 +90,18 @@ fn random_and_mutated_payloads_behind_a_good_header_never_panic() {
     let (mut rng, whole) = (generator(), encode(&sample(), 1).unwrap());
     let mut read = 0;
     for round in 0..INPUTS {
-        let mut payload = if round % 2 == 0 { random(&mut rng) } else { whole[header::LEN..].to_vec() };
+        let mut payload = if round % 2 == 0 {
+            random(&mut rng)
+        } else {
+            whole[header::LEN..].to_vec()
+        };
         mutate(&mut payload, &mut rng);
         read += usize::from(decode_all(&sealed(&payload, 1)));
     }
-    assert!(read > INPUTS / 20, "only {read} payloads got as far as being read");
+    assert!(
+        read > INPUTS / 20,
+        "only {read} payloads got as far as being read"
+    );
 }
 
 #[test]
@@ -88,7 +109,10 @@ fn payloads_cut_at_any_length_behind_a_good_header_are_refused() {
     let whole = encode(&sample(), 1).unwrap();
     for length in header::LEN..whole.len() {
         let object = sealed(&whole[header::LEN..length], 1);
-        assert!(matches!(decode::<Sample>(&object, 1), Err(CodecError::Decode { .. })), "length {length}");
+        assert!(
+            matches!(decode::<Sample>(&object, 1), Err(CodecError::Decode { .. })),
+            "length {length}"
+        );
         assert!(!decode_all(&object), "length {length}");
     }
 }

@@ -1,4 +1,5 @@
-//! The keys of one owner: its partition, its hash's key without and with characters that are escaped, and all six keys of a write.
+//! The keys of one owner: its partition, its hash's key without and with characters that are
+//! escaped, and all six keys of a write.
 
 use std::hint::black_box;
 
@@ -15,10 +16,18 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
     let (keys, partition) = (Keys::new("storage"), plain.partition(PARTITIONS));
 
     let mut group = criterion.benchmark_group("key");
-    group.bench_function("partition", |b| b.iter(|| black_box(&plain).partition(black_box(PARTITIONS))));
-    group.bench_function("data", |b| b.iter(|| keys.data(partition, black_box(&plain))));
-    group.bench_function("data_escaped", |b| b.iter(|| keys.data(partition, black_box(&escaped))));
-    group.bench_function("of_write", |b| b.iter(|| keys.of_write(partition, black_box(&plain))));
+    group.bench_function("partition", |b| {
+        b.iter(|| black_box(&plain).partition(black_box(PARTITIONS)))
+    });
+    group.bench_function("data", |b| {
+        b.iter(|| keys.data(partition, black_box(&plain)))
+    });
+    group.bench_function("data_escaped", |b| {
+        b.iter(|| keys.data(partition, black_box(&escaped)))
+    });
+    group.bench_function("of_write", |b| {
+        b.iter(|| keys.of_write(partition, black_box(&plain)))
+    });
     group.finish();
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8. Values of 64 bytes; none is copied
-//! here, so their size does not matter.
+//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8.
+//! Values of 64 bytes; none is copied here, so their size does not matter.
 //!
-//! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs it with what was read, and `judge`
-//! settles all of it.
+//! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs
+//! it with what was read, and `judge` settles all of it.
 
 use std::hint::black_box;
 
@@ -22,17 +22,30 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let collected = collected(&wanted)?;
         let rows = batch::rows(&wanted, &collected);
         let faults = Faults::new();
-        ensure!(rows.rows.len() == ROWS, "the batch has {} rows", rows.rows.len());
-        ensure!(batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(), "not all is settled");
+        ensure!(
+            rows.rows.len() == ROWS,
+            "the batch has {} rows",
+            rows.rows.len()
+        );
+        ensure!(
+            batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(),
+            "not all is settled"
+        );
 
         let mut group = criterion.benchmark_group("landing");
         group.throughput(Throughput::Elements(u64::try_from(ROWS)?));
         let id = |function: &str| BenchmarkId::new(function, format!("{}x{count}", ROWS / count));
         group.bench_function(id("cut"), |b| {
-            b.iter_batched(|| vec![part.clone()], |parts| batch::cut(parts, ROWS), BatchSize::LargeInput);
+            b.iter_batched(
+                || vec![part.clone()],
+                |parts| batch::cut(parts, ROWS),
+                BatchSize::LargeInput,
+            );
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
-        group.bench_function(id("rows"), |b| b.iter(|| batch::rows(black_box(&wanted), black_box(&collected))));
+        group.bench_function(id("rows"), |b| {
+            b.iter(|| batch::rows(black_box(&wanted), black_box(&collected)))
+        });
         let judged = || batch::judge(black_box(&part), black_box(&rows), &faults, false);
         group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
@@ -45,21 +58,46 @@ fn part(count: usize) -> anyhow::Result<Part> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
         let (name, named) = encode_mark(&owner, &fields);
-        Entry { mark: decode_mark(name.as_bytes(), named.as_bytes()), raw: Bytes::from(name), version }
+        Entry {
+            mark: decode_mark(name.as_bytes(), named.as_bytes()),
+            raw: Bytes::from(name),
+            version,
+        }
     };
     let entries = shape::owners(count)?.into_iter().map(entry).collect();
-    Ok(Part { partition: Partition(7), snapshot: SnapshotId(1), entries, replay: false })
+    Ok(Part {
+        partition: Partition(7),
+        snapshot: SnapshotId(1),
+        entries,
+        replay: false,
+    })
 }
 
 /// What the hot tier answers if it holds all that is wanted.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
-    let header = Header { version, complete: true, generation: epoch, suspect: false, born: Version::ZERO };
+    let header = Header {
+        version,
+        complete: true,
+        generation: epoch,
+        suspect: false,
+        born: Version::ZERO,
+    };
     let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
     let read = |fields: &[Field]| HotRead {
         header: Some(header),
-        cells: fields.iter().map(|field| (field.clone(), cell.clone())).collect(),
+        cells: fields
+            .iter()
+            .map(|field| (field.clone(), cell.clone()))
+            .collect(),
     };
     let reads = wanted.iter().map(|(_, fields)| read(fields)).collect();
-    Ok(Collected { epoch, landed: version, reaches: version, database: None, has_errors: false, reads })
+    Ok(Collected {
+        epoch,
+        landed: version,
+        reaches: version,
+        database: None,
+        has_errors: false,
+        reads,
+    })
 }

@@ -9,8 +9,9 @@
 //! | `upserts` | rows to ordered rows, arguments and bound arguments |
 //! | `shape` | what they are measured with |
 //!
-//! A figure counts what is made and what it costs to drop it. It says nothing of a whole operation, which waits for servers most of
-//! its time; those are measured by `storage-tests`' `bench`. An argument picks benchmarks by a part of their names.
+//! A figure counts what is made and what it costs to drop it. It says nothing of a whole operation,
+//! which waits for servers most of its time; those are measured by `storage-tests`' `bench`. An
+//! argument picks benchmarks by a part of their names.
 
 mod keys;
 mod landing;

@@ -17,10 +17,22 @@ pub(crate) struct Shape {
 
 /// Every shape.
 pub(crate) const SHAPES: [Shape; 4] = [
-    Shape { fields: 1, bytes: 64 },
-    Shape { fields: 8, bytes: 64 },
-    Shape { fields: 1, bytes: 1 << 10 },
-    Shape { fields: 8, bytes: 1 << 10 },
+    Shape {
+        fields: 1,
+        bytes: 64,
+    },
+    Shape {
+        fields: 8,
+        bytes: 64,
+    },
+    Shape {
+        fields: 1,
+        bytes: 1 << 10,
+    },
+    Shape {
+        fields: 8,
+        bytes: 1 << 10,
+    },
 ];
 
 /// The part of a benchmark's name that says its shape.
@@ -37,15 +49,19 @@ pub(crate) fn owner(id: &str) -> anyhow::Result<Owner> {
 
 /// Fields in order, their names of about ten bytes.
 pub(crate) fn fields(count: usize) -> anyhow::Result<Vec<Field>> {
-    (0..count).map(|number| Ok(Field::new(&format!("inventory{number}"))?)).collect()
+    (0..count)
+        .map(|number| Ok(Field::new(&format!("inventory{number}"))?))
+        .collect()
 }
 
-/// The owners of a batch of [`ROWS`] rows, each with so many fields. They come in no order, as marks do from a scan, but in the same
-/// one each time.
+/// The owners of a batch of [`ROWS`] rows, each with so many fields. They come in no order, as
+/// marks do from a scan, but in the same one each time.
 pub(crate) fn owners(fields: usize) -> anyhow::Result<Vec<Owner>> {
     const STRIDE: usize = 617; // prime, so that each owner comes once
     let count = ROWS / fields;
-    (0..count).map(|number| owner(&(100_000 + number * STRIDE % count).to_string())).collect()
+    (0..count)
+        .map(|number| owner(&(100_000 + number * STRIDE % count).to_string()))
+        .collect()
 }
 
 /// The rows of a batch, each owner's beside each other. No two share a value in memory.
@@ -55,7 +71,12 @@ pub(crate) fn rows(shape: Shape) -> anyhow::Result<Vec<Row>> {
     for owner in owners(shape.fields)? {
         for field in fields(shape.fields)? {
             let cell = Cell::Live(Bytes::from(vec![b'v'; shape.bytes]));
-            rows.push(Row { owner: owner.clone(), field, cell, version });
+            rows.push(Row {
+                owner: owner.clone(),
+                field,
+                cell,
+                version,
+            });
         }
     }
     Ok(rows)

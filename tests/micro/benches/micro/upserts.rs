@@ -1,7 +1,9 @@
-//! A batch of 1,000 rows on its way into statements for MySQL: 1,000 owners of 1 field or 125 of 8, values of 64 bytes or 1 KiB.
+//! A batch of 1,000 rows on its way into statements for MySQL: 1,000 owners of 1 field or 125 of 8,
+//! values of 64 bytes or 1 KiB.
 //!
-//! `ordered` brings the rows into key order; `arguments` cuts ordered rows into upserts and lists what each is given; `bound` does
-//! that and encodes it as the driver sends it, which copies each value once.
+//! `ordered` brings the rows into key order; `arguments` cuts ordered rows into upserts and lists
+//! what each is given; `bound` does that and encodes it as the driver sends it, which copies each
+//! value once.
 
 use std::hint::black_box;
 
@@ -18,7 +20,10 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let rows = shape::rows(shape)?;
         let sorted = ordered(&rows);
         ensure!(sorted.len() == ROWS, "the batch has {} rows", sorted.len());
-        ensure!(upserts(&sorted) == ARGUMENTS && texts.bound(&sorted) == ARGUMENTS, "arguments are missing");
+        ensure!(
+            upserts(&sorted) == ARGUMENTS && texts.bound(&sorted) == ARGUMENTS,
+            "arguments are missing"
+        );
 
         let mut group = criterion.benchmark_group("upsert");
         group.throughput(Throughput::Elements(u64::try_from(ROWS)?));

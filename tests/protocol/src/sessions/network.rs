@@ -34,35 +34,71 @@ impl World {
         Some(next)
     }
 
-    /// Carries out an opening, with this load if one is asked for; answers the session that it opened.
-    fn open(&mut self, at: usize, token: OpId, takes: Option<Fence>, load: Option<Load>) -> Result<Option<Known>, String> {
+    /// Carries out an opening, with this load if one is asked for; answers the session that it
+    /// opened.
+    fn open(
+        &mut self,
+        at: usize,
+        token: OpId,
+        takes: Option<Fence>,
+        load: Option<Load>,
+    ) -> Result<Option<Known>, String> {
         let held = session::session_of(&self.hot.part, &owner());
         let (name, deadline, present) = (String::new(), DEADLINE, self.present());
-        let first = OpenSession { owner: owner(), token, holder: holder(at), name, takes, deadline, load: None };
+        let first = OpenSession {
+            owner: owner(),
+            token,
+            holder: holder(at),
+            name,
+            takes,
+            deadline,
+            load: None,
+        };
         let mut answer = session::open(self.part(), &present, PARTITION, &first);
         if matches!(answer, Ok(Opened::Load(_))) {
-            answer = session::open(self.part(), &present, PARTITION, &OpenSession { load, ..first });
+            answer = session::open(
+                self.part(),
+                &present,
+                PARTITION,
+                &OpenSession { load, ..first },
+            );
         }
-        let Ok(Opened::Open { fence, epoch, read }) = answer else { return Ok(None) };
+        let Ok(Opened::Open { fence, epoch, read }) = answer else {
+            return Ok(None);
+        };
         let others = held.filter(|held| !held.is_lapsed() && held.fence.token != token);
         if others.is_some_and(|others| Some(others.fence) != takes) {
             return Err("it takes the place of a session that it never saw".to_owned());
         }
-        let value = read.cells.iter().find_map(|(_, cell)| number_of(cell)).unwrap_or_default();
+        let value = read
+            .cells
+            .iter()
+            .find_map(|(_, cell)| number_of(cell))
+            .unwrap_or_default();
         let truth = self.hot.truth.value;
         if value != truth {
-            return Err(format!("it opens with {value}, and {truth} was written last"));
+            return Err(format!(
+                "it opens with {value}, and {truth} was written last"
+            ));
         }
         if self.hot.truth.last < Some(fence) {
             (self.hot.truth.last, self.hot.truth.undone) = (Some(fence), None);
         }
         let acked = read.header.map(|header| header.version).unwrap_or_default();
-        Ok(Some(Known { fence, epoch, acked, value, claims: false }))
+        Ok(Some(Known {
+            fence,
+            epoch,
+            acked,
+            value,
+            claims: false,
+        }))
     }
 
     /// A server hears what became of its opening.
     fn hears(&mut self, at: usize, answer: Option<Known>) {
-        let Some(server) = self.servers.get_mut(at) else { return };
+        let Some(server) = self.servers.get_mut(at) else {
+            return;
+        };
         server.epoch = answer.as_ref().map_or(server.epoch, |known| known.epoch);
         server.seen = None;
         server.at = answer.map_or(At::Idle, At::Open);
@@ -82,7 +118,12 @@ impl World {
     /// Carries out a copy, whose answer nobody hears.
     fn carry_out(&mut self, call: Call) -> Result<(), String> {
         match call {
-            Call::Open { server, token, takes, load } => {
+            Call::Open {
+                server,
+                token,
+                takes,
+                load,
+            } => {
                 self.open(server, token, takes, load)?;
             }
             Call::Claim(claim) => {
@@ -102,7 +143,10 @@ impl Sessions {
     pub(super) fn wants(&self, world: &World, at: usize, take: Take<'_>) {
         let seen = world.servers.get(at).and_then(|server| server.seen);
         let held = session::session_of(&world.hot.part, &owner());
-        if let Some(held) = held.as_ref().filter(|held| world.left.opens > 0 && Some(held.fence) != seen) {
+        if let Some(held) = held
+            .as_ref()
+            .filter(|held| world.left.opens > 0 && Some(held.fence) != seen)
+        {
             let mut next = world.clone();
             if let Some(server) = next.servers.get_mut(at) {
                 server.seen = Some(held.fence);
@@ -111,7 +155,9 @@ impl Sessions {
         }
         let steal = seen.map(|seen| (Some(seen), "steals the owner"));
         for (takes, what) in [(None, "opens a session")].into_iter().chain(steal) {
-            let Some(opens) = world.left.opens.checked_sub(1) else { continue };
+            let Some(opens) = world.left.opens.checked_sub(1) else {
+                continue;
+            };
             let mut next = world.clone();
             next.left.opens = opens;
             next.next_token += 1;
@@ -128,13 +174,31 @@ impl Sessions {
                 }
                 continue;
             }
-            next.set(at, At::Opening { token, takes, answer: None });
+            next.set(
+                at,
+                At::Opening {
+                    token,
+                    takes,
+                    answer: None,
+                },
+            );
             let [sent, copied] = match takes {
-                None => ["sends an opening", "sends an opening, of which the network keeps a copy"],
-                Some(_) => ["sends a steal", "sends a steal, of which the network keeps a copy"],
+                None => [
+                    "sends an opening",
+                    "sends an opening, of which the network keeps a copy",
+                ],
+                Some(_) => [
+                    "sends a steal",
+                    "sends a steal, of which the network keeps a copy",
+                ],
             };
             let load = next.load();
-            let copy = next.with_copy(|| Call::Open { server: at, token, takes, load });
+            let copy = next.with_copy(|| Call::Open {
+                server: at,
+                token,
+                takes,
+                load,
+            });
             take(step("server", at, sent), Ok(next));
             if let Some(next) = copy {
                 take(step("server", at, copied), Ok(next));
@@ -142,21 +206,39 @@ impl Sessions {
         }
     }
 
-    /// What becomes of an opening that was sent: it is carried out, its answer comes, or its server gives it up.
+    /// What becomes of an opening that was sent: it is carried out, its answer comes, or its server
+    /// gives it up.
     pub(super) fn opening(&self, world: &World, at: usize, take: Take<'_>) {
-        let Some(At::Opening { token, takes, answer }) = world.servers.get(at).map(|server| server.at.clone()) else { return };
+        let Some(At::Opening {
+            token,
+            takes,
+            answer,
+        }) = world.servers.get(at).map(|server| server.at.clone())
+        else {
+            return;
+        };
         let mut given_up = world.clone();
         given_up.hears(at, None);
         take(step("server", at, "gives its opening up"), Ok(given_up));
         let mut next = world.clone();
         if answer.is_some() {
             next.hears(at, answer);
-            take(step("server", at, "hears that its session is open"), Ok(next));
+            take(
+                step("server", at, "hears that its session is open"),
+                Ok(next),
+            );
         } else if world.is_ready() {
             let load = next.load();
             match next.open(at, token, takes, load) {
                 Ok(None) => next.hears(at, None),
-                Ok(answer) => next.set(at, At::Opening { token, takes, answer }),
+                Ok(answer) => next.set(
+                    at,
+                    At::Opening {
+                        token,
+                        takes,
+                        answer,
+                    },
+                ),
                 Err(wrong) => return take(step("server", at, "opens its session"), Err(wrong)),
             }
             take(step("hot tier", at, "carries an opening out"), Ok(next));
@@ -172,7 +254,10 @@ impl Sessions {
             let mut next = world.clone();
             let call = next.calls.remove(number);
             let carried = next.carry_out(call);
-            take(step("network", number, "brings a copy of a call"), carried.map(|()| next));
+            take(
+                step("network", number, "brings a copy of a call"),
+                carried.map(|()| next),
+            );
         }
     }
 }

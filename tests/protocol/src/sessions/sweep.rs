@@ -1,10 +1,12 @@
-//! The cure for sessions that no server knows: a server lists what the hot tier says that it holds, and ends what it does not know.
+//! The cure for sessions that no server knows: a server lists what the hot tier says that it holds,
+//! and ends what it does not know.
 //!
-//! The hot tier ends none before the grace of the epoch has ended. Before, a session that it has ended may be all that tells the hot tier of a
-//! steal: without it, the session that was stolen from would be claimed, and go on.
+//! The hot tier ends none before the grace of the epoch has ended. Before, a session that it has
+//! ended may be all that tells the hot tier of a steal: without it, the session that was stolen
+//! from would be claimed, and go on.
 //!
-//! The list and the ends are one step here. Tokens are drawn anew for each opening, so one that a server does not know it never will;
-//! and an end names its fence.
+//! The list and the ends are one step here. Tokens are drawn anew for each opening, so one that a
+//! server does not know it never will; and an end names its fence.
 
 use storage_dirty::memory::session;
 use storage_dirty::{OpenSession, Opened};
@@ -29,16 +31,21 @@ impl Server {
 }
 
 impl Sessions {
-    /// Ends the session that the hot tier says a server holds, if the server does not know it. Answers whether there was one.
+    /// Ends the session that the hot tier says a server holds, if the server does not know it.
+    /// Answers whether there was one.
     fn ends_unknown(&self, world: &mut World, at: usize) -> Result<bool, String> {
         let held = session::session_of(&world.hot.part, &owner());
         let held = held.filter(|held| held.holder == holder(at) && !held.is_lapsed());
-        let (Some(held), Some(server)) = (held, world.servers.get(at)) else { return Ok(false) };
+        let (Some(held), Some(server)) = (held, world.servers.get(at)) else {
+            return Ok(false);
+        };
         if self.sweeps == Sweeps::Never || server.knows(held.fence.token, self.sweeps) {
             return Ok(false);
         }
         if server.knows(held.fence.token, Sweeps::Known) {
-            return Err("a sweep ends a session that its server has, or is about to have".to_owned());
+            return Err(
+                "a sweep ends a session that its server has, or is about to have".to_owned(),
+            );
         }
         Ok(world.end(held.fence))
     }
@@ -47,12 +54,16 @@ impl Sessions {
         let mut next = world.clone();
         match self.ends_unknown(&mut next, at) {
             Ok(false) => {}
-            ended => take(step("server", at, "ends a session that it does not know"), ended.map(|_| next)),
+            ended => take(
+                step("server", at, "ends a session that it does not know"),
+                ended.map(|_| next),
+            ),
         }
     }
 
-    /// Why the owner can't be had again without a steal, once nothing comes late any more: those who are awake have ended their sessions
-    /// and swept, those who are paused for ever are called gone, and the grace is over.
+    /// Why the owner can't be had again without a steal, once nothing comes late any more: those
+    /// who are awake have ended their sessions and swept, those who are paused for ever are called
+    /// gone, and the grace is over.
     pub(super) fn stuck(&self, world: &World) -> Option<String> {
         session::session_of(&world.hot.part, &owner()).filter(|held| !held.is_lapsed())?;
         let mut next = world.clone();
@@ -62,7 +73,9 @@ impl Sessions {
         let (present, epoch) = (next.present(), next.hot_epoch());
         session::end_grace(next.part(), PARTITION, epoch).ok()?;
         for at in 0..next.servers.len() {
-            let Some(server) = next.servers.get(at).cloned() else { continue };
+            let Some(server) = next.servers.get(at).cloned() else {
+                continue;
+            };
             if server.paused {
                 session::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
                 continue;
@@ -76,15 +89,35 @@ impl Sessions {
             }
         }
         let (name, deadline) = (String::new(), DEADLINE);
-        let first = OpenSession { owner: owner(), token: FRESH, holder: FRESH, name, takes: None, deadline, load: None };
+        let first = OpenSession {
+            owner: owner(),
+            token: FRESH,
+            holder: FRESH,
+            name,
+            takes: None,
+            deadline,
+            load: None,
+        };
         let mut answer = session::open(next.part(), &present, PARTITION, &first);
         if matches!(answer, Ok(Opened::Load(_))) {
             let load = next.load();
-            answer = session::open(next.part(), &present, PARTITION, &OpenSession { load, ..first });
+            answer = session::open(
+                next.part(),
+                &present,
+                PARTITION,
+                &OpenSession { load, ..first },
+            );
         }
-        let Ok(Opened::Open { read, .. }) = answer else { return Some(format!("the owner can't be had again: {answer:?}")) };
-        let value = read.cells.iter().find_map(|(_, cell)| number_of(cell)).unwrap_or_default();
+        let Ok(Opened::Open { read, .. }) = answer else {
+            return Some(format!("the owner can't be had again: {answer:?}"));
+        };
+        let value = read
+            .cells
+            .iter()
+            .find_map(|(_, cell)| number_of(cell))
+            .unwrap_or_default();
         let truth = next.hot.truth.value;
-        (value != truth).then(|| format!("it is had again with {value}, and {truth} was written last"))
+        (value != truth)
+            .then(|| format!("it is had again with {value}, and {truth} was written last"))
     }
 }

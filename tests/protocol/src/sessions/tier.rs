@@ -1,4 +1,5 @@
-//! What happens to the hot tier beside its servers: landings, plain writes, what runs out, and what comes back older or empty.
+//! What happens to the hot tier beside its servers: landings, plain writes, what runs out, and what
+//! comes back older or empty.
 
 use std::sync::Arc;
 
@@ -14,14 +15,25 @@ impl World {
     /// What has been marked lands, all at once.
     pub(super) fn land(&mut self) -> Option<()> {
         let present = self.present();
-        let held = Lock { holder: "w".into(), token: "w".into() };
-        lock::lock(self.part(), &present, &held, std::time::Duration::from_secs(1));
+        let held = Lock {
+            holder: "w".into(),
+            token: "w".into(),
+        };
+        lock::lock(
+            self.part(),
+            &present,
+            &held,
+            std::time::Duration::from_secs(1),
+        );
         let number = match landing::snapshot(self.part(), &present, PARTITION, &held).ok()? {
             storage_dirty::Snapshot::Empty => return None,
-            storage_dirty::Snapshot::Taken(number) | storage_dirty::Snapshot::Leftover(number) => number,
+            storage_dirty::Snapshot::Taken(number) | storage_dirty::Snapshot::Leftover(number) => {
+                number
+            }
         };
         let marks: Vec<Entry> = landing::scan(&self.hot.part, Map::Snapshot, 0, 10).entries;
-        let collected = landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])]).ok()?;
+        let collected =
+            landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])]).ok()?;
         record::collects(self.part());
         let read = collected.reads.first()?;
         if let Some(header) = read.header {
@@ -83,7 +95,9 @@ impl Sessions {
             next.adopted = false;
             next.hot = back(copy.clone(), next.replaced);
             // Rows are newer than what it has, if they are.
-            if let Some((version, value)) = next.row.filter(|(version, _)| *version > next.stored_hot()) {
+            if let Some((version, value)) =
+                next.row.filter(|(version, _)| *version > next.stored_hot())
+            {
                 let _ = version;
                 next.hot.truth.value = value;
             }
@@ -96,8 +110,14 @@ impl Sessions {
             next.copy = None;
             next.adopted = false;
             let value = next.row.map(|(_, value)| value).unwrap_or_default();
-            let truth = Truth { value, ..Truth::default() };
-            next.hot = Hot { part: Arc::new(PartState::new(next.replaced.to_string().into())), truth };
+            let truth = Truth {
+                value,
+                ..Truth::default()
+            };
+            next.hot = Hot {
+                part: Arc::new(PartState::new(next.replaced.to_string().into())),
+                truth,
+            };
             take(step("hot tier", 0, "comes back empty"), Ok(next));
         }
         if !world.adopted {
@@ -130,7 +150,8 @@ impl Sessions {
             let write = next.mutation(next.next_value, next.hot_epoch());
             match next.mutate(&write) {
                 Some(Mutated::Applied(_))
-                    if session::session_of(&world.hot.part, &owner()).is_some_and(|held| !held.is_lapsed()) =>
+                    if session::session_of(&world.hot.part, &owner())
+                        .is_some_and(|held| !held.is_lapsed()) =>
                 {
                     take(
                         step("client", 0, "writes"),
@@ -143,7 +164,10 @@ impl Sessions {
                     take(step("client", 0, "writes"), Ok(next));
                 }
                 Some(Mutated::Refused(Refusal::Held(_))) => {}
-                other => take(step("client", 0, "writes"), Err(format!("a plain write is answered {other:?}"))),
+                other => take(
+                    step("client", 0, "writes"),
+                    Err(format!("a plain write is answered {other:?}")),
+                ),
             }
         }
         for at in 0..world.servers.len() {
@@ -153,7 +177,9 @@ impl Sessions {
             let mut next = world.clone();
             next.left.lapses -= 1;
             let present = next.present();
-            if session::lapse(next.part(), &present, PARTITION, holder(at), 0).is_ok_and(|lapsed| lapsed > 0) {
+            if session::lapse(next.part(), &present, PARTITION, holder(at), 0)
+                .is_ok_and(|lapsed| lapsed > 0)
+            {
                 take(step("worker", at, "says that the holder is gone"), Ok(next));
             }
         }
@@ -164,18 +190,28 @@ impl Sessions {
                 let claim = known.claim(at);
                 known.epoch == world.hot_epoch()
                     || known.claims
-                        && matches!(session::claim(&mut part, PARTITION, &claim), Ok(Claimed::Yes { .. }))
+                        && matches!(
+                            session::claim(&mut part, PARTITION, &claim),
+                            Ok(Claimed::Yes { .. })
+                        )
                         && part == *world.hot.part
             }
             // A call ends sooner than a grace.
-            At::Opening { answer: Some(known), .. } if !server.paused => known.epoch == world.hot_epoch(),
+            At::Opening {
+                answer: Some(known),
+                ..
+            } if !server.paused => known.epoch == world.hot_epoch(),
             _ => true,
         };
         if world.servers.iter().enumerate().all(claims) {
             let mut next = world.clone();
             let epoch = world.hot_epoch();
-            next.servers.iter_mut().for_each(|server| server.missed |= server.paused);
-            if session::end_grace(next.part(), PARTITION, epoch) == Ok(true) && next.hot != world.hot {
+            next.servers
+                .iter_mut()
+                .for_each(|server| server.missed |= server.paused);
+            if session::end_grace(next.part(), PARTITION, epoch) == Ok(true)
+                && next.hot != world.hot
+            {
                 take(step("worker", 0, "ends the grace"), Ok(next));
             }
         }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, fill, mutate, read, record};
 use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated, Observed};
-use storage_model::{Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version};
+use storage_model::{
+    Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version,
+};
 
 use super::Sessions;
 use super::network::Call;
@@ -26,7 +28,14 @@ pub(super) struct Known {
 impl Known {
     pub(super) fn claim(&self, server: usize) -> ClaimSession {
         let (owner, name) = (owner(), String::new());
-        ClaimSession { owner, fence: self.fence, holder: holder(server), name, epoch: self.epoch, acked: self.acked }
+        ClaimSession {
+            owner,
+            fence: self.fence,
+            holder: holder(server),
+            name,
+            epoch: self.epoch,
+            acked: self.acked,
+        }
     }
 }
 
@@ -125,11 +134,25 @@ pub(super) fn number_of(cell: &Cell) -> Option<u8> {
 
 impl World {
     pub(super) fn new(bounds: &Sessions) -> Self {
-        let server = Server { at: At::Idle, seen: None, paused: false, missed: false, epoch: Epoch(0) };
-        let row = bounds.stored.then(|| (Version::new(50).unwrap_or_default(), 50));
-        let truth = Truth { value: row.map(|(_, value)| value).unwrap_or_default(), ..Truth::default() };
+        let server = Server {
+            at: At::Idle,
+            seen: None,
+            paused: false,
+            missed: false,
+            epoch: Epoch(0),
+        };
+        let row = bounds
+            .stored
+            .then(|| (Version::new(50).unwrap_or_default(), 50));
+        let truth = Truth {
+            value: row.map(|(_, value)| value).unwrap_or_default(),
+            ..Truth::default()
+        };
         let mut world = Self {
-            hot: Hot { part: Arc::new(PartState::new("0".into())), truth },
+            hot: Hot {
+                part: Arc::new(PartState::new("0".into())),
+                truth,
+            },
             copy: None,
             row,
             last_version: row.map(|(version, _)| version).unwrap_or_default(),
@@ -153,26 +176,50 @@ impl World {
 
     pub(super) fn present(&self) -> Present {
         let moves = 100 * u64::from(self.replaced);
-        let now = if self.left.sets_back { 1_000 - moves } else { moves };
-        Present { now: Timestamp(now), ..PRESENT }
+        let now = if self.left.sets_back {
+            1_000 - moves
+        } else {
+            moves
+        };
+        Present {
+            now: Timestamp(now),
+            ..PRESENT
+        }
     }
 
     /// What a load brings: the owner's row, with a proof.
     pub(super) fn load(&self) -> Option<Load> {
         let observed: Observed = read::observe(&self.hot.part, PARTITION, &owner()).ok()?;
-        let rows = self.row.iter().map(|(version, value)| (field(), Cell::Live(Bytes::from(value.to_string())), *version));
-        Some(Load { owner: owner(), observed, rows: rows.collect(), complete: true })
+        let rows = self.row.iter().map(|(version, value)| {
+            (
+                field(),
+                Cell::Live(Bytes::from(value.to_string())),
+                *version,
+            )
+        });
+        Some(Load {
+            owner: owner(),
+            observed,
+            rows: rows.collect(),
+            complete: true,
+        })
     }
 
     /// The owner as the hot tier has it, or the row where that is newer or it has nothing.
     pub(super) fn stored(&self) -> (Version, Option<u8>) {
         let mut part = PartState::clone(&self.hot.part);
-        let read: HotRead = match self.load().map(|load| fill::fill(&mut part, &self.present(), PARTITION, &load)) {
+        let read: HotRead = match self
+            .load()
+            .map(|load| fill::fill(&mut part, &self.present(), PARTITION, &load))
+        {
             Some(Ok(storage_dirty::Filled::Accepted(read))) => read,
             _ => read::read(&self.hot.part, &owner(), &Fields::All),
         };
         let version = read.header.map(|header| header.version).unwrap_or_default();
-        (version, read.cells.iter().find_map(|(_, cell)| number_of(cell)))
+        (
+            version,
+            read.cells.iter().find_map(|(_, cell)| number_of(cell)),
+        )
     }
 
     pub(super) fn is_ready(&self) -> bool {
@@ -198,12 +245,18 @@ impl World {
 
     /// The epoch of the hot tier's record.
     pub(super) fn hot_epoch(&self) -> Epoch {
-        record::partition_state(&self.hot.part).record.map(|record| record.epoch).unwrap_or_default()
+        record::partition_state(&self.hot.part)
+            .record
+            .map(|record| record.epoch)
+            .unwrap_or_default()
     }
 
     /// The version that the hot tier has by itself.
     pub(super) fn stored_hot(&self) -> Version {
-        read::read(&self.hot.part, &owner(), &Fields::All).header.map(|header| header.version).unwrap_or_default()
+        read::read(&self.hot.part, &owner(), &Fields::All)
+            .header
+            .map(|header| header.version)
+            .unwrap_or_default()
     }
 
     pub(super) fn set(&mut self, at: usize, to: At) {

@@ -4,7 +4,9 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 
 use super::world::{Held, Shared, World};
-use crate::bench::case::{Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side};
+use crate::bench::case::{
+    Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side,
+};
 use crate::bench::cpu::peak_memory;
 use crate::bench::place::Arena;
 
@@ -63,11 +65,21 @@ impl Rig for BacklogRig {
         let landers = world.running()?;
         landers.landed().await?;
         let peak = peak_memory(*landers.pids().first().context("a worker")?)?;
-        Ok(Sample::counted(u64::try_from(marks)?, peak / f64::from(1 << 20)))
+        Ok(Sample::counted(
+            u64::try_from(marks)?,
+            peak / f64::from(1 << 20),
+        ))
     }
 
     fn processes(&self, side: Side) -> Processes {
-        let world = if side == Side::Ours { &self.0.many } else { &self.0.few };
-        Processes { children: world.pids(), ..world.place.processes() }
+        let world = if side == Side::Ours {
+            &self.0.many
+        } else {
+            &self.0.few
+        };
+        Processes {
+            children: world.pids(),
+            ..world.place.processes()
+        }
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
     vec![Box::new(Condition::IfVersion), Box::new(Condition::Incr)]
 }
 
-/// Updates under the version of the last one. The number of owners is a multiple of the number of tasks, so each owner is one
-/// task's and no update conflicts.
+/// Updates under the version of the last one. The number of owners is a multiple of the number of
+/// tasks, so each owner is one task's and no update conflicts.
 #[derive(Clone)]
 struct IfVersion {
     ours: Ours,
@@ -40,14 +40,20 @@ impl IfVersion {
         for owner in ours.owners().iter() {
             versions.push(AtomicU64::new(owner.version().await?.get()));
         }
-        Ok(Self { ours, versions: versions.into() })
+        Ok(Self {
+            ours,
+            versions: versions.into(),
+        })
     }
 }
 
 impl Operation for IfVersion {
     async fn run(&mut self, turn: usize) -> Result<u64> {
         let owner = owner_of(self.ours.owners(), turn)?;
-        let known = self.versions.get(turn % self.versions.len()).context("no versions")?;
+        let known = self
+            .versions
+            .get(turn % self.versions.len())
+            .context("no versions")?;
         let version = Version::new(known.load(Ordering::Relaxed)).context("a version")?;
         let ack = owner.update(self.ours.fields()).if_version(version).await?;
         known.store(ack.version().get(), Ordering::Relaxed);
@@ -59,9 +65,11 @@ impl Operation for IfVersion {
 impl Case for Condition {
     fn plan(&self) -> Plan {
         let (name, ours, baseline) = match self {
-            Self::IfVersion => {
-                ("update-if-version", "update of 1 field of 64 B if the version is the last one", "HSET of the same")
-            }
+            Self::IfVersion => (
+                "update-if-version",
+                "update of 1 field of 64 B if the version is the last one",
+                "HSET of the same",
+            ),
             Self::Incr => ("incr", "incr of a field by 1", "HINCRBY of a field by 1"),
         };
         Plan {

@@ -1,4 +1,5 @@
-//! What a game server sees of durable writes: how many are acknowledged a second while a worker lands them, against a database alone.
+//! What a game server sees of durable writes: how many are acknowledged a second while a worker
+//! lands them, against a database alone.
 
 use std::sync::Arc;
 
@@ -72,7 +73,11 @@ impl Rig for DurableRig {
         self.landers.landed().await?;
         self.round += 1;
         let (round, owners) = (self.round, self.owners);
-        let row = |number| PlainRow { owner_id: owner_id("o", number), value: value(64, round), version: round };
+        let row = |number| PlainRow {
+            owner_id: owner_id("o", number),
+            value: value(64, round),
+            version: round,
+        };
         self.rows = Arc::new((0..owners).map(row).collect());
         Ok(())
     }
@@ -86,6 +91,9 @@ impl Rig for DurableRig {
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

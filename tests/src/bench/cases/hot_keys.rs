@@ -54,14 +54,25 @@ impl Case for HotKeys {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place().await?;
         let ours = Ours::warm(&place, OWNERS, &fields(1, 64, 0), Call::Incr).await?;
-        let options = LandingOptions { name: "bench".to_owned(), ..LandingOptions::from(&place.settings) };
+        let options = LandingOptions {
+            name: "bench".to_owned(),
+            ..LandingOptions::from(&place.settings)
+        };
         let worker = LandingWorker::new(place.storage.tiers().clone(), options, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let running = worker.clone();
         let running = tokio::spawn(async move { running.run(async { drop(stopped.await) }).await });
         let increments = arena.scale.pick(1_000, 100_000, 1_000_000);
         let maps = DirtyMaps::of(&place).await?;
-        Ok(Box::new(HotKeysRig { place, maps, ours, increments, worker, _stop: stop, _running: running }))
+        Ok(Box::new(HotKeysRig {
+            place,
+            maps,
+            ours,
+            increments,
+            worker,
+            _stop: stop,
+            _running: running,
+        }))
     }
 }
 
@@ -80,7 +91,10 @@ impl Rig for HotKeysRig {
         let before = self.worker.counts().rows;
         count(&self.ours, TASKS, self.increments).await?;
         self.maps.empty().await?;
-        Ok(Sample::counted(increments, (self.worker.counts().rows - before) as f64))
+        Ok(Sample::counted(
+            increments,
+            (self.worker.counts().rows - before) as f64,
+        ))
     }
 
     fn processes(&self, _: Side) -> Processes {

@@ -30,7 +30,8 @@ impl Case for HotLoad {
     fn plan(&self) -> Plan {
         Plan {
             name: "hot-load".to_owned(),
-            ours: "get_all of cold owners with 8 fields of 64 B, 16 different ones at once".to_owned(),
+            ours: "get_all of cold owners with 8 fields of 64 B, 16 different ones at once"
+                .to_owned(),
             baseline: "the same owners, one by one".to_owned(),
             figure: Figure::Rate,
             unit: "owners/s",
@@ -63,7 +64,12 @@ impl Rig for HotLoadRig {
         }
         let operations = u64::try_from(self.owners.len())?;
         anyhow::ensure!(loads() - before >= operations, "some owners were hot");
-        Ok(Sample { operations, seconds: begun.elapsed().as_secs_f64(), latencies, counted: 0.0 })
+        Ok(Sample {
+            operations,
+            seconds: begun.elapsed().as_secs_f64(),
+            latencies,
+            counted: 0.0,
+        })
     }
 
     fn processes(&self, _: Side) -> Processes {

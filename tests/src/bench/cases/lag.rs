@@ -8,7 +8,9 @@ use futures::future::try_join_all;
 use storage_landing::Backlog;
 use tokio::time::{interval, sleep};
 
-use crate::bench::case::{Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side};
+use crate::bench::case::{
+    Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side,
+};
 use crate::bench::fill::{Fill, fill};
 use crate::bench::lander::Landers;
 use crate::bench::place::{Arena, Place};
@@ -68,7 +70,14 @@ impl Case for Lag {
         let ticks = begun.elapsed().as_nanos().div_ceil(TICK.as_nanos());
         let each_tick = (owners / usize::try_from(ticks)?.max(1) / 2).max(1);
         let time = Duration::from_millis(arena.scale.pick(300, 3_000, 20_000));
-        Ok(Box::new(LagRig { fill: Fill::new(&place, "o", owners, &fields)?, place, landers, owners, each_tick, time }))
+        Ok(Box::new(LagRig {
+            fill: Fill::new(&place, "o", owners, &fields)?,
+            place,
+            landers,
+            owners,
+            each_tick,
+            time,
+        }))
     }
 }
 
@@ -94,7 +103,9 @@ impl LagRig {
         sleep(self.time / 4).await;
         while begun.elapsed() < self.time {
             let backlog = Backlog::read(self.place.storage.tiers().hot().as_ref()).await?;
-            ages.push(u32::try_from(backlog.oldest().unwrap_or_default().as_micros())?);
+            ages.push(u32::try_from(
+                backlog.oldest().unwrap_or_default().as_micros(),
+            )?);
             sleep(LOOK).await;
         }
         ages.sort_unstable();
@@ -110,7 +121,10 @@ impl Rig for LagRig {
 
     async fn run(&mut self, side: Side) -> Result<Sample> {
         if side == Side::Baseline {
-            return Ok(Sample::counted(1, self.place.settings.landing.interval.as_secs_f64() * 1e3));
+            return Ok(Sample::counted(
+                1,
+                self.place.settings.landing.interval.as_secs_f64() * 1e3,
+            ));
         }
         let (written, ages) = tokio::try_join!(self.play(), self.watch())?;
         let oldest = percentile(&ages, 99).context("nothing was looked at")?;
@@ -118,6 +132,9 @@ impl Rig for LagRig {
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

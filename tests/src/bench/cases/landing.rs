@@ -33,7 +33,8 @@ pub struct Landing {
 enum Without {
     /// Each row in its own statement and transaction, as they come, over 16 connections.
     Single,
-    /// 1,000 rows in a statement, in key order, over 2 connections: the least that landing can cost.
+    /// 1,000 rows in a statement, in key order, over 2 connections: the least that landing can
+    /// cost.
     Batches,
 }
 
@@ -44,21 +45,59 @@ impl Landing {
         let name = format!("landing-{workers}x{batch_rows}");
         let settings = format!("batch_rows = {batch_rows}\n");
         let landing = Self::new(&name, 64, false, Without::Single, at_least(0.0, 1.0));
-        Self { workers, settings, repetitions: Repetitions::Point, ..landing }
+        Self {
+            workers,
+            settings,
+            repetitions: Repetitions::Point,
+            ..landing
+        }
     }
 
     fn new(name: &str, bytes: usize, inserts: bool, without: Without, goal: Goal) -> Self {
         let (name, settings, repetitions) = (name.to_owned(), String::new(), Repetitions::Many);
-        Self { name, bytes, inserts, without, workers: 1, settings, goal, repetitions }
+        Self {
+            name,
+            bytes,
+            inserts,
+            without,
+            workers: 1,
+            settings,
+            goal,
+            repetitions,
+        }
     }
 }
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
     vec![
-        Box::new(Landing::new("landing-insert", 64, true, Without::Single, at_least(8.0, 13.0))),
-        Box::new(Landing::new("landing-update", 64, false, Without::Single, at_least(6.0, 10.0))),
-        Box::new(Landing::new("landing-update-1k", 1_024, false, Without::Single, at_least(3.5, 6.0))),
-        Box::new(Landing::new("landing-end-to-end", 64, false, Without::Batches, at_least(0.36, 0.5))),
+        Box::new(Landing::new(
+            "landing-insert",
+            64,
+            true,
+            Without::Single,
+            at_least(8.0, 13.0),
+        )),
+        Box::new(Landing::new(
+            "landing-update",
+            64,
+            false,
+            Without::Single,
+            at_least(6.0, 10.0),
+        )),
+        Box::new(Landing::new(
+            "landing-update-1k",
+            1_024,
+            false,
+            Without::Single,
+            at_least(3.5, 6.0),
+        )),
+        Box::new(Landing::new(
+            "landing-end-to-end",
+            64,
+            false,
+            Without::Batches,
+            at_least(0.36, 0.5),
+        )),
     ]
 }
 
@@ -75,10 +114,21 @@ struct LandingRig {
 #[async_trait]
 impl Case for Landing {
     fn plan(&self) -> Plan {
-        let Self { name, bytes, inserts, without, workers, settings, goal, repetitions } = self;
+        let Self {
+            name,
+            bytes,
+            inserts,
+            without,
+            workers,
+            settings,
+            goal,
+            repetitions,
+        } = self;
         let kind = if *inserts { "new rows" } else { "known rows" };
         let baseline = match without {
-            Without::Single => "prepared upserts of one row each, flushed at each commit, as they come, 16 connections",
+            Without::Single => {
+                "prepared upserts of one row each, flushed at each commit, as they come, 16 connections"
+            }
             Without::Batches => "prepared upserts of 1,000 rows each in key order, 2 connections",
         };
         let settings = settings.trim();
@@ -96,14 +146,24 @@ impl Case for Landing {
     }
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
-        let place = arena.place_with(&HELD.replacen("[landing]\n", &format!("[landing]\n{}", self.settings), 1)).await?;
+        let place = arena
+            .place_with(&HELD.replacen("[landing]\n", &format!("[landing]\n{}", self.settings), 1))
+            .await?;
         let landers = Landers::start(&place, self.workers).await?;
         let straight = match self.without {
             Without::Single => Straight::open(&place, 16, 1).await?,
             Without::Batches => Straight::open(&place, 2, 1_000).await?,
         };
         let owners = arena.scale.pick(200, 6_000, 30_000);
-        Ok(Box::new(LandingRig { place, landers, straight, landing: self.clone(), owners, round: 0, rows: Arc::default() }))
+        Ok(Box::new(LandingRig {
+            place,
+            landers,
+            straight,
+            landing: self.clone(),
+            owners,
+            round: 0,
+            rows: Arc::default(),
+        }))
     }
 }
 
@@ -113,14 +173,22 @@ impl Rig for LandingRig {
         self.landers.hold().await?;
         self.round += 1;
         let (round, bytes) = (self.round, self.landing.bytes);
-        let series = if self.landing.inserts { format!("n{round}-") } else { "o".to_owned() };
+        let series = if self.landing.inserts {
+            format!("n{round}-")
+        } else {
+            "o".to_owned()
+        };
         match side {
             Side::Ours => {
                 fill(&self.place, &series, self.owners, &fields(1, bytes, round)).await?;
                 self.landers.rested().await;
             }
             Side::Baseline => {
-                let row = |number| PlainRow { owner_id: owner_id(&series, number), value: value(bytes, round), version: round };
+                let row = |number| PlainRow {
+                    owner_id: owner_id(&series, number),
+                    value: value(bytes, round),
+                    version: round,
+                };
                 let mut rows: Vec<PlainRow> = (0..self.owners).map(row).collect();
                 if matches!(self.landing.without, Without::Batches) {
                     rows.sort();
@@ -138,13 +206,20 @@ impl Rig for LandingRig {
                 self.landers.let_go()?;
                 self.landers.landed().await?;
                 let seconds = begun.elapsed().as_secs_f64();
-                Ok(Sample { operations: u64::try_from(self.owners)?, seconds, ..Sample::default() })
+                Ok(Sample {
+                    operations: u64::try_from(self.owners)?,
+                    seconds,
+                    ..Sample::default()
+                })
             }
             Side::Baseline => self.straight.upsert(&self.rows).await,
         }
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

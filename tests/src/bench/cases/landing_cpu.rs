@@ -56,12 +56,23 @@ impl Case for RedisOfLanding {
         count(&plain, 64, marks).await?;
         let (landers, connection) = (Landers::start(&place, 1).await?, place.plain().await?);
         let keys = place.plain_keys("o", marks).to_vec();
-        Ok(Box::new(MarksRig { place, landers, connection, keys, marks, round: 0 }))
+        Ok(Box::new(MarksRig {
+            place,
+            landers,
+            connection,
+            keys,
+            marks,
+            round: 0,
+        }))
     }
 }
 
 /// Marks these keys in the map of the baseline.
-pub(super) async fn mark(connection: &mut MultiplexedConnection, keys: &[String], round: u64) -> Result<()> {
+pub(super) async fn mark(
+    connection: &mut MultiplexedConnection,
+    keys: &[String],
+    round: u64,
+) -> Result<()> {
     for keys in keys.chunks(PAGE) {
         let mut command = redis::cmd("HSET");
         command.arg(MAP);
@@ -82,12 +93,17 @@ pub(super) async fn clear(connection: &mut MultiplexedConnection) -> Result<()> 
         let (next, marks): (u64, Vec<(String, u64)>) = scan.query_async(connection).await?;
         let mut read = redis::Pipeline::with_capacity(marks.len());
         for (mark, _) in &marks {
-            read.cmd("HMGET").arg(mark.split('\u{1f}').collect::<Vec<_>>());
+            read.cmd("HMGET")
+                .arg(mark.split('\u{1f}').collect::<Vec<_>>());
         }
         read.query_async::<redis::Value>(connection).await?;
         for marks in marks.chunks(CLEARED) {
             let names: Vec<&str> = marks.iter().map(|(mark, _)| mark.as_str()).collect();
-            redis::cmd("HDEL").arg(MAP).arg(names).query_async::<u64>(connection).await?;
+            redis::cmd("HDEL")
+                .arg(MAP)
+                .arg(names)
+                .query_async::<u64>(connection)
+                .await?;
         }
         if next == 0 {
             return Ok(());
@@ -121,10 +137,17 @@ impl Rig for MarksRig {
             Side::Baseline => clear(&mut self.connection).await?,
         }
         let seconds = begun.elapsed().as_secs_f64();
-        Ok(Sample { operations: u64::try_from(self.marks)?, seconds, ..Sample::default() })
+        Ok(Sample {
+            operations: u64::try_from(self.marks)?,
+            seconds,
+            ..Sample::default()
+        })
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
 
-use crate::bench::case::{Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side};
+use crate::bench::case::{
+    Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side,
+};
 use crate::bench::fill::fill;
 use crate::bench::lander::{HELD, Landers};
 use crate::bench::load::count;
@@ -32,14 +34,22 @@ impl Case for Memory {
                 "what the dirty maps hold for each mark of 1 field, ids of 12 bytes, by MEMORY USAGE",
                 "the names of the same owners in sets",
                 "B/mark",
-                Goal { judged: Judged::OursAtMost, must: 110.0, aim: 80.0 },
+                Goal {
+                    judged: Judged::OursAtMost,
+                    must: 110.0,
+                    aim: 80.0,
+                },
             ),
             Self::Owner => (
                 "memory-owner",
                 "what Redis allocates for each clean owner with 8 fields of 64 B, without remembered operation ids",
                 "plain hashes of the same fields under keys as long",
                 "B/owner",
-                Goal { judged: Judged::ExcessAtMost, must: 220.0, aim: 120.0 },
+                Goal {
+                    judged: Judged::ExcessAtMost,
+                    must: 220.0,
+                    aim: 120.0,
+                },
             ),
         };
         Plan {
@@ -61,10 +71,19 @@ impl Case for Memory {
         };
         let connection = place.plain().await?;
         Ok(match self {
-            Self::Mark => Box::new(MarkRig { place, connection, owners }),
+            Self::Mark => Box::new(MarkRig {
+                place,
+                connection,
+                owners,
+            }),
             Self::Owner => {
                 let landers = Landers::start(&place, 1).await?;
-                Box::new(OwnerRig { place, landers, owners, round: 0 })
+                Box::new(OwnerRig {
+                    place,
+                    landers,
+                    owners,
+                    round: 0,
+                })
             }
         })
     }
@@ -83,7 +102,10 @@ impl MarkRig {
     async fn usage(&mut self, key: &str) -> Result<u64> {
         let mut command = redis::cmd("MEMORY");
         command.arg("USAGE").arg(key).arg("SAMPLES").arg(0);
-        Ok(command.query_async::<Option<u64>>(&mut self.connection).await?.unwrap_or_default())
+        Ok(command
+            .query_async::<Option<u64>>(&mut self.connection)
+            .await?
+            .unwrap_or_default())
     }
 
     /// The bytes of each mark of the dirty maps.
@@ -102,11 +124,18 @@ impl MarkRig {
         let mut names: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for (number, key) in self.place.plain_keys("o", self.owners).iter().enumerate() {
             let name = key.split_once("}:").context("a hash tag")?.1;
-            names.entry(u64::try_from(number)? % u64::from(sets)).or_default().push(name.to_owned());
+            names
+                .entry(u64::try_from(number)? % u64::from(sets))
+                .or_default()
+                .push(name.to_owned());
         }
         for (set, names) in names {
             for names in names.chunks(AT_ONCE) {
-                redis::cmd("SADD").arg(format!("plain-set:{set}")).arg(names).query_async::<u64>(&mut self.connection).await?;
+                redis::cmd("SADD")
+                    .arg(format!("plain-set:{set}"))
+                    .arg(names)
+                    .query_async::<u64>(&mut self.connection)
+                    .await?;
             }
         }
         let mut bytes = 0;
@@ -125,7 +154,10 @@ impl Rig for MarkRig {
             Side::Ours => self.ours().await?,
             Side::Baseline => self.sets().await?,
         };
-        Ok(Sample::counted(u64::try_from(self.owners)?, bytes as f64 / self.owners as f64))
+        Ok(Sample::counted(
+            u64::try_from(self.owners)?,
+            bytes as f64 / self.owners as f64,
+        ))
     }
 
     fn processes(&self, _: Side) -> Processes {
@@ -147,7 +179,10 @@ impl OwnerRig {
     async fn bytes(&self) -> Result<f64> {
         for partition in 0..self.place.settings.redis.partitions {
             for window in 0..2 {
-                self.place.redis.call(&["DEL", &format!("bench-ops:{{{partition}}}:{window}")]).await?;
+                self.place
+                    .redis
+                    .call(&["DEL", &format!("bench-ops:{{{partition}}}:{window}")])
+                    .await?;
             }
         }
         self.place.redis_bytes().await
@@ -168,16 +203,24 @@ impl Rig for OwnerRig {
                 self.landers.landed().await?;
             }
             Side::Baseline => {
-                let plain = Plain::of_series(&self.place, Command::Hset, &series, self.owners, fields).await?;
+                let plain =
+                    Plain::of_series(&self.place, Command::Hset, &series, self.owners, fields)
+                        .await?;
                 count(&plain, TASKS, self.owners).await?;
             }
         }
         let grown = self.bytes().await? - before;
         ensure!(grown > 0.0, "Redis' memory did not grow");
-        Ok(Sample::counted(u64::try_from(self.owners)?, grown / self.owners as f64))
+        Ok(Sample::counted(
+            u64::try_from(self.owners)?,
+            grown / self.owners as f64,
+        ))
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

@@ -6,7 +6,9 @@ use futures::future::try_join_all;
 use storage_sdk::ByteOwner;
 
 use super::cold::cold_owners;
-use crate::bench::case::{Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side};
+use crate::bench::case::{
+    Case, Figure, Goal, Judged, Plan, Processes, Repetitions, Rig, Sample, Side,
+};
 use crate::bench::place::{Arena, Place};
 use crate::bench::reader::Reader;
 
@@ -44,7 +46,11 @@ impl Case for Misses {
         let place = arena.place().await?;
         let owners = cold_owners(&place, 32).await?;
         let readers = try_join_all((0..PROCESSES).map(|_| Reader::start(&place))).await?;
-        Ok(Box::new(MissesRig { place, readers, owners }))
+        Ok(Box::new(MissesRig {
+            place,
+            readers,
+            owners,
+        }))
     }
 }
 
@@ -59,11 +65,15 @@ impl Rig for MissesRig {
         }
         let owner = self.owners.pop().context("each owner is cold once")?;
         let id = owner.owner().id();
-        let loads = try_join_all(self.readers.iter_mut().map(|reader| reader.read(id, EACH))).await?;
+        let loads =
+            try_join_all(self.readers.iter_mut().map(|reader| reader.read(id, EACH))).await?;
         Ok(Sample::counted(operations, loads.iter().sum()))
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.readers.iter().filter_map(Reader::pid).collect(), ..self.place.processes() }
+        Processes {
+            children: self.readers.iter().filter_map(Reader::pid).collect(),
+            ..self.place.processes()
+        }
     }
 }

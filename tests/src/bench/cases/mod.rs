@@ -34,21 +34,53 @@ use super::case::{Case, Goal, Judged};
 /// Every case.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Case>> {
-    let writes = [update::cases(), bulk::cases(), condition::cases(), session::cases(), once::cases()];
+    let writes = [
+        update::cases(),
+        bulk::cases(),
+        condition::cases(),
+        session::cases(),
+        once::cases(),
+    ];
     let reads = [read::cases(), object::cases()];
-    let landing = [durable::cases(), landing::cases(), landing_cpu::cases(), hot_keys::cases(), lag::cases()];
+    let landing = [
+        durable::cases(),
+        landing::cases(),
+        landing_cpu::cases(),
+        hot_keys::cases(),
+        lag::cases(),
+    ];
     let recovery = [recovery::cases()];
     let cold = [hot_load::cases(), misses::cases()];
     let worlds = world::Shared::default();
     // The backlog is what made the large world, so this case comes first.
-    let sizes = [memory::cases(), backlog::cases(&worlds), scale::cases(&worlds)];
-    writes.into_iter().chain(reads).chain(landing).chain(recovery).chain(cold).chain(sizes).flatten().collect()
+    let sizes = [
+        memory::cases(),
+        backlog::cases(&worlds),
+        scale::cases(&worlds),
+    ];
+    writes
+        .into_iter()
+        .chain(reads)
+        .chain(landing)
+        .chain(recovery)
+        .chain(cold)
+        .chain(sizes)
+        .flatten()
+        .collect()
 }
 
 const fn at_least(must: f64, aim: f64) -> Goal {
-    Goal { judged: Judged::RatioAtLeast, must, aim }
+    Goal {
+        judged: Judged::RatioAtLeast,
+        must,
+        aim,
+    }
 }
 
 const fn at_most(must: f64, aim: f64) -> Goal {
-    Goal { judged: Judged::RatioAtMost, must, aim }
+    Goal {
+        judged: Judged::RatioAtMost,
+        must,
+        aim,
+    }
 }

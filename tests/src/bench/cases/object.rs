@@ -30,8 +30,19 @@ struct Player {
 impl Player {
     fn new(id: u64) -> Self {
         let item = |number: u32| (number * 7, 3, format!("item of rarity {number:06}"));
-        let (name, guild) = (format!("player {id}"), Some("the guild of the round table".to_owned()));
-        Self { id, name, level: 37, gold: 1_234_567, position: [1.5, -20.25, 300.0], guild, bag: (0..28).map(item).collect() }
+        let (name, guild) = (
+            format!("player {id}"),
+            Some("the guild of the round table".to_owned()),
+        );
+        Self {
+            id,
+            name,
+            level: 37,
+            gold: 1_234_567,
+            position: [1.5, -20.25, 300.0],
+            guild,
+            bag: (0..28).map(item).collect(),
+        }
     }
 }
 
@@ -58,7 +69,12 @@ impl Operation for AsObject {
         self.player.id = u64::try_from(turn % self.owners)?;
         match self.call {
             Objects::Save => drop(self.players.save(&self.player).await?),
-            Objects::Load => drop(self.players.load(self.player.id).await?.context("it was saved")?),
+            Objects::Load => drop(
+                self.players
+                    .load(self.player.id)
+                    .await?
+                    .context("it was saved")?,
+            ),
         }
         Ok(1)
     }
@@ -75,10 +91,14 @@ struct AsBytes {
 impl Operation for AsBytes {
     async fn run(&mut self, turn: usize) -> Result<u64> {
         // The object's storage makes an owner for each call, too.
-        let owner = self.storage.owner(Player::LOGIC_TYPE, u64::try_from(turn % self.owners)?)?;
+        let owner = self
+            .storage
+            .owner(Player::LOGIC_TYPE, u64::try_from(turn % self.owners)?)?;
         match self.call {
             Objects::Save => drop(owner.update([(Player::FIELD, self.bytes.clone())]).await?),
-            Objects::Load => anyhow::ensure!(owner.get([Player::FIELD]).await?.len() == 1, "it was saved"),
+            Objects::Load => {
+                anyhow::ensure!(owner.get([Player::FIELD]).await?.len() == 1, "it was saved")
+            }
         }
         Ok(1)
     }
@@ -93,7 +113,9 @@ impl Case for Objects {
         };
         Plan {
             name: name.to_owned(),
-            ours: format!("ObjStorage: {ours} of an object of about 1 KiB, 64 tasks, 4,096 owners, unlanded"),
+            ours: format!(
+                "ObjStorage: {ours} of an object of about 1 KiB, 64 tasks, 4,096 owners, unlanded"
+            ),
             baseline: format!("ByteStorage: {baseline}, 64 tasks"),
             figure: Figure::Rate,
             unit: "objects/s",
@@ -106,11 +128,30 @@ impl Case for Objects {
         let (place, owners) = (arena.place().await?, owner_count(arena));
         let world = place.storage.scope("game", "eu")?;
         let (players, storage) = (world.objects::<Player>(), world.bytes());
-        let ours = AsObject { players, player: Player::new(0), owners, call: Objects::Save };
+        let ours = AsObject {
+            players,
+            player: Player::new(0),
+            owners,
+            call: Objects::Save,
+        };
         count(&ours, TASKS, owners).await?;
-        let stored = storage.owner(Player::LOGIC_TYPE, 0)?.get([Player::FIELD]).await?;
+        let stored = storage
+            .owner(Player::LOGIC_TYPE, 0)?
+            .get([Player::FIELD])
+            .await?;
         let bytes = stored.get(Player::FIELD).context("it was saved")?.clone();
-        let (ours, baseline) = (AsObject { call: *self, ..ours }, AsBytes { storage, bytes, owners, call: *self });
+        let (ours, baseline) = (
+            AsObject {
+                call: *self,
+                ..ours
+            },
+            AsBytes {
+                storage,
+                bytes,
+                owners,
+                call: *self,
+            },
+        );
         Ok(Pair::rig(place, ours, baseline, TASKS, arena.scale.slice()))
     }
 }

@@ -30,12 +30,30 @@ struct Once {
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
     let (micros, rate) = (Figure::RedisMicros, Figure::Rate);
     // 128 tasks over 8 partitions are 16 writes a call.
-    let alone =
-        Once { name: "clean-redis-cpu", tasks: 128, plain_tasks: 32, lands: false, figure: micros, goal: at_most(7.0, 6.0) };
-    let landed =
-        Once { name: "once-redis-cpu", tasks: 64, plain_tasks: 64, lands: true, figure: micros, goal: at_most(4.0, 3.0) };
-    let first =
-        Once { name: "update-64-first", tasks: 64, plain_tasks: 64, lands: false, figure: rate, goal: at_least(0.2, 0.3) };
+    let alone = Once {
+        name: "clean-redis-cpu",
+        tasks: 128,
+        plain_tasks: 32,
+        lands: false,
+        figure: micros,
+        goal: at_most(7.0, 6.0),
+    };
+    let landed = Once {
+        name: "once-redis-cpu",
+        tasks: 64,
+        plain_tasks: 64,
+        lands: true,
+        figure: micros,
+        goal: at_most(4.0, 3.0),
+    };
+    let first = Once {
+        name: "update-64-first",
+        tasks: 64,
+        plain_tasks: 64,
+        lands: false,
+        figure: rate,
+        goal: at_least(0.2, 0.3),
+    };
     vec![Box::new(alone), Box::new(landed), Box::new(first)]
 }
 
@@ -53,15 +71,33 @@ struct OnceRig {
 #[async_trait]
 impl Case for Once {
     fn plan(&self) -> Plan {
-        let Self { tasks, plain_tasks, lands, figure, .. } = self;
-        let (ours, plain) =
-            if *lands { (", then its landing", ", then HSCAN, HMGET and HDEL of as many marks") } else { ("", "") };
+        let Self {
+            tasks,
+            plain_tasks,
+            lands,
+            figure,
+            ..
+        } = self;
+        let (ours, plain) = if *lands {
+            (
+                ", then its landing",
+                ", then HSCAN, HMGET and HDEL of as many marks",
+            )
+        } else {
+            ("", "")
+        };
         Plan {
             name: self.name.to_owned(),
-            ours: format!("update of 1 field of 64 B of each of 20,000 owners that have landed, {tasks} tasks{ours}"),
+            ours: format!(
+                "update of 1 field of 64 B of each of 20,000 owners that have landed, {tasks} tasks{ours}"
+            ),
             baseline: format!("HSET of the same, {plain_tasks} tasks{plain}"),
             figure: *figure,
-            unit: if *figure == Figure::Rate { "updates/s" } else { "µs of Redis" },
+            unit: if *figure == Figure::Rate {
+                "updates/s"
+            } else {
+                "µs of Redis"
+            },
             goal: self.goal,
             repetitions: Repetitions::Many,
         }
@@ -76,7 +112,16 @@ impl Case for Once {
         let (landers, connection) = (Landers::start(&place, 1).await?, place.plain().await?);
         let keys = place.plain_keys("o", owners).to_vec();
         let once = (self.tasks, self.plain_tasks, self.lands);
-        Ok(Box::new(OnceRig { place, landers, connection, keys, ours, plain, once, round: 0 }))
+        Ok(Box::new(OnceRig {
+            place,
+            landers,
+            connection,
+            keys,
+            ours,
+            plain,
+            once,
+            round: 0,
+        }))
     }
 }
 
@@ -96,7 +141,8 @@ impl Rig for OnceRig {
     }
 
     async fn run(&mut self, side: Side) -> Result<Sample> {
-        let ((tasks, plain_tasks, lands), begun, owners) = (self.once, Instant::now(), self.keys.len());
+        let ((tasks, plain_tasks, lands), begun, owners) =
+            (self.once, Instant::now(), self.keys.len());
         match side {
             Side::Ours => {
                 count(&self.ours, tasks, owners).await?;
@@ -112,10 +158,17 @@ impl Rig for OnceRig {
                 }
             }
         }
-        Ok(Sample { operations: u64::try_from(owners)?, seconds: begun.elapsed().as_secs_f64(), ..Sample::default() })
+        Ok(Sample {
+            operations: u64::try_from(owners)?,
+            seconds: begun.elapsed().as_secs_f64(),
+            ..Sample::default()
+        })
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

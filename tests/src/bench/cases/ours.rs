@@ -28,19 +28,34 @@ pub(in crate::bench) enum Call {
 
 impl Ours {
     pub(in crate::bench) fn new(owners: Vec<ByteOwner>, fields: &Fields, call: Call) -> Self {
-        let fields = fields.iter().map(|(field, value)| (field.clone(), Bytes::from(value.clone()))).collect();
-        Self { owners: owners.into(), fields, call }
+        let fields = fields
+            .iter()
+            .map(|(field, value)| (field.clone(), Bytes::from(value.clone())))
+            .collect();
+        Self {
+            owners: owners.into(),
+            fields,
+            call,
+        }
     }
 
     /// Operations on as many owners, each of which was written once.
-    pub(super) async fn warm(place: &Place, owners: usize, fields: &Fields, call: Call) -> Result<Self> {
+    pub(super) async fn warm(
+        place: &Place,
+        owners: usize,
+        fields: &Fields,
+        call: Call,
+    ) -> Result<Self> {
         let ours = Self::new(place.owners("o", owners)?, fields, call);
         count(&ours.with(Call::Update), TASKS.min(owners), owners).await?;
         Ok(ours)
     }
 
     pub(super) fn with(&self, call: Call) -> Self {
-        Self { call, ..self.clone() }
+        Self {
+            call,
+            ..self.clone()
+        }
     }
 
     pub(super) fn owners(&self) -> &Arc<[ByteOwner]> {
@@ -48,7 +63,9 @@ impl Ours {
     }
 
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, Bytes)> {
-        self.fields.iter().map(|(field, value)| (field.as_str(), value.clone()))
+        self.fields
+            .iter()
+            .map(|(field, value)| (field.as_str(), value.clone()))
     }
 }
 
@@ -67,7 +84,9 @@ impl Operation for Ours {
                 owner.update(self.fields()).await?;
             }
             Call::Get => {
-                let record = owner.get(self.fields.iter().map(|(field, _)| field.as_str())).await?;
+                let record = owner
+                    .get(self.fields.iter().map(|(field, _)| field.as_str()))
+                    .await?;
                 anyhow::ensure!(record.len() == self.fields.len(), "a field is missing");
             }
             Call::Incr => {

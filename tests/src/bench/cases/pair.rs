@@ -9,7 +9,8 @@ use crate::bench::case::{Processes, Rig, Sample, Side};
 use crate::bench::load::{Operation, drive};
 use crate::bench::place::{Arena, Place};
 
-/// Owners that operations go over: those of a busy game server. A multiple of every number of tasks.
+/// Owners that operations go over: those of a busy game server. A multiple of every number of
+/// tasks.
 pub(super) const OWNERS: usize = 4_096;
 
 /// As many, but in a smoke test.
@@ -27,8 +28,20 @@ pub(super) struct Pair<A, B> {
 }
 
 impl<A: Operation + Sync, B: Operation + Sync> Pair<A, B> {
-    pub(super) fn rig(place: Place, ours: A, baseline: B, tasks: usize, time: Duration) -> Box<dyn Rig> {
-        Box::new(Self { place, ours, baseline, tasks, time })
+    pub(super) fn rig(
+        place: Place,
+        ours: A,
+        baseline: B,
+        tasks: usize,
+        time: Duration,
+    ) -> Box<dyn Rig> {
+        Box::new(Self {
+            place,
+            ours,
+            baseline,
+            tasks,
+            time,
+        })
     }
 }
 

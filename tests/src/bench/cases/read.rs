@@ -25,8 +25,12 @@ impl Case for Read {
     fn plan(&self) -> Plan {
         Plan {
             name: format!("get-{}", self.0),
-            ours: format!("get of {} field(s) of 64 B, 64 tasks, 4,096 hot owners, unlanded", self.0),
-            baseline: "HMGET of the same, one multiplexed connection, 64 tasks, 4,096 keys".to_owned(),
+            ours: format!(
+                "get of {} field(s) of 64 B, 64 tasks, 4,096 hot owners, unlanded",
+                self.0
+            ),
+            baseline: "HMGET of the same, one multiplexed connection, 64 tasks, 4,096 keys"
+                .to_owned(),
             figure: Figure::Rate,
             unit: "reads/s",
             goal: at_least(0.85, 1.0),
@@ -35,10 +39,20 @@ impl Case for Read {
     }
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
-        let (place, fields, owners) = (arena.place().await?, fields(self.0, 64, 0), owner_count(arena));
+        let (place, fields, owners) = (
+            arena.place().await?,
+            fields(self.0, 64, 0),
+            owner_count(arena),
+        );
         let ours = Ours::warm(&place, owners, &fields, Call::Get).await?;
         let plain = Plain::new(&place, Command::Hset, owners, fields).await?;
         count(&plain, TASKS, owners).await?;
-        Ok(Pair::rig(place, ours, plain.with(Command::Hmget), TASKS, arena.scale.slice()))
+        Ok(Pair::rig(
+            place,
+            ours,
+            plain.with(Command::Hmget),
+            TASKS,
+            arena.scale.slice(),
+        ))
     }
 }

@@ -17,7 +17,12 @@ use crate::bench::plain::fields;
 const TASKS: usize = 64;
 
 pub(super) fn cases(worlds: &Shared) -> Vec<Box<dyn Case>> {
-    let case = |work| -> Box<dyn Case> { Box::new(AmongOwners { work, worlds: worlds.clone() }) };
+    let case = |work| -> Box<dyn Case> {
+        Box::new(AmongOwners {
+            work,
+            worlds: worlds.clone(),
+        })
+    };
     vec![case(Work::Update), case(Work::Landing), case(Work::Idle)]
 }
 
@@ -44,7 +49,9 @@ struct Scattered {
 
 impl Operation for Scattered {
     async fn run(&mut self, turn: usize) -> Result<u64> {
-        self.fill.write(std::iter::once((self.from + turn) % self.owners)).await
+        self.fill
+            .write(std::iter::once((self.from + turn) % self.owners))
+            .await
     }
 }
 
@@ -59,9 +66,21 @@ struct ScaleRig {
 impl Case for AmongOwners {
     fn plan(&self) -> Plan {
         let (name, what, unit) = match self.work {
-            Work::Update => ("owners-update", "CPU of client, Redis and database for an update of 64 B, 64 tasks", "µs/update"),
-            Work::Landing => ("owners-landing", "CPU of worker, Redis and database for a landed row of 64 B", "µs/row"),
-            Work::Idle => ("owners-idle", "CPU of an idle worker (interval 50 ms) and Redis", "µs/ms"),
+            Work::Update => (
+                "owners-update",
+                "CPU of client, Redis and database for an update of 64 B, 64 tasks",
+                "µs/update",
+            ),
+            Work::Landing => (
+                "owners-landing",
+                "CPU of worker, Redis and database for a landed row of 64 B",
+                "µs/row",
+            ),
+            Work::Idle => (
+                "owners-idle",
+                "CPU of an idle worker (interval 50 ms) and Redis",
+                "µs/ms",
+            ),
         };
         Plan {
             name: name.to_owned(),
@@ -82,17 +101,30 @@ impl Case for AmongOwners {
             Work::Idle => Duration::from_millis(arena.scale.pick(120, 500, 3_000)),
             Work::Update | Work::Landing => arena.scale.slice(),
         };
-        Ok(Box::new(ScaleRig { work: self.work, worlds, time, rows: arena.scale.pick(100, 5_000, 10_000) }))
+        Ok(Box::new(ScaleRig {
+            work: self.work,
+            worlds,
+            time,
+            rows: arena.scale.pick(100, 5_000, 10_000),
+        }))
     }
 }
 
 impl ScaleRig {
     fn world(&self, side: Side) -> &World {
-        if side == Side::Ours { &self.worlds.many } else { &self.worlds.few }
+        if side == Side::Ours {
+            &self.worlds.many
+        } else {
+            &self.worlds.few
+        }
     }
 
     fn world_mut(&mut self, side: Side) -> &mut World {
-        if side == Side::Ours { &mut self.worlds.many } else { &mut self.worlds.few }
+        if side == Side::Ours {
+            &mut self.worlds.many
+        } else {
+            &mut self.worlds.few
+        }
     }
 }
 
@@ -110,7 +142,8 @@ impl Rig for ScaleRig {
             Work::Landing => {
                 let fill = Fill::new(&world.place, "o", world.owners, &fields(1, 64, world.round))?;
                 for number in (world.written..world.written + rows).step_by(100) {
-                    fill.write((number..number + 100).map(|number| number % world.owners)).await?;
+                    fill.write((number..number + 100).map(|number| number % world.owners))
+                        .await?;
                 }
                 world.written += rows;
                 world.running()?.rested().await;
@@ -126,7 +159,11 @@ impl Rig for ScaleRig {
         match work {
             Work::Update => {
                 let fill = Fill::new(&world.place, "o", world.owners, &fields(1, 64, world.round))?;
-                let operation = Scattered { fill: Arc::new(fill), owners: world.owners, from: world.written };
+                let operation = Scattered {
+                    fill: Arc::new(fill),
+                    owners: world.owners,
+                    from: world.written,
+                };
                 let sample = drive(&operation, TASKS, time).await?;
                 world.written += usize::try_from(sample.operations)?;
                 // What was written here must not wait in the next repetition.
@@ -139,18 +176,29 @@ impl Rig for ScaleRig {
                 landers.let_go()?;
                 landers.landed().await?;
                 let seconds = begun.elapsed().as_secs_f64();
-                Ok(Sample { operations: u64::try_from(rows)?, seconds, ..Sample::default() })
+                Ok(Sample {
+                    operations: u64::try_from(rows)?,
+                    seconds,
+                    ..Sample::default()
+                })
             }
             Work::Idle => {
                 tokio::time::sleep(time).await;
                 let operations = u64::try_from(time.as_millis())?;
-                Ok(Sample { operations, seconds: time.as_secs_f64(), ..Sample::default() })
+                Ok(Sample {
+                    operations,
+                    seconds: time.as_secs_f64(),
+                    ..Sample::default()
+                })
             }
         }
     }
 
     fn processes(&self, side: Side) -> Processes {
         let world = self.world(side);
-        Processes { children: world.pids(), ..world.place.processes() }
+        Processes {
+            children: world.pids(),
+            ..world.place.processes()
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Sessions: a save beside an update of the same bytes, and a start on a cold owner beside its load.
+//! Sessions: a save beside an update of the same bytes, and a start on a cold owner beside its
+//! load.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,14 +27,23 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
 }
 
 async fn session(owner: &ByteOwner) -> Result<ByteSession> {
-    let options = SessionOptions { autosave: Autosave::Off, on_conflict: OnConflict::Fail, ..SessionOptions::default() };
+    let options = SessionOptions {
+        autosave: Autosave::Off,
+        on_conflict: OnConflict::Fail,
+        ..SessionOptions::default()
+    };
     Ok(owner.session(options).await?)
 }
 
 /// Sessions of owners, so many at once.
 async fn sessions(owners: &[ByteOwner]) -> Result<Vec<ByteSession>> {
     let starts = stream::iter(owners.to_vec()).map(|owner| async move { session(&owner).await });
-    starts.buffered(TASKS).collect::<Vec<_>>().await.into_iter().collect()
+    starts
+        .buffered(TASKS)
+        .collect::<Vec<_>>()
+        .await
+        .into_iter()
+        .collect()
 }
 
 struct SessionSave;
@@ -47,7 +57,10 @@ struct Saves {
 
 impl Operation for Saves {
     async fn run(&mut self, turn: usize) -> Result<u64> {
-        let session = self.sessions.get(turn % self.sessions.len().max(1)).context("no sessions")?;
+        let session = self
+            .sessions
+            .get(turn % self.sessions.len().max(1))
+            .context("no sessions")?;
         session.set("f0", self.value.clone())?;
         session.save().await?;
         Ok(1)
@@ -59,7 +72,9 @@ impl Case for SessionSave {
     fn plan(&self) -> Plan {
         Plan {
             name: "session-save".to_owned(),
-            ours: format!("set of 1 field of 64 B and save, {TASKS} tasks, 4,096 sessions, unlanded"),
+            ours: format!(
+                "set of 1 field of 64 B and save, {TASKS} tasks, 4,096 sessions, unlanded"
+            ),
             baseline: format!("update of the same, {TASKS} tasks, 4,096 other owners, unlanded"),
             figure: Figure::Rate,
             unit: "saves/s",
@@ -71,9 +86,24 @@ impl Case for SessionSave {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let (place, fields, count) = (arena.place().await?, fields(1, 64, 0), owner_count(arena));
         let sessions = sessions(&place.owners("s", count)?).await?;
-        let value = Bytes::from(fields.iter().next().map(|(_, value)| value.clone()).context("no field")?);
+        let value = Bytes::from(
+            fields
+                .iter()
+                .next()
+                .map(|(_, value)| value.clone())
+                .context("no field")?,
+        );
         let baseline = Ours::warm(&place, count, &fields, Call::Update).await?;
-        Ok(Pair::rig(place, Saves { sessions: sessions.into(), value }, baseline, TASKS, arena.scale.slice()))
+        Ok(Pair::rig(
+            place,
+            Saves {
+                sessions: sessions.into(),
+                value,
+            },
+            baseline,
+            TASKS,
+            arena.scale.slice(),
+        ))
     }
 }
 
@@ -103,8 +133,15 @@ impl Case for SessionStart {
         let place = arena.place().await?;
         let owners = cold_owners(&place, arena.scale.pick(16, 200, 1_000)).await?;
         // The first session makes the server heard of.
-        session(&place.owners("first", 1)?.pop().context("no owner")?).await?.end().await?;
-        Ok(Box::new(StartRig { place, owners, sessions: Vec::new() }))
+        session(&place.owners("first", 1)?.pop().context("no owner")?)
+            .await?
+            .end()
+            .await?;
+        Ok(Box::new(StartRig {
+            place,
+            owners,
+            sessions: Vec::new(),
+        }))
     }
 }
 
@@ -128,10 +165,21 @@ impl Rig for StartRig {
             }
             latencies.push(u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX));
         }
-        let (operations, seconds) = (u64::try_from(self.owners.len())?, begun.elapsed().as_secs_f64());
-        let whole = self.sessions.iter().all(|session| session.fields().len() == FIELDS);
+        let (operations, seconds) = (
+            u64::try_from(self.owners.len())?,
+            begun.elapsed().as_secs_f64(),
+        );
+        let whole = self
+            .sessions
+            .iter()
+            .all(|session| session.fields().len() == FIELDS);
         anyhow::ensure!(whole, "a session has not the whole owner");
-        Ok(Sample { operations, seconds, latencies, counted: 0.0 })
+        Ok(Sample {
+            operations,
+            seconds,
+            latencies,
+            counted: 0.0,
+        })
     }
 
     fn processes(&self, _: Side) -> Processes {

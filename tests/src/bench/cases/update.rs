@@ -28,23 +28,51 @@ impl Update {
     #[must_use]
     pub fn point(tasks: usize, fields: usize, bytes: usize, owners: usize) -> Self {
         let name = format!("update-{tasks}x{fields}x{bytes}");
-        Self { owners, repetitions: Repetitions::Point, ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0)) }
+        Self {
+            owners,
+            repetitions: Repetitions::Point,
+            ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0))
+        }
     }
 
     fn new(name: &str, tasks: usize, fields: usize, bytes: usize, goal: Goal) -> Self {
         let (name, repetitions) = (name.to_owned(), Repetitions::Many);
-        Self { name, tasks, fields, bytes, owners: OWNERS, figure: Figure::Rate, goal, repetitions }
+        Self {
+            name,
+            tasks,
+            fields,
+            bytes,
+            owners: OWNERS,
+            figure: Figure::Rate,
+            goal,
+            repetitions,
+        }
     }
 }
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
-    let redis_micros = Update { figure: Figure::RedisMicros, ..Update::new("update-redis-cpu", 64, 1, 64, at_most(2.4, 1.6)) };
+    let redis_micros = Update {
+        figure: Figure::RedisMicros,
+        ..Update::new("update-redis-cpu", 64, 1, 64, at_most(2.4, 1.6))
+    };
     vec![
         Box::new(Update::new("update-1-task", 1, 1, 64, at_least(0.8, 1.0))),
         Box::new(Update::new("update-64", 64, 1, 64, at_least(0.38, 0.5))),
-        Box::new(Update::new("update-64-1k", 64, 1, 1_024, at_least(0.5, 0.65))),
+        Box::new(Update::new(
+            "update-64-1k",
+            64,
+            1,
+            1_024,
+            at_least(0.5, 0.65),
+        )),
         Box::new(Update::new("update-64-8", 64, 8, 64, at_least(0.45, 0.6))),
-        Box::new(Update::new("update-64-8-1k", 64, 8, 1_024, at_least(0.6, 0.8))),
+        Box::new(Update::new(
+            "update-64-8-1k",
+            64,
+            8,
+            1_024,
+            at_least(0.6, 0.8),
+        )),
         Box::new(Update::new("update-256", 256, 1, 64, at_least(0.6, 0.8))),
         Box::new(Update::new("update-256-8", 256, 8, 64, at_least(0.7, 0.85))),
         Box::new(redis_micros),
@@ -54,12 +82,23 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
 #[async_trait]
 impl Case for Update {
     fn plan(&self) -> Plan {
-        let Self { tasks, fields, bytes, owners, figure, .. } = self;
+        let Self {
+            tasks,
+            fields,
+            bytes,
+            owners,
+            figure,
+            ..
+        } = self;
         let rate = *figure == Figure::Rate;
         Plan {
             name: self.name.clone(),
-            ours: format!("update of {fields} field(s) of {bytes} B, {tasks} task(s), {owners} owners, unlanded"),
-            baseline: format!("HSET of the same, one multiplexed connection, {tasks} task(s), {owners} keys"),
+            ours: format!(
+                "update of {fields} field(s) of {bytes} B, {tasks} task(s), {owners} owners, unlanded"
+            ),
+            baseline: format!(
+                "HSET of the same, one multiplexed connection, {tasks} task(s), {owners} keys"
+            ),
             figure: *figure,
             unit: if rate { "updates/s" } else { "µs of Redis" },
             goal: self.goal,
@@ -69,9 +108,17 @@ impl Case for Update {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let (place, fields) = (arena.place().await?, fields(self.fields, self.bytes, 0));
-        let owners = arena.scale.pick(self.owners.min(256), self.owners, self.owners);
+        let owners = arena
+            .scale
+            .pick(self.owners.min(256), self.owners, self.owners);
         let ours = Ours::warm(&place, owners, &fields, Call::Update).await?;
         let baseline = Plain::new(&place, Command::Hset, owners, fields).await?;
-        Ok(Pair::rig(place, ours, baseline, self.tasks, arena.scale.slice()))
+        Ok(Pair::rig(
+            place,
+            ours,
+            baseline,
+            self.tasks,
+            arena.scale.slice(),
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Worlds of few and of many owners, which take minutes to make: the cases that need them share them.
+//! Worlds of few and of many owners, which take minutes to make: the cases that need them share
+//! them.
 
 use std::sync::Arc;
 
@@ -28,7 +29,13 @@ impl World {
         arena.say(format_args!("writing {owners} owners"));
         fill(&place, "o", owners, &fields(1, 64, 0)).await?;
         arena.say(format_args!("{owners} owners wait for a worker"));
-        Ok(Self { place, landers: None, owners, written: 0, round: 0 })
+        Ok(Self {
+            place,
+            landers: None,
+            owners,
+            written: 0,
+            round: 0,
+        })
     }
 
     /// Its worker, started if there is none.
@@ -41,7 +48,9 @@ impl World {
 
     /// Its worker.
     pub(super) fn running(&mut self) -> Result<&mut Landers> {
-        self.landers.as_mut().ok_or_else(|| anyhow::anyhow!("no worker was started"))
+        self.landers
+            .as_mut()
+            .ok_or_else(|| anyhow::anyhow!("no worker was started"))
     }
 
     /// The worker's process.
@@ -49,7 +58,8 @@ impl World {
         self.landers.iter().flat_map(Landers::pids).collect()
     }
 
-    /// Lets so many marks wait for a worker that has just been started. The first time it is the writes that made the world.
+    /// Lets so many marks wait for a worker that has just been started. The first time it is the
+    /// writes that made the world.
     pub(super) async fn backlog(&mut self, marks: usize) -> Result<()> {
         if let Some(mut landers) = self.landers.take() {
             landers.landed().await?;

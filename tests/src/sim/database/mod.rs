@@ -1,5 +1,5 @@
-//! A model of the database, in place of the SQL engine: transactions with locks, the fence and the versioned upsert, and the ways in
-//! which a database fails.
+//! A model of the database, in place of the SQL engine: transactions with locks, the fence and the
+//! versioned upsert, and the ways in which a database fails.
 //!
 //! | module | concept |
 //! | --- | --- |

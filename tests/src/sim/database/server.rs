@@ -49,7 +49,8 @@ struct State {
     ails: Ails,
     /// How often connections broke.
     lives: u64,
-    /// What commits were made durable after, and what was there before those that may be forgotten, each with when it ended.
+    /// What commits were made durable after, and what was there before those that may be forgotten,
+    /// each with when it ended.
     durable_after: Duration,
     before: VecDeque<(Instant, Tables)>,
 }
@@ -58,7 +59,11 @@ impl State {
     /// Something is about to be committed.
     fn remember(&mut self) {
         let now = Instant::now();
-        while self.before.front().is_some_and(|(ended, _)| *ended + self.durable_after <= now) {
+        while self
+            .before
+            .front()
+            .is_some_and(|(ended, _)| *ended + self.durable_after <= now)
+        {
             self.before.pop_front();
         }
         if !self.durable_after.is_zero() {
@@ -79,7 +84,11 @@ impl Database {
     /// An empty database.
     #[must_use]
     pub fn new(commits: Option<Arc<dyn Commits>>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), locks: Mutex::default(), commits })
+        Arc::new(Self {
+            state: Mutex::default(),
+            locks: Mutex::default(),
+            commits,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -103,15 +112,20 @@ impl Database {
         self.state().durable_after = time;
     }
 
-    /// The process dies, and another takes its place without the last of the commits that were not durable yet: as many as `choose`
-    /// says of so many.
+    /// The process dies, and another takes its place without the last of the commits that were not
+    /// durable yet: as many as `choose` says of so many.
     pub fn forget(&self, choose: impl FnOnce(usize) -> usize) {
         let mut state = self.state();
         state.remember();
         let starts = state.tables.starts + 1;
         let commits = state.before.len().saturating_sub(1);
-        if let Some((_, kept)) = state.before.get(commits.saturating_sub(choose(commits))).cloned() {
-            // Not the pairing: a database that forgets which hot tier took over needs an operator, who is not simulated.
+        if let Some((_, kept)) = state
+            .before
+            .get(commits.saturating_sub(choose(commits)))
+            .cloned()
+        {
+            // Not the pairing: a database that forgets which hot tier took over needs an operator,
+            // who is not simulated.
             let pairing = std::mem::take(&mut state.tables.pairing);
             state.tables = kept;
             state.tables.pairing = pairing;
@@ -161,7 +175,13 @@ impl Database {
 
     /// Waits for a lock.
     pub async fn lock(&self, what: Lockable) -> Held {
-        let lock = Arc::clone(self.locks.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default());
+        let lock = Arc::clone(
+            self.locks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(what)
+                .or_default(),
+        );
         lock.lock_owned().await
     }
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, Fence, LandError, Loaded, Pair, PartitionRecord, Raise, Raised, RowFault,
+    Batch, ColdError, ColdPairing, ColdStore, Fence, LandError, Loaded, Pair, PartitionRecord,
+    Raise, Raised, RowFault,
 };
 
 use super::server::Lockable;
@@ -28,7 +29,10 @@ impl ModelStore {
     /// A store of one process.
     #[must_use]
     pub fn new(way: Way) -> Self {
-        Self { way, closed: AtomicBool::new(false) }
+        Self {
+            way,
+            closed: AtomicBool::new(false),
+        }
     }
 
     async fn read(&self, point: &'static str) -> Result<(), ColdError> {
@@ -46,7 +50,12 @@ impl ColdStore for ModelStore {
             return Ok(Vec::new());
         }
         self.read("load").await?;
-        let loaded = self.way.database.tables(|tables| owners.iter().map(|owner| tables.loaded(owner, rows_max)).collect());
+        let loaded = self.way.database.tables(|tables| {
+            owners
+                .iter()
+                .map(|owner| tables.loaded(owner, rows_max))
+                .collect()
+        });
         self.way.answer("load").await;
         Ok(loaded)
     }
@@ -56,14 +65,23 @@ impl ColdStore for ModelStore {
             return Ok(Vec::new());
         }
         self.read("load").await?;
-        let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
+        let rows = self
+            .way
+            .database
+            .tables(|tables| tables.loaded(owner, usize::MAX).rows);
         self.way.answer("load").await;
-        Ok(rows.into_iter().filter(|row| fields.contains(&row.field)).collect())
+        Ok(rows
+            .into_iter()
+            .filter(|row| fields.contains(&row.field))
+            .collect())
     }
 
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
         self.read("load").await?;
-        let rows = self.way.database.tables(|tables| tables.loaded(owner, usize::MAX).rows);
+        let rows = self
+            .way
+            .database
+            .tables(|tables| tables.loaded(owner, usize::MAX).rows);
         self.way.answer("load").await;
         Ok(rows.into_iter().rev().max_by_key(|row| row.version))
     }
@@ -72,12 +90,24 @@ impl ColdStore for ModelStore {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
         }
-        if let Some(row) = batch.rows.iter().find(|row| row.cell.value().len() > VALUE_BYTES_MAX) {
+        if let Some(row) = batch
+            .rows
+            .iter()
+            .find(|row| row.cell.value().len() > VALUE_BYTES_MAX)
+        {
             let bytes = row.cell.value().len();
-            let message = format!("a value of {bytes} bytes is above the limit of {VALUE_BYTES_MAX}");
-            return Err(LandError::Refused(RowFault { code: 1153, message }));
+            let message =
+                format!("a value of {bytes} bytes is above the limit of {VALUE_BYTES_MAX}");
+            return Err(LandError::Refused(RowFault {
+                code: 1153,
+                message,
+            }));
         }
-        let fences: BTreeMap<Partition, Fence> = batch.fences.iter().map(|fence| (fence.partition, *fence)).collect();
+        let fences: BTreeMap<Partition, Fence> = batch
+            .fences
+            .iter()
+            .map(|fence| (fence.partition, *fence))
+            .collect();
         let mut rows: BTreeMap<(&Owner, &Field), &Row> = BTreeMap::new();
         for row in &batch.rows {
             let held = rows.entry((&row.owner, &row.field)).or_insert(row);
@@ -90,25 +120,45 @@ impl ColdStore for ModelStore {
         let mut transaction = self.way.begin().await?;
         let life = Some(transaction.life());
         for partition in fences.keys() {
-            self.way.lock(&mut transaction, Lockable::Partition(*partition)).await?;
+            self.way
+                .lock(&mut transaction, Lockable::Partition(*partition))
+                .await?;
             self.way.statement("fence", life).await?;
         }
         let moved = |fence: &&Fence| !self.way.database.tables(|tables| tables.matches(fence));
-        let moved: Vec<Partition> = fences.values().filter(moved).map(|fence| fence.partition).collect();
+        let moved: Vec<Partition> = fences
+            .values()
+            .filter(moved)
+            .map(|fence| fence.partition)
+            .collect();
         if !moved.is_empty() {
             return Err(LandError::Fenced(moved));
         }
         for some in rows.chunks(ROWS_AT_ONCE) {
             for row in some {
-                self.way.lock(&mut transaction, Lockable::Row(row.owner.clone(), row.field.clone())).await?;
+                self.way
+                    .lock(
+                        &mut transaction,
+                        Lockable::Row(row.owner.clone(), row.field.clone()),
+                    )
+                    .await?;
             }
             self.way.statement("upsert", life).await?;
             if some.iter().any(|row| self.way.database.refuses(row)) {
-                return Err(LandError::Refused(RowFault { code: 1406, message: "the value is refused".to_owned() }));
+                return Err(LandError::Refused(RowFault {
+                    code: 1406,
+                    message: "the value is refused".to_owned(),
+                }));
             }
         }
-        let batch = Batch { fences: fences.into_values().collect(), rows };
-        Ok(self.way.commit(transaction, move |database| database.land(&batch)).await?)
+        let batch = Batch {
+            fences: fences.into_values().collect(),
+            rows,
+        };
+        Ok(self
+            .way
+            .commit(transaction, move |database| database.land(&batch))
+            .await?)
     }
 
     async fn owners(
@@ -123,27 +173,54 @@ impl ColdStore for ModelStore {
         }
         self.read("owners").await?;
         let wanted = |owner: &&Owner| {
-            (owner.app(), owner.region(), owner.logic_type()) == (scope.app(), scope.region(), logic_type)
+            (owner.app(), owner.region(), owner.logic_type())
+                == (scope.app(), scope.region(), logic_type)
                 && after.is_none_or(|after| *owner > after)
         };
-        Ok(self.way.database.tables(|tables| tables.living().filter(wanted).take(limit).cloned().collect()))
+        Ok(self.way.database.tables(|tables| {
+            tables
+                .living()
+                .filter(wanted)
+                .take(limit)
+                .cloned()
+                .collect()
+        }))
     }
 
-    async fn all_owners(&self, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>, ColdError> {
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         self.read("owners").await?;
         let wanted = |owner: &&Owner| after.is_none_or(|after| *owner > after);
-        Ok(self.way.database.tables(|tables| tables.living().filter(wanted).take(limit).cloned().collect()))
+        Ok(self.way.database.tables(|tables| {
+            tables
+                .living()
+                .filter(wanted)
+                .take(limit)
+                .cloned()
+                .collect()
+        }))
     }
 
-    async fn partitions(&self, partitions: &[Partition]) -> Result<Vec<PartitionRecord>, ColdError> {
+    async fn partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionRecord>, ColdError> {
         if partitions.is_empty() {
             return Ok(Vec::new());
         }
         self.read("partitions").await?;
-        Ok(self.way.database.tables(|tables| partitions.iter().map(|partition| tables.record(*partition)).collect()))
+        Ok(self.way.database.tables(|tables| {
+            partitions
+                .iter()
+                .map(|partition| tables.record(*partition))
+                .collect()
+        }))
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
@@ -152,13 +229,20 @@ impl ColdStore for ModelStore {
         }
         let mut transaction = self.way.begin().await?;
         let life = Some(transaction.life());
-        let partitions: std::collections::BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
+        let partitions: std::collections::BTreeSet<Partition> =
+            raises.iter().map(|raise| raise.partition).collect();
         for partition in partitions {
-            self.way.lock(&mut transaction, Lockable::Partition(partition)).await?;
+            self.way
+                .lock(&mut transaction, Lockable::Partition(partition))
+                .await?;
         }
         self.way.statement("raise", life).await?;
         let raises = raises.to_vec();
-        self.way.commit(transaction, move |database| database.change(|tables| tables.raise(&raises))).await
+        self.way
+            .commit(transaction, move |database| {
+                database.change(|tables| tables.raise(&raises))
+            })
+            .await
     }
 
     async fn forgets(&self) -> Result<Option<String>, ColdError> {
@@ -175,11 +259,17 @@ impl ColdStore for ModelStore {
         let life = Some(transaction.life());
         self.way.lock(&mut transaction, Lockable::Meta).await?;
         for partition in (0..pair.partitions).map(Partition) {
-            self.way.lock(&mut transaction, Lockable::Partition(partition)).await?;
+            self.way
+                .lock(&mut transaction, Lockable::Partition(partition))
+                .await?;
         }
         self.way.statement("pair", life).await?;
         let (seen, pair) = (seen.clone(), pair.clone());
-        self.way.commit(transaction, move |database| database.change(|tables| tables.pair(&seen, &pair))).await
+        self.way
+            .commit(transaction, move |database| {
+                database.change(|tables| tables.pair(&seen, &pair))
+            })
+            .await
     }
 
     fn value_bytes_max(&self) -> usize {

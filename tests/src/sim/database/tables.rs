@@ -53,7 +53,10 @@ impl Tables {
         let none = BTreeMap::new();
         let rows = self.rows.get(owner).unwrap_or(&none);
         if rows.len() > rows_max {
-            return Loaded { rows: Vec::new(), complete: false };
+            return Loaded {
+                rows: Vec::new(),
+                complete: false,
+            };
         }
         let row = |(field, kept): (&Field, &Kept)| Row {
             owner: owner.clone(),
@@ -61,29 +64,52 @@ impl Tables {
             cell: kept.cell.clone(),
             version: kept.version,
         };
-        Loaded { rows: rows.iter().map(row).collect(), complete: true }
+        Loaded {
+            rows: rows.iter().map(row).collect(),
+            complete: true,
+        }
     }
 
     /// Owners with a live row, in key order.
     pub fn living(&self) -> impl Iterator<Item = &Owner> {
-        let lives = |rows: &BTreeMap<Field, Kept>| rows.values().any(|kept| matches!(kept.cell, Cell::Live(_)));
-        self.rows.iter().filter(move |(_, rows)| lives(rows)).map(|(owner, _)| owner)
+        let lives = |rows: &BTreeMap<Field, Kept>| {
+            rows.values().any(|kept| matches!(kept.cell, Cell::Live(_)))
+        };
+        self.rows
+            .iter()
+            .filter(move |(_, rows)| lives(rows))
+            .map(|(owner, _)| owner)
     }
 
     /// A partition's record; of epoch 0 without one.
     #[must_use]
     pub fn record(&self, partition: Partition) -> PartitionRecord {
-        let Record { epoch, last_version, landed_epoch } = self.partitions.get(&partition).copied().unwrap_or_default();
-        PartitionRecord { partition, epoch, last_version, landed_epoch, database: self.database() }
+        let Record {
+            epoch,
+            last_version,
+            landed_epoch,
+        } = self.partitions.get(&partition).copied().unwrap_or_default();
+        PartitionRecord {
+            partition,
+            epoch,
+            last_version,
+            landed_epoch,
+            database: self.database(),
+        }
     }
 
     /// Whether a fence matches. Nothing matches a partition without a record.
     #[must_use]
     pub fn matches(&self, fence: &Fence) -> bool {
         let record = self.partitions.get(&fence.partition);
-        let landed = record.is_some_and(|record| (record.epoch, record.last_version) == (fence.epoch, fence.landed))
-            || broken("R14-fence");
-        landed && (fence.database.is_none_or(|database| database == self.database()) || broken("H33-moved"))
+        let landed = record.is_some_and(|record| {
+            (record.epoch, record.last_version) == (fence.epoch, fence.landed)
+        }) || broken("R14-fence");
+        landed
+            && (fence
+                .database
+                .is_none_or(|database| database == self.database())
+                || broken("H33-moved"))
     }
 
     /// The identity of the process that holds them.
@@ -92,25 +118,47 @@ impl Tables {
         DatabaseId(self.starts + 1)
     }
 
-    /// Takes a batch whose fences match: rows that are newer, and how far each partition has landed.
+    /// Takes a batch whose fences match: rows that are newer, and how far each partition has
+    /// landed.
     pub fn take(&mut self, batch: &Batch) {
         for fence in &batch.fences {
             let (epoch, last_version) = (fence.epoch, fence.landed.max(fence.reaches));
-            self.partitions.insert(fence.partition, Record { epoch, last_version, landed_epoch: epoch });
+            self.partitions.insert(
+                fence.partition,
+                Record {
+                    epoch,
+                    last_version,
+                    landed_epoch: epoch,
+                },
+            );
         }
         for row in &batch.rows {
             let held = self.rows.entry(row.owner.clone()).or_default();
-            if held.get(&row.field).is_none_or(|kept| kept.version < row.version || broken("R3-unguarded")) {
-                held.insert(row.field.clone(), Kept { cell: row.cell.clone(), version: row.version });
+            if held
+                .get(&row.field)
+                .is_none_or(|kept| kept.version < row.version || broken("R3-unguarded"))
+            {
+                held.insert(
+                    row.field.clone(),
+                    Kept {
+                        cell: row.cell.clone(),
+                        version: row.version,
+                    },
+                );
             }
         }
     }
 
-    /// Makes a hot tier the current one, if the one before it is the one seen; answers whether it did.
+    /// Makes a hot tier the current one, if the one before it is the one seen; answers whether it
+    /// did.
     pub fn pair(&mut self, seen: &ColdPairing, pair: &Pair) -> bool {
         let held = &self.pairing;
-        let fits = held.identity.is_none_or(|identity| identity == pair.identity)
-            && held.partitions.is_none_or(|partitions| partitions == pair.partitions)
+        let fits = held
+            .identity
+            .is_none_or(|identity| identity == pair.identity)
+            && held
+                .partitions
+                .is_none_or(|partitions| partitions == pair.partitions)
             && held.layout.is_none_or(|layout| layout == pair.layout)
             && held.hot == seen.hot;
         if fits {
@@ -121,17 +169,25 @@ impl Tables {
                 layout: Some(pair.layout),
                 hot: Some(pair.hot.clone()),
             };
-            for partition in (0..pair.partitions).map(Partition).filter(|_| seen.hot.is_some()) {
+            for partition in (0..pair.partitions)
+                .map(Partition)
+                .filter(|_| seen.hot.is_some())
+            {
                 self.partitions.entry(partition).or_default();
             }
-            self.partitions.values_mut().for_each(|record| record.epoch.0 += 1);
+            self.partitions
+                .values_mut()
+                .for_each(|record| record.epoch.0 += 1);
         }
         fits
     }
 
-    /// Raises the epochs of partitions that still have the one seen; of a partition named twice, the higher one counts.
+    /// Raises the epochs of partitions that still have the one seen; of a partition named twice,
+    /// the higher one counts.
     pub fn raise(&mut self, raises: &[Raise]) -> Vec<Raised> {
-        let moves = |raise: &Raise| self.record(raise.partition).epoch == raise.seen || broken("R14-raised-blindly");
+        let moves = |raise: &Raise| {
+            self.record(raise.partition).epoch == raise.seen || broken("R14-raised-blindly")
+        };
         let moved: Vec<bool> = raises.iter().map(moves).collect();
         let mut descending = raises.to_vec();
         descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
@@ -142,6 +198,9 @@ impl Tables {
             }
         }
         let after = raises.iter().map(|raise| self.record(raise.partition));
-        after.zip(moved).map(|(record, moved)| Raised { record, moved }).collect()
+        after
+            .zip(moved)
+            .map(|(record, moved)| Raised { record, moved })
+            .collect()
     }
 }

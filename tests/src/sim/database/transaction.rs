@@ -44,7 +44,11 @@ impl Transaction {
 /// A database that is not well.
 #[must_use]
 pub fn unwell(operation: &'static str, message: &str) -> ColdError {
-    ColdError { kind: ColdKind::Unwell, operation, message: message.to_owned() }
+    ColdError {
+        kind: ColdKind::Unwell,
+        operation,
+        message: message.to_owned(),
+    }
 }
 
 impl Way {
@@ -53,10 +57,14 @@ impl Way {
         self.process.runs().await;
         let life = self.database.lives();
         self.statement("begin", Some(life)).await?;
-        Ok(Transaction { life, held: Vec::new() })
+        Ok(Transaction {
+            life,
+            held: Vec::new(),
+        })
     }
 
-    /// Sends a statement; ready when it is carried out. `life` is the transaction's, if it is in one: that ends with the process.
+    /// Sends a statement; ready when it is carried out. `life` is the transaction's, if it is in
+    /// one: that ends with the process.
     pub async fn statement(&self, point: &'static str, life: Option<u64>) -> Result<(), ColdError> {
         tokio::select! {
             biased;
@@ -71,7 +79,9 @@ impl Way {
         self.process.runs().await;
         let _under_way = self.chance.begin(point);
         let begun = self.database.lives();
-        let fault = self.chance.fault(point, if life.is_some() { WRITING } else { READING });
+        let fault = self
+            .chance
+            .fault(point, if life.is_some() { WRITING } else { READING });
         self.chance.delay(point, self.process.slowness()).await;
         match fault {
             Some(Fault::DatabaseSlow) => sleep(self.chance.millis(500, 12_000)).await,
@@ -100,7 +110,11 @@ impl Way {
     }
 
     /// Locks something for the rest of a transaction.
-    pub async fn lock(&self, transaction: &mut Transaction, what: Lockable) -> Result<(), ColdError> {
+    pub async fn lock(
+        &self,
+        transaction: &mut Transaction,
+        what: Lockable,
+    ) -> Result<(), ColdError> {
         match timeout(LOCK_WAIT, self.database.lock(what)).await {
             Ok(held) => transaction.held.push(held),
             Err(_) => return Err(unwell("lock", "error 1205: lock wait timeout exceeded")),
@@ -119,7 +133,10 @@ impl Way {
         let (answer, answered) = oneshot::channel();
         tokio::spawn(async move {
             let _under_way = way.chance.begin("commit");
-            let unknown = way.chance.fault("commit", &[Fault::CommitUnknown]).is_some();
+            let unknown = way
+                .chance
+                .fault("commit", &[Fault::CommitUnknown])
+                .is_some();
             let lost = unknown && way.chance.below(2) == 0;
             way.chance.delay("commit", way.process.slowness()).await;
             let Way { database, .. } = &way;
@@ -135,7 +152,9 @@ impl Way {
                 let _ = answer.send(applied);
             }
         });
-        let answered = answered.await.map_err(|_| unwell("commit", "error 2013: lost connection during query"));
+        let answered = answered
+            .await
+            .map_err(|_| unwell("commit", "error 2013: lost connection during query"));
         self.process.runs().await;
         answered
     }

@@ -45,15 +45,26 @@ impl History {
     /// A call begins.
     pub fn begin(&self, owner: &str) -> Begun {
         let mut state = self.state();
-        let (era, forgets, landed) = (state.era, state.forgets, state.landed.get(owner).copied().unwrap_or_default());
+        let (era, forgets, landed) = (
+            state.era,
+            state.forgets,
+            state.landed.get(owner).copied().unwrap_or_default(),
+        );
         let seen = state.told(owner).seen.max(landed);
-        Begun { owner: owner.to_owned(), era, forgets, seen }
+        Begun {
+            owner: owner.to_owned(),
+            era,
+            forgets,
+            seen,
+        }
     }
 
     /// A write was acknowledged, with how many changes.
     pub fn acknowledged(&self, begun: &Begun, id: &[u8], version: Version, changed: u32) {
         let (owner, version) = (&begun.owner, version.get());
-        self.note(owner, || format!("acknowledged at version {version}, {changed} changed"));
+        self.note(owner, || {
+            format!("acknowledged at version {version}, {changed} changed")
+        });
         let mut state = self.state();
         state.counts.acknowledged += 1;
         if state.era != begun.era {
@@ -70,18 +81,40 @@ impl History {
             );
         }
         if version < begun.seen || (changed > 0 && version == begun.seen) {
-            state.fail(owner, &format!("V1: acknowledged at version {version}, though {} was seen before", begun.seen));
+            state.fail(
+                owner,
+                &format!(
+                    "V1: acknowledged at version {version}, though {} was seen before",
+                    begun.seen
+                ),
+            );
         }
         state.tell(owner, version);
     }
 
-    /// A write that another call had sent before was acknowledged when it was repeated. What it was applied as must be there; where Redis
-    /// came back older between the two calls, that may be less than what had landed.
-    pub fn repeated(&self, first: &Begun, again: &Begun, id: &[u8], version: Version, changed: u32) {
+    /// A write that another call had sent before was acknowledged when it was repeated. What it was
+    /// applied as must be there; where Redis came back older between the two calls, that may be
+    /// less than what had landed.
+    pub fn repeated(
+        &self,
+        first: &Begun,
+        again: &Begun,
+        id: &[u8],
+        version: Version,
+        changed: u32,
+    ) {
         if self.state().era == first.era {
             self.acknowledged(first, id, version, changed);
         } else {
-            self.acknowledged(&Begun { seen: 0, ..again.clone() }, id, version, changed);
+            self.acknowledged(
+                &Begun {
+                    seen: 0,
+                    ..again.clone()
+                },
+                id,
+                version,
+                changed,
+            );
         }
     }
 
@@ -96,7 +129,10 @@ impl History {
                 state.counts.denied += 1;
                 state.denied.insert(id.to_vec());
                 if applied.is_some() {
-                    state.fail(owner, &format!("V9: said not to be applied, but it was, at version {applied:?}"));
+                    state.fail(
+                        owner,
+                        &format!("V9: said not to be applied, but it was, at version {applied:?}"),
+                    );
                 }
             }
             Outcome::Applied if applied.is_none() && state.era == begun.era => {
@@ -110,7 +146,9 @@ impl History {
     /// A read was answered with these fields.
     pub fn read(&self, begun: &Begun, version: Version, fields: &[(String, Option<Vec<u8>>)]) {
         let (owner, version) = (&begun.owner, version.get());
-        self.note(owner, || format!("read at version {version}: {}", shown(fields)));
+        self.note(owner, || {
+            format!("read at version {version}: {}", shown(fields))
+        });
         let mut state = self.state();
         state.counts.reads += 1;
         let same_era = state.era == begun.era;
@@ -118,13 +156,23 @@ impl History {
         let mut wrong = None;
         for (field, value) in fields {
             let line = told.fields.entry(field.clone()).or_default();
-            let fits = if same_era { line.reads(version, value.as_deref()) } else { line.ever(value.as_deref()) };
+            let fits = if same_era {
+                line.reads(version, value.as_deref())
+            } else {
+                line.ever(value.as_deref())
+            };
             if !fits {
-                wrong = Some(format!("V6: {field} is read as {} at version {version}", value_shown(value.as_deref())));
+                wrong = Some(format!(
+                    "V6: {field} is read as {} at version {version}",
+                    value_shown(value.as_deref())
+                ));
             }
         }
         if same_era && version < begun.seen {
-            wrong = Some(format!("V4: read at version {version}, though {} was acknowledged, read or landed before", begun.seen));
+            wrong = Some(format!(
+                "V4: read at version {version}, though {} was acknowledged, read or landed before",
+                begun.seen
+            ));
         }
         if let Some(wrong) = wrong {
             state.fail(owner, &wrong);
@@ -140,13 +188,21 @@ impl History {
         if (state.era, state.forgets) != (begun.era, begun.forgets) {
             return;
         }
-        let Some(owner) = owner_of(&begun.owner) else { return };
+        let Some(owner) = owner_of(&begun.owner) else {
+            return;
+        };
         let mut late = None;
         for (field, line) in &state.told(&begun.owner).fields {
-            let (Some(last), Ok(name)) = (line.at(begun.seen), Field::new(field)) else { continue };
-            let row = database.tables(|tables| tables.row(&owner, &name).map(|kept| kept.version.get()));
+            let (Some(last), Ok(name)) = (line.at(begun.seen), Field::new(field)) else {
+                continue;
+            };
+            let row =
+                database.tables(|tables| tables.row(&owner, &name).map(|kept| kept.version.get()));
             if row.is_none_or(|row| row < last.version) {
-                late = Some(format!("V2: said to have landed, but {field} of version {} has not: {row:?}", last.version));
+                late = Some(format!(
+                    "V2: said to have landed, but {field} of version {} has not: {row:?}",
+                    last.version
+                ));
             }
         }
         if let Some(late) = late {
@@ -157,18 +213,31 @@ impl History {
     /// A write of a field is said to be in the database, whatever became of the hot tier meanwhile.
     pub fn wrote_row(&self, begun: &Begun, field: &str, version: Version, database: &Database) {
         let mut state = self.state();
-        let (Some(owner), Ok(name)) = (owner_of(&begun.owner), Field::new(field)) else { return };
+        let (Some(owner), Ok(name)) = (owner_of(&begun.owner), Field::new(field)) else {
+            return;
+        };
         let row = database.tables(|tables| tables.row(&owner, &name).map(|kept| kept.version));
         if state.forgets == begun.forgets && row.is_none_or(|row| row < version) {
-            state.fail(&begun.owner, &format!("V2: acknowledged as landed, but {field} of version {version} has not: {row:?}"));
+            state.fail(
+                &begun.owner,
+                &format!(
+                    "V2: acknowledged as landed, but {field} of version {version} has not: {row:?}"
+                ),
+            );
         }
     }
 }
 
 fn value_shown(value: Option<&[u8]>) -> String {
-    value.map_or("nothing".to_owned(), |value| String::from_utf8_lossy(value).chars().take(40).collect())
+    value.map_or("nothing".to_owned(), |value| {
+        String::from_utf8_lossy(value).chars().take(40).collect()
+    })
 }
 
 fn shown(fields: &[(String, Option<Vec<u8>>)]) -> String {
-    fields.iter().map(|(field, value)| format!("{field} {}", value_shown(value.as_deref()))).collect::<Vec<_>>().join(", ")
+    fields
+        .iter()
+        .map(|(field, value)| format!("{field} {}", value_shown(value.as_deref())))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

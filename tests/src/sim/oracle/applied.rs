@@ -25,7 +25,8 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or another copy made before.
+    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or
+    /// another copy made before.
     pub fn all(executed: &Executed<'_>) -> Vec<Self> {
         match (executed.name, executed.reply) {
             ("update", Reply::Bulk(reply)) => updates(executed, reply),
@@ -35,49 +36,90 @@ impl Applied {
     }
 }
 
-/// The changes of `update.lua`: seven arguments, an owner for each write, and then the writes themselves. A write has no id but the
-/// name of its store, its partition, the number of its call and its place in it.
+/// The changes of `update.lua`: seven arguments, an owner for each write, and then the writes
+/// themselves. A write has no id but the name of its store, its partition, the number of its call
+/// and its place in it.
 fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let (Some([store, number]), Some(record)) = (executed.argv.get(5..7), executed.keys.get(1)) else { return applied };
+    let (Some([store, number]), Some(record)) = (executed.argv.get(5..7), executed.keys.get(1))
+    else {
+        return applied;
+    };
     let owners = executed.keys.get(7..).unwrap_or_default().chunks(2);
     let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
     for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
-        let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else { break };
+        let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else {
+            break;
+        };
         // Several fields are named together first.
         let pairs_at = if count == 1 { 1 } else { 2 };
-        let Some((update, after)) = rest.split_at_checked(pairs_at + 2 * count) else { break };
+        let Some((update, after)) = rest.split_at_checked(pairs_at + 2 * count) else {
+            break;
+        };
         rest = after;
         if reply.first().is_some_and(u8::is_ascii_digit) {
-            let id = [store, record.as_slice(), number, b"/", place.to_string().as_bytes()].concat();
-            applied.extend(updated(&id, kind, update.get(pairs_at..).unwrap_or_default(), keys, reply));
+            let id = [
+                store,
+                record.as_slice(),
+                number,
+                b"/",
+                place.to_string().as_bytes(),
+            ]
+            .concat();
+            applied.extend(updated(
+                &id,
+                kind,
+                update.get(pairs_at..).unwrap_or_default(),
+                keys,
+                reply,
+            ));
         }
     }
     applied
 }
 
-/// "N", "N=VERSION", "N@FENCE" or "N+": how many fields, and what is done to them under which condition.
+/// "N", "N=VERSION", "N@FENCE" or "N+": how many fields, and what is done to them under which
+/// condition.
 fn count_and_kind(head: &str) -> Option<(usize, &str)> {
     let (count, kind) = head.split_at(head.find(['=', '+', '@']).unwrap_or(head.len()));
     Some((count.parse().ok()?, kind))
 }
 
-fn updated(id: &[u8], kind: &str, pairs: &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Option<Applied> {
+fn updated(
+    id: &[u8],
+    kind: &str,
+    pairs: &[Vec<u8>],
+    keys: &[Vec<u8>],
+    reply: &[u8],
+) -> Option<Applied> {
     let mut answer = text(reply)?.split(' ');
     let version = answer.next()?.parse().ok()?;
     let mut counters = answer.skip(1);
     let mut change = |pair: &[Vec<u8>]| {
         let [field, argument] = pair else { return None };
         let change = match kind {
-            "+" => Change::Incr(text(argument)?.parse().ok()?, counters.next()?.parse().ok()?),
+            "+" => Change::Incr(
+                text(argument)?.parse().ok()?,
+                counters.next()?.parse().ok()?,
+            ),
             _ => Change::Set(argument.clone()),
         };
         Some((text(field)?.to_owned(), change))
     };
     let changes = pairs.chunks(2).map(&mut change).collect::<Option<_>>()?;
-    let wanted = kind.strip_prefix('=').and_then(|version| version.parse().ok());
+    let wanted = kind
+        .strip_prefix('=')
+        .and_then(|version| version.parse().ok());
     let fence = kind.strip_prefix('@').and_then(fence_of);
-    Some(Applied { id: id.to_vec(), owner: owner(keys)?, version, wanted, fence, closes: false, changes })
+    Some(Applied {
+        id: id.to_vec(),
+        owner: owner(keys)?,
+        version,
+        wanted,
+        fence,
+        closes: false,
+        changes,
+    })
 }
 
 /// The change of `mutate.lua`. A reply without a count of changes was remembered.
@@ -93,12 +135,23 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     let owner = owner(keys)?;
     let id = argv.first()?.clone();
     let (fence, closes) = (fence_of(text(argv.get(6)?)?), argv.get(7)? == b"1");
-    Some(Applied { id, owner, version, wanted: text(argv.get(5)?)?.parse().ok(), fence, closes, changes })
+    Some(Applied {
+        id,
+        owner,
+        version,
+        wanted: text(argv.get(5)?)?.parse().ok(),
+        fence,
+        closes,
+        changes,
+    })
 }
 
-/// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before, and nothing more.
+/// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before,
+/// and nothing more.
 pub fn said_to_be_applied(executed: &Executed<'_>) -> Option<(String, Vec<u8>, u64)> {
-    let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else { return None };
+    let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else {
+        return None;
+    };
     let owner = owner(executed.keys)?;
     let id = executed.argv.first()?.clone();
     Some((owner, id, text(reply)?.parse().ok()?))
@@ -113,7 +166,9 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
     let count: usize = text(argv.get(8)?)?.parse().ok()?;
     let mut counters = counters.iter();
     let mut change = |change: &[Vec<u8>]| {
-        let [field, operation, argument] = change else { return None };
+        let [field, operation, argument] = change else {
+            return None;
+        };
         let change = match operation.as_slice() {
             b"set" => Change::Set(argument.clone()),
             b"incr" => Change::Incr(text(argument)?.parse().ok()?, *counters.next()?),
@@ -124,7 +179,11 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
         };
         Some((text(field)?.to_owned(), change))
     };
-    argv.get(9..)?.chunks_exact(3).take(count).map(&mut change).collect()
+    argv.get(9..)?
+        .chunks_exact(3)
+        .take(count)
+        .map(&mut change)
+        .collect()
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

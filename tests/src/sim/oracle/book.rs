@@ -19,7 +19,8 @@ pub const PAIR: [&str; 2] = ["left", "right"];
 pub(super) struct Told {
     /// The version of the last mutation that was applied and not lost.
     pub(super) version: u64,
-    /// Whether Redis came back older since: then nobody knows which version the owner has until it is written again.
+    /// Whether Redis came back older since: then nobody knows which version the owner has until it
+    /// is written again.
     pub(super) rewound: bool,
     /// The greatest version that anybody was told of.
     pub(super) seen: u64,
@@ -32,16 +33,19 @@ pub(super) struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
-    /// Applied mutations and the versions they gave: by their ids, and by the values that they set, which no two share ([`value_key`]).
+    /// Applied mutations and the versions they gave: by their ids, and by the values that they set,
+    /// which no two share ([`value_key`]).
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
     /// The owner and the fields of each applied mutation, by the same.
     pub(super) fields: BTreeMap<Vec<u8>, (String, Vec<String>)>,
-    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold something. None may be applied
-    /// again; what landed later than Redis came back is not among them.
+    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold
+    /// something. None may be applied again; what landed later than Redis came back is not among
+    /// them.
     pub(super) survived: BTreeSet<Vec<u8>>,
     /// Mutations whose callers were told that they are not applied.
     pub(super) denied: BTreeSet<Vec<u8>>,
-    /// Mutations whose callers were told that there was nothing to change, since Redis last came back older.
+    /// Mutations whose callers were told that there was nothing to change, since Redis last came
+    /// back older.
     pub(super) void: BTreeSet<Vec<u8>>,
     /// How often Redis came back older.
     pub(super) era: u64,
@@ -87,8 +91,14 @@ impl Book {
     /// Remembers the first violation, with what happened to the owner.
     pub(super) fn fail(&mut self, owner: &str, what: &str) {
         if self.violation.is_none() {
-            let events = self.owners.get(owner).map(|told| told.events.join("\n    ")).unwrap_or_default();
-            self.violation = Some(format!("{owner}: {what}\n  what happened to it:\n    {events}"));
+            let events = self
+                .owners
+                .get(owner)
+                .map(|told| told.events.join("\n    "))
+                .unwrap_or_default();
+            self.violation = Some(format!(
+                "{owner}: {what}\n  what happened to it:\n    {events}"
+            ));
         }
     }
 
@@ -101,7 +111,15 @@ impl Book {
 
     /// A mutation was applied.
     pub(super) fn apply(&mut self, applied: &Applied) {
-        let Applied { id, owner, version, wanted, fence, changes, .. } = applied;
+        let Applied {
+            id,
+            owner,
+            version,
+            wanted,
+            fence,
+            changes,
+            ..
+        } = applied;
         self.counts.applied += 1;
         let named = changes.iter().filter_map(|(_, change)| match change {
             // A session may save again what it holds.
@@ -113,24 +131,46 @@ impl Book {
         let fields: Vec<String> = changes.iter().map(|(field, _)| field.clone()).collect();
         for key in keys {
             if self.survived.contains(&key) {
-                self.fail(owner, &format!("V3: a mutation that had landed is applied again at version {version}"));
+                self.fail(
+                    owner,
+                    &format!(
+                        "V3: a mutation that had landed is applied again at version {version}"
+                    ),
+                );
             }
-            self.fields.insert(key.clone(), (owner.clone(), fields.clone()));
+            self.fields
+                .insert(key.clone(), (owner.clone(), fields.clone()));
             if self.denied.contains(&key) {
-                self.fail(owner, &format!("V9: a mutation that was denied is applied at version {version}"));
+                self.fail(
+                    owner,
+                    &format!("V9: a mutation that was denied is applied at version {version}"),
+                );
             }
             if self.void.contains(&key) {
-                self.fail(owner, &format!("V9: a mutation that had nothing to change is applied at version {version}"));
+                self.fail(
+                    owner,
+                    &format!(
+                        "V9: a mutation that had nothing to change is applied at version {version}"
+                    ),
+                );
             }
             if self.ids.insert(key, *version).is_some() {
-                self.fail(owner, &format!("V3: a mutation is applied twice, again at version {version}"));
+                self.fail(
+                    owner,
+                    &format!("V3: a mutation is applied twice, again at version {version}"),
+                );
             }
         }
         let landed = self.landed.get(owner).copied().unwrap_or_default();
         let told = self.told(owner);
         if *version <= told.version.max(landed) {
             let before = told.version;
-            self.fail(owner, &format!("V1: version {version} is given after {before}, while {landed} has landed"));
+            self.fail(
+                owner,
+                &format!(
+                    "V1: version {version} is given after {before}, while {landed} has landed"
+                ),
+            );
             return;
         }
         let before = std::mem::replace(&mut told.version, *version);
@@ -152,16 +192,22 @@ impl Book {
     /// The mutations which are not among these, though rows hold something of them.
     pub(super) fn surviving(&self, kept: &BTreeMap<Vec<u8>, u64>, tables: &Tables) -> Vec<Vec<u8>> {
         let has_row = |owner: &Owner, field: &String, version: u64| {
-            let row = Field::new(field).ok().and_then(|field| tables.row(owner, &field));
+            let row = Field::new(field)
+                .ok()
+                .and_then(|field| tables.row(owner, &field));
             row.is_some_and(|row| row.version.get() >= version)
         };
         let survives = |id: &Vec<u8>, version: u64| {
             let (owner, fields) = self.fields.get(id)?;
             let owner = owner_of(owner)?;
-            fields.iter().any(|field| has_row(&owner, field, version)).then(|| id.clone())
+            fields
+                .iter()
+                .any(|field| has_row(&owner, field, version))
+                .then(|| id.clone())
         };
         let lost = self.ids.iter().filter(|(id, _)| !kept.contains_key(*id));
-        lost.filter_map(|(id, version)| survives(id, *version)).collect()
+        lost.filter_map(|(id, version)| survives(id, *version))
+            .collect()
     }
 
     /// A row was committed.
@@ -172,16 +218,34 @@ impl Book {
         let landed = self.landed.entry(owner.clone()).or_default();
         *landed = version.max(*landed);
         let slot = Slot::of(&row.cell);
-        let line = self.told(&owner).fields.entry(row.field.as_str().to_owned()).or_default();
+        let line = self
+            .told(&owner)
+            .fields
+            .entry(row.field.as_str().to_owned())
+            .or_default();
         if !line.lands(version, &slot) {
-            self.fail(&owner, &format!("V2: the row of {} at version {version} holds {slot:?}", row.field));
+            self.fail(
+                &owner,
+                &format!(
+                    "V2: the row of {} at version {version} holds {slot:?}",
+                    row.field
+                ),
+            );
         }
-        let [left, right] = PAIR
-            .map(|field| tables.owner(&row.owner)?.iter().find(|(name, _)| name.as_str() == field).map(|(_, kept)| &kept.cell));
-        // R16 ends where a row of the owner is refused. Versions may differ: a flush lands what a hash holds, which may be one of both,
-        // loaded as it was.
+        let [left, right] = PAIR.map(|field| {
+            tables
+                .owner(&row.owner)?
+                .iter()
+                .find(|(name, _)| name.as_str() == field)
+                .map(|(_, kept)| &kept.cell)
+        });
+        // R16 ends where a row of the owner is refused. Versions may differ: a flush lands what a
+        // hash holds, which may be one of both, loaded as it was.
         if left != right && !self.told(&owner).fields.contains_key("poison") {
-            self.fail(&owner, &format!("R16: rows that are always written together are {left:?} and {right:?}"));
+            self.fail(
+                &owner,
+                &format!("R16: rows that are always written together are {left:?} and {right:?}"),
+            );
         }
     }
 }
@@ -204,5 +268,11 @@ pub fn step_key(owner: &str, step: i64) -> Vec<u8> {
 /// An owner as keys and marks name it.
 #[must_use]
 pub fn part(owner: &Owner) -> String {
-    format!("{}:{}:{}:{}", owner.app(), owner.region(), owner.logic_type(), owner.id())
+    format!(
+        "{}:{}:{}:{}",
+        owner.app(),
+        owner.region(),
+        owner.logic_type(),
+        owner.id()
+    )
 }

@@ -41,10 +41,15 @@ impl History {
     /// A history without events.
     #[must_use]
     pub fn new(chance: Arc<Chance>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), chance, database: OnceLock::new() })
+        Arc::new(Self {
+            state: Mutex::default(),
+            chance,
+            database: OnceLock::new(),
+        })
     }
 
-    /// From now on hashes whose changes have all landed are compared with their rows. They may differ only after Redis came back older.
+    /// From now on hashes whose changes have all landed are compared with their rows. They may
+    /// differ only after Redis came back older.
     pub fn compare_with(&self, database: &Arc<Database>) {
         let _ = self.database.set(Arc::downgrade(database));
     }
@@ -68,7 +73,10 @@ impl History {
     pub fn note(&self, owner: &str, what: impl FnOnce() -> String) {
         let what = what();
         let at = self.chance.elapsed().as_secs_f64();
-        self.state().told(owner).events.push(format!("{at:10.3}  {what}"));
+        self.state()
+            .told(owner)
+            .events
+            .push(format!("{at:10.3}  {what}"));
         self.chance.note("owner", || format!("{owner}: {what}"));
     }
 
@@ -90,11 +98,23 @@ impl History {
     /// What a copy of Redis made now keeps.
     pub fn kept(&self) -> Kept {
         let state = self.state();
-        let field = |(field, line): (&String, &Line)| (field.clone(), line.now().into_iter().cloned().collect());
-        let owner = |(owner, told): (&String, &Told)| {
-            (owner.clone(), (told.version, told.fields.iter().map(field).collect(), told.sessions.tenancy.clone()))
+        let field = |(field, line): (&String, &Line)| {
+            (field.clone(), line.now().into_iter().cloned().collect())
         };
-        Kept { owners: state.owners.iter().map(owner).collect(), ids: state.ids.clone() }
+        let owner = |(owner, told): (&String, &Told)| {
+            (
+                owner.clone(),
+                (
+                    told.version,
+                    told.fields.iter().map(field).collect(),
+                    told.sessions.tenancy.clone(),
+                ),
+            )
+        };
+        Kept {
+            owners: state.owners.iter().map(owner).collect(),
+            ids: state.ids.clone(),
+        }
     }
 
     /// Redis came back with this.
@@ -115,15 +135,22 @@ impl History {
             told.rewound = true;
             for (field, line) in &mut told.fields {
                 let named = owner_of(name).zip(Field::new(field).ok());
-                let row = named.and_then(|(owner, field)| database.tables(|tables| tables.row(&owner, &field).cloned()));
-                let row = row.map(|row| State { version: row.version.get(), slot: Slot::of(&row.cell) });
+                let row = named.and_then(|(owner, field)| {
+                    database.tables(|tables| tables.row(&owner, &field).cloned())
+                });
+                let row = row.map(|row| State {
+                    version: row.version.get(),
+                    slot: Slot::of(&row.cell),
+                });
                 let newer = row.as_ref().is_some_and(|row| row.version > version);
                 let never = [Slot::Never];
                 let slots = fields.get(field).map_or(&never[..], Vec::as_slice);
                 line.rewind((!newer).then_some(slots), row.as_ref());
             }
-            told.events
-                .push(format!("{:10.3}  Redis came back older, with version {version}", self.chance.elapsed().as_secs_f64()));
+            told.events.push(format!(
+                "{:10.3}  Redis came back older, with version {version}",
+                self.chance.elapsed().as_secs_f64()
+            ));
         }
     }
 
@@ -139,16 +166,28 @@ impl History {
         let mut state = self.state();
         let mut wrong = Vec::new();
         for (name, told) in &state.owners {
-            let Some(owner) = owner_of(name) else { continue };
+            let Some(owner) = owner_of(name) else {
+                continue;
+            };
             for (field, line) in &told.fields {
-                let row = Field::new(field).ok().and_then(|field| tables.row(&owner, &field));
+                let row = Field::new(field)
+                    .ok()
+                    .and_then(|field| tables.row(&owner, &field));
                 let slot = row.map(|row| Slot::of(&row.cell)).unwrap_or_default();
                 if !line.now().contains(&&slot) {
-                    wrong.push((name.clone(), format!("V2: the row of {field} ends as {row:?}, not as {:?}", line.now())));
+                    wrong.push((
+                        name.clone(),
+                        format!(
+                            "V2: the row of {field} ends as {row:?}, not as {:?}",
+                            line.now()
+                        ),
+                    ));
                 }
             }
         }
-        wrong.iter().for_each(|(owner, what)| state.fail(owner, what));
+        wrong
+            .iter()
+            .for_each(|(owner, what)| state.fail(owner, what));
     }
 
     /// V2: a read at the end finds the last state.
@@ -156,12 +195,22 @@ impl History {
         let mut state = self.state();
         let told = state.told(owner);
         let is_last = |(field, value): &&(String, Option<Vec<u8>>)| {
-            told.fields.get(field).is_none_or(|line| line.now().iter().any(|slot| slot.live() == value.as_deref()))
+            told.fields.get(field).is_none_or(|line| {
+                line.now()
+                    .iter()
+                    .any(|slot| slot.live() == value.as_deref())
+            })
         };
-        let wrong = fields.iter().find(|field| !is_last(field)).map(|(field, value)| {
-            let last = told.fields.get(field).map(|line| format!("{:?}", line.now()));
-            format!("V2: {field} ends as {value:?}, not as {last:?}")
-        });
+        let wrong = fields
+            .iter()
+            .find(|field| !is_last(field))
+            .map(|(field, value)| {
+                let last = told
+                    .fields
+                    .get(field)
+                    .map(|line| format!("{:?}", line.now()));
+                format!("V2: {field} ends as {value:?}, not as {last:?}")
+            });
         if let Some(wrong) = wrong {
             state.fail(owner, &wrong);
         }
@@ -169,7 +218,11 @@ impl History {
 
     /// The fields of an owner that were written.
     pub fn fields(&self, owner: &str) -> Vec<String> {
-        self.state().owners.get(owner).map(|told| told.fields.keys().cloned().collect()).unwrap_or_default()
+        self.state()
+            .owners
+            .get(owner)
+            .map(|told| told.fields.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The owners that were written.
@@ -191,14 +244,27 @@ impl Watch for History {
         if let Some((owner, id, version)) = said_to_be_applied(executed)
             && self.state().ids.get(&id) != Some(&version)
         {
-            self.fail(&owner, &format!("V9: a mutation is said to have been applied at version {version}, but was not"));
+            self.fail(
+                &owner,
+                &format!(
+                    "V9: a mutation is said to have been applied at version {version}, but was not"
+                ),
+            );
         }
         for applied in Applied::all(executed) {
-            let Applied { id, owner, version, changes, .. } = &applied;
+            let Applied {
+                id,
+                owner,
+                version,
+                changes,
+                ..
+            } = &applied;
             if self.state().ids.get(id) == Some(version) {
                 continue; // a repeat
             }
-            self.note(owner, || format!("applied at version {version}: {}", words(changes)));
+            self.note(owner, || {
+                format!("applied at version {version}: {}", words(changes))
+            });
             let now = self.chance.elapsed();
             let mut state = self.state();
             state.judge_writer(&applied, executed, now);
@@ -208,9 +274,16 @@ impl Watch for History {
         if let Some((owner, what)) = watched {
             self.note(&owner, || what);
         }
-        let changes_marks =
-            matches!(executed.name, "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict");
-        if changes_marks || matches!(executed.name, "open_session" | "claim_session" | "close_session" | "lapse") {
+        let changes_marks = matches!(
+            executed.name,
+            "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict"
+        );
+        if changes_marks
+            || matches!(
+                executed.name,
+                "open_session" | "claim_session" | "close_session" | "lapse"
+            )
+        {
             self.look(executed.data);
         }
     }
@@ -219,7 +292,14 @@ impl Watch for History {
 impl Commits for History {
     fn committed(&self, batch: &Batch, tables: &Tables) {
         for row in &batch.rows {
-            let words = || format!("row of {} at version {}: {:?}", row.field, row.version, Slot::of(&row.cell));
+            let words = || {
+                format!(
+                    "row of {} at version {}: {:?}",
+                    row.field,
+                    row.version,
+                    Slot::of(&row.cell)
+                )
+            };
             self.note(&part(&row.owner), words);
             self.state().commit(row, tables);
         }
@@ -227,5 +307,9 @@ impl Commits for History {
 }
 
 fn words(changes: &[(String, Change)]) -> String {
-    changes.iter().map(|(field, change)| format!("{field} {change:?}")).collect::<Vec<_>>().join(", ")
+    changes
+        .iter()
+        .map(|(field, change)| format!("{field} {change:?}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

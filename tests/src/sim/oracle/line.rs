@@ -14,7 +14,8 @@ pub struct State {
 /// A field from one moment on.
 #[derive(Debug, Clone)]
 struct Span {
-    /// The version of the owner that it began with; 0 if it is from the beginning, or from when a Redis came back older.
+    /// The version of the owner that it began with; 0 if it is from the beginning, or from when a
+    /// Redis came back older.
     since: u64,
     /// What it was at that moment: one state, or one of several if a Redis came back older.
     base: Vec<Slot>,
@@ -31,17 +32,28 @@ pub struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        Self { now: Span { since: 0, base: vec![Slot::Never], states: Vec::new() }, past: Vec::new() }
+        Self {
+            now: Span {
+                since: 0,
+                base: vec![Slot::Never],
+                states: Vec::new(),
+            },
+            past: Vec::new(),
+        }
     }
 }
 
 impl Span {
     fn at(&self, version: u64) -> Option<&State> {
-        self.states.iter().rev().find(|state| state.version <= version)
+        self.states
+            .iter()
+            .rev()
+            .find(|state| state.version <= version)
     }
 
     fn may_be(&self, version: u64, slot: &Slot) -> bool {
-        self.at(version).map_or_else(|| self.base.contains(slot), |state| state.slot == *slot)
+        self.at(version)
+            .map_or_else(|| self.base.contains(slot), |state| state.slot == *slot)
     }
 }
 
@@ -61,7 +73,10 @@ impl Line {
     #[must_use]
     pub fn apply(&mut self, version: u64, change: &Change) -> bool {
         let before = self.now();
-        let mut after: Vec<Slot> = before.iter().filter_map(|slot| change.after(slot)).collect();
+        let mut after: Vec<Slot> = before
+            .iter()
+            .filter_map(|slot| change.after(slot))
+            .collect();
         if !matches!(change, Change::Set(_) | Change::Incr(..)) && after.iter().eq(before) {
             return true;
         }
@@ -72,10 +87,20 @@ impl Line {
                 if self.now.states.is_empty() {
                     self.now.base.retain(|slot| change.after(slot).is_some());
                 }
-                self.now.states.push(State { version, slot: certain.clone() });
+                self.now.states.push(State {
+                    version,
+                    slot: certain.clone(),
+                });
             }
             // What it keeps of the state before is as uncertain as that was.
-            _ => self.past.push(std::mem::replace(&mut self.now, Span { since: version, base: after, states: Vec::new() })),
+            _ => self.past.push(std::mem::replace(
+                &mut self.now,
+                Span {
+                    since: version,
+                    base: after,
+                    states: Vec::new(),
+                },
+            )),
         }
         true
     }
@@ -83,14 +108,21 @@ impl Line {
     /// What the field may hold now.
     #[must_use]
     pub fn now(&self) -> Vec<&Slot> {
-        self.now.states.last().map_or_else(|| self.now.base.iter().collect(), |last| vec![&last.slot])
+        self.now
+            .states
+            .last()
+            .map_or_else(|| self.now.base.iter().collect(), |last| vec![&last.slot])
     }
 
-    /// Whether a read of the owner's `version` may have found this value; then that is certain from now on.
+    /// Whether a read of the owner's `version` may have found this value; then that is certain from
+    /// now on.
     #[must_use]
     pub fn reads(&mut self, version: u64, live: Option<&[u8]>) -> bool {
-        // The answer to one may come after a later change whose outcome is as uncertain as what it found.
-        let Some(span) = std::iter::once(&mut self.now).chain(self.past.iter_mut().rev()).find(|span| span.since <= version)
+        // The answer to one may come after a later change whose outcome is as uncertain as what it
+        // found.
+        let Some(span) = std::iter::once(&mut self.now)
+            .chain(self.past.iter_mut().rev())
+            .find(|span| span.since <= version)
         else {
             return false;
         };
@@ -119,20 +151,29 @@ impl Line {
     /// Whether the field ever held this value.
     #[must_use]
     pub fn ever(&self, live: Option<&[u8]>) -> bool {
-        let has =
-            |span: &Span| span.base.iter().chain(span.states.iter().map(|state| &state.slot)).any(|slot| slot.live() == live);
+        let has = |span: &Span| {
+            span.base
+                .iter()
+                .chain(span.states.iter().map(|state| &state.slot))
+                .any(|slot| slot.live() == live)
+        };
         live.is_none() || has(&self.now) || self.past.iter().any(has)
     }
 
-    /// Redis came back older: the field is what Redis `kept`, unless its row is newer than that; or it is `row`; or it is what a landing
-    /// that was under way may still commit.
+    /// Redis came back older: the field is what Redis `kept`, unless its row is newer than that; or
+    /// it is `row`; or it is what a landing that was under way may still commit.
     pub fn rewind(&mut self, kept: Option<&[Slot]>, row: Option<&State>) {
         let mut base: Vec<Slot> = kept.unwrap_or_default().to_vec();
         base.extend(row.map(|row| row.slot.clone()));
         let landed = row.map_or(0, |row| row.version);
         let mut until = u64::MAX;
         for span in std::iter::once(&self.now).chain(self.past.iter().rev()) {
-            base.extend(span.states.iter().filter(|state| state.version > landed).map(|state| state.slot.clone()));
+            base.extend(
+                span.states
+                    .iter()
+                    .filter(|state| state.version > landed)
+                    .map(|state| state.slot.clone()),
+            );
             if span.states.first().map_or(until, |state| state.version) > landed {
                 base.extend(span.base.iter().cloned());
             }
@@ -142,6 +183,13 @@ impl Line {
             until = span.since;
         }
         distinct(&mut base);
-        self.past.push(std::mem::replace(&mut self.now, Span { since: 0, base, states: Vec::new() }));
+        self.past.push(std::mem::replace(
+            &mut self.now,
+            Span {
+                since: 0,
+                base,
+                states: Vec::new(),
+            },
+        ));
     }
 }

@@ -1,8 +1,9 @@
 //! What must hold whatever happens, checked as it happens.
 //!
-//! The models tell the oracle which mutation was applied when, in which order, and which rows were committed. So an outcome that
-//! the caller was told is unknown is known here, and every answer, read and row is compared with exactly one state; with one of several
-//! only for what a Redis that came back older had lost.
+//! The models tell the oracle which mutation was applied when, in which order, and which rows were
+//! committed. So an outcome that the caller was told is unknown is known here, and every answer,
+//! read and row is compared with exactly one state; with one of several only for what a Redis that
+//! came back older had lost.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! Sessions: who held an owner, as the scripts that opened, claimed and ended sessions and applied their saves tell it.
+//! Sessions: who held an owner, as the scripts that opened, claimed and ended sessions and applied
+//! their saves tell it.
 //!
 //! | rule | what is checked, in the model of Redis after each script |
 //! | --- | --- |
@@ -83,7 +84,11 @@ impl Sessions {
     /// Redis came back with this, and rows up to this version.
     pub(super) fn rewind(&mut self, kept: Tenancy, landed: u64) {
         self.tenancy = kept;
-        let row = self.writes.range(..=landed).next_back().map(|(_, write)| write.clone());
+        let row = self
+            .writes
+            .range(..=landed)
+            .next_back()
+            .map(|(_, write)| write.clone());
         let version = |write: &Option<Written>| write.as_ref().map_or(0, |write| write.version);
         if version(&row) > version(&self.tenancy.last) {
             self.tenancy.last = row;
@@ -93,23 +98,31 @@ impl Sessions {
     /// A write was applied.
     fn wrote(&mut self, version: u64, by: Option<Fence>) {
         self.steps += 1;
-        let written = Written { version, by, step: self.steps };
+        let written = Written {
+            version,
+            by,
+            step: self.steps,
+        };
         self.writes.insert(version, written.clone());
         self.tenancy.last = Some(written);
     }
 
-    /// The last write, if it is by others and came after the session was opened: by the order of play, since a clock may have been set back.
+    /// The last write, if it is by others and came after the session was opened: by the order of
+    /// play, since a clock may have been set back.
     fn news(&self, fence: &Fence) -> Option<Written> {
         let opened = self.opened.get(fence).copied().unwrap_or_default();
         let is_news = |write: &&Written| write.step > opened && write.by.as_ref() != Some(fence);
         self.tenancy.last.as_ref().filter(is_news).cloned()
     }
 
-    /// Whether the last write is a save that its session was not told of. If Redis lost a part of it after rows had its version, nobody can
-    /// tell the owner from one that others wrote.
+    /// Whether the last write is a save that its session was not told of. If Redis lost a part of
+    /// it after rows had its version, nobody can tell the owner from one that others wrote.
     fn ends_with_an_untold_save(&self, fence: &Fence) -> bool {
         let told = self.told.get(fence).copied().unwrap_or_default();
-        self.tenancy.last.as_ref().is_some_and(|last| last.by.as_ref() == Some(fence) && last.version > told)
+        self.tenancy
+            .last
+            .as_ref()
+            .is_some_and(|last| last.by.as_ref() == Some(fence) && last.version > told)
     }
 
     /// Others took or wrote the owner.
@@ -119,21 +132,34 @@ impl Sessions {
         }
     }
 
-    /// The sessions that came after one in this history; those that are later than it, if it was forgotten.
+    /// The sessions that came after one in this history; those that are later than it, if it was
+    /// forgotten.
     fn after(&self, fence: &Fence, epoch: u64) -> Vec<Tenure> {
         let order = &self.tenancy.order;
         match order.iter().position(|tenure| tenure.fence == *fence) {
             Some(at) => order.get(at + 1..).unwrap_or_default().to_vec(),
-            None => order.iter().filter(|other| other.fence > *fence || other.epoch == epoch).cloned().collect(),
+            None => order
+                .iter()
+                .filter(|other| other.fence > *fence || other.epoch == epoch)
+                .cloned()
+                .collect(),
         }
     }
 
     /// The session goes on: it is the last one from now on.
     fn goes_on(&mut self, fence: &Fence, epoch: u64) -> Option<&mut Tenure> {
         let order = &mut self.tenancy.order;
-        let wrote = order.iter().any(|tenure| tenure.fence == *fence && tenure.wrote);
+        let wrote = order
+            .iter()
+            .any(|tenure| tenure.fence == *fence && tenure.wrote);
         order.retain(|tenure| tenure.fence != *fence);
-        order.push(Tenure { fence: fence.clone(), epoch, lapsed: false, wrote, ended: None });
+        order.push(Tenure {
+            fence: fence.clone(),
+            epoch,
+            lapsed: false,
+            wrote,
+            ended: None,
+        });
         order.last_mut()
     }
 }
@@ -151,13 +177,17 @@ pub(super) struct Leases {
 impl Leases {
     fn see(&mut self, scene: &Scene<'_>, now: Duration) {
         let epoch = scene.epoch();
-        let since = self.epochs.entry(scene.partition.clone()).or_insert((epoch, now));
+        let since = self
+            .epochs
+            .entry(scene.partition.clone())
+            .or_insert((epoch, now));
         if since.0 != epoch {
             *since = (epoch, now);
         }
     }
 
-    /// For how long the epoch has lasted, if that is less than a lease. The first epoch ever has no grace.
+    /// For how long the epoch has lasted, if that is less than a lease. The first epoch ever has no
+    /// grace.
     fn too_young(&self, scene: &Scene<'_>, now: Duration) -> Option<Duration> {
         let (epoch, since) = self.epochs.get(&scene.partition)?;
         Some(now.saturating_sub(*since)).filter(|age| *epoch > 1 && *age < self.lease)
@@ -173,11 +203,17 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn of(executed: &Executed<'a>) -> Option<Self> {
         let (_, rest) = text(executed.keys.first()?)?.split_once('{')?;
-        Some(Self { data: executed.data, partition: rest.split_once('}')?.0.to_owned() })
+        Some(Self {
+            data: executed.data,
+            partition: rest.split_once('}')?.0.to_owned(),
+        })
     }
 
     fn hash(&self, name: &str, after: &str) -> Option<&'a Hash> {
-        self.data.keys.hash(format!("slug-{name}:{{{}}}{after}", self.partition).as_bytes()).ok()?
+        self.data
+            .keys
+            .hash(format!("slug-{name}:{{{}}}{after}", self.partition).as_bytes())
+            .ok()?
     }
 
     fn epoch(&self) -> u64 {
@@ -190,8 +226,12 @@ impl<'a> Scene<'a> {
 
     /// What the partition's record holds under this name.
     fn number(&self, name: &str) -> u64 {
-        let number = self.hash("part", "").and_then(|part| part.get(name.as_bytes()));
-        number.and_then(|number| text(number)?.parse().ok()).unwrap_or_default()
+        let number = self
+            .hash("part", "")
+            .and_then(|part| part.get(name.as_bytes()));
+        number
+            .and_then(|number| text(number)?.parse().ok())
+            .unwrap_or_default()
     }
 
     /// The session that holds an owner, or the one that has lapsed.
@@ -216,15 +256,23 @@ fn shown(fence: &Fence) -> String {
 
 impl Book {
     /// A script about sessions ran; answers of which owner, and what it did.
-    pub(super) fn watch(&mut self, executed: &Executed<'_>, now: Duration) -> Option<(String, String)> {
+    pub(super) fn watch(
+        &mut self,
+        executed: &Executed<'_>,
+        now: Duration,
+    ) -> Option<(String, String)> {
         let scene = Scene::of(executed)?;
         self.leases.see(&scene, now);
         let argv = |at: usize| executed.argv.get(at).and_then(|arg| text(arg));
         match (executed.name, executed.reply) {
-            ("open_session", Reply::Array(items)) if items.first() == Some(&Reply::Bulk(b"open".to_vec())) => {
+            ("open_session", Reply::Array(items))
+                if items.first() == Some(&Reply::Bulk(b"open".to_vec())) =>
+            {
                 self.opened(&scene, executed, items, now)
             }
-            ("claim_session", Reply::Array(items)) if items.first() == Some(&Reply::Bulk(b"yes".to_vec())) => {
+            ("claim_session", Reply::Array(items))
+                if items.first() == Some(&Reply::Bulk(b"yes".to_vec())) =>
+            {
                 let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
                 self.claimed(&scene, owner, &fence)
             }
@@ -236,9 +284,16 @@ impl Book {
             ("close_session", Reply::Int(1)) => {
                 let (owner, fence) = (argv(0)?, (argv(1)?.parse().ok()?, argv(2)?.to_owned()));
                 let sessions = &mut self.told(owner).sessions;
-                let tenure = sessions.tenancy.order.iter_mut().find(|tenure| tenure.fence == fence)?;
+                let tenure = sessions
+                    .tenancy
+                    .order
+                    .iter_mut()
+                    .find(|tenure| tenure.fence == fence)?;
                 tenure.ended = Some(scene.epoch());
-                Some((owner.to_owned(), format!("session {} ended without a save", shown(&fence))))
+                Some((
+                    owner.to_owned(),
+                    format!("session {} ended without a save", shown(&fence)),
+                ))
             }
             ("lapse", Reply::Int(0..)) => {
                 self.lapsed(&scene, executed, now);
@@ -247,7 +302,11 @@ impl Book {
             ("beat", Reply::Array(_)) if argv(0) != Some("") => {
                 // A copy raises nothing.
                 let (holder, beat) = (executed.argv.first()?, executed.argv.get(1)?);
-                let known = self.leases.beats.entry((scene.partition, holder.clone())).or_default();
+                let known = self
+                    .leases
+                    .beats
+                    .entry((scene.partition, holder.clone()))
+                    .or_default();
                 let number = |beat: &[u8]| text(beat).and_then(|beat| beat.parse::<u64>().ok());
                 // A copy of an earlier one raises nothing.
                 if number(&known.0) < number(beat) {
@@ -257,7 +316,10 @@ impl Book {
             }
             ("end_grace", Reply::Int(1)) => {
                 if let Some(age) = self.leases.too_young(&scene, now) {
-                    self.fail(&scene.partition, &format!("S8: the grace of an epoch ends after {age:?}"));
+                    self.fail(
+                        &scene.partition,
+                        &format!("S8: the grace of an epoch ends after {age:?}"),
+                    );
                 }
                 None
             }
@@ -265,25 +327,62 @@ impl Book {
         }
     }
 
-    fn opened(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, items: &[Reply], now: Duration) -> Option<(String, String)> {
-        let bytes = |reply: &Reply| if let Reply::Bulk(bytes) = reply { Some(bytes.clone()) } else { None };
+    fn opened(
+        &mut self,
+        scene: &Scene<'_>,
+        executed: &Executed<'_>,
+        items: &[Reply],
+        now: Duration,
+    ) -> Option<(String, String)> {
+        let bytes = |reply: &Reply| {
+            if let Reply::Bulk(bytes) = reply {
+                Some(bytes.clone())
+            } else {
+                None
+            }
+        };
         let owner = text(executed.argv.first()?)?;
-        let fence: Fence = (text(&bytes(items.get(1)?)?)?.parse().ok()?, text(executed.argv.get(1)?)?.to_owned());
-        if self.told(owner).sessions.tenancy.order.iter().any(|tenure| tenure.fence == fence) {
+        let fence: Fence = (
+            text(&bytes(items.get(1)?)?)?.parse().ok()?,
+            text(executed.argv.get(1)?)?.to_owned(),
+        );
+        if self
+            .told(owner)
+            .sessions
+            .tenancy
+            .order
+            .iter()
+            .any(|tenure| tenure.fence == fence)
+        {
             return None; // a repeat
         }
         if let Some(age) = self.leases.too_young(scene, now) {
-            self.fail(owner, &format!("S8: a session is opened when its epoch is {age:?} old"));
+            self.fail(
+                owner,
+                &format!("S8: a session is opened when its epoch is {age:?} old"),
+            );
         }
-        let Some(Reply::Array(hash)) = items.get(4) else { return None };
-        let hash: BTreeMap<Vec<u8>, Vec<u8>> =
-            hash.chunks_exact(2).filter_map(|pair| Some((bytes(pair.first()?)?, bytes(pair.get(1)?)?))).collect();
-        let names = executed.argv.get(4).and_then(|takes| fence_of(text(takes)?));
+        let Some(Reply::Array(hash)) = items.get(4) else {
+            return None;
+        };
+        let hash: BTreeMap<Vec<u8>, Vec<u8>> = hash
+            .chunks_exact(2)
+            .filter_map(|pair| Some((bytes(pair.first()?)?, bytes(pair.get(1)?)?)))
+            .collect();
+        let names = executed
+            .argv
+            .get(4)
+            .and_then(|takes| fence_of(text(takes)?));
         let told = self.told(owner);
         let last = told.sessions.tenancy.order.last().cloned();
         let wrong = begins_wrongly(told, &hash).or_else(|| {
-            let other = last.filter(|other| !other.lapsed && other.ended.is_none() && names.as_ref() != Some(&other.fence))?;
-            Some(format!("S2: a session takes the place of {}, which it did not name", shown(&other.fence)))
+            let other = last.filter(|other| {
+                !other.lapsed && other.ended.is_none() && names.as_ref() != Some(&other.fence)
+            })?;
+            Some(format!(
+                "S2: a session takes the place of {}, which it did not name",
+                shown(&other.fence)
+            ))
         });
         if let Some(wrong) = wrong {
             self.fail(owner, &wrong);
@@ -299,54 +398,131 @@ impl Book {
         sessions.steps += 1;
         sessions.opened.insert(fence.clone(), sessions.steps);
         sessions.goes_on(&fence, scene.epoch());
-        let takes = names.map(|names| format!(" in the place of {}", shown(&names))).unwrap_or_default();
-        Some((owner.to_owned(), format!("session {} opened in epoch {}{takes}", shown(&fence), scene.epoch())))
+        let takes = names
+            .map(|names| format!(" in the place of {}", shown(&names)))
+            .unwrap_or_default();
+        Some((
+            owner.to_owned(),
+            format!(
+                "session {} opened in epoch {}{takes}",
+                shown(&fence),
+                scene.epoch()
+            ),
+        ))
     }
 
-    fn claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) -> Option<(String, String)> {
+    fn claimed(
+        &mut self,
+        scene: &Scene<'_>,
+        owner: &str,
+        fence: &Fence,
+    ) -> Option<(String, String)> {
         let sessions = &mut self.told(owner).sessions;
         // One whose place was taken holds nothing any more.
-        let later = sessions.after(fence, scene.epoch()).pop().filter(|last| last.ended.is_none());
-        if !sessions.tenancy.order.iter().any(|tenure| tenure.fence == *fence) {
+        let later = sessions
+            .after(fence, scene.epoch())
+            .pop()
+            .filter(|last| last.ended.is_none());
+        if !sessions
+            .tenancy
+            .order
+            .iter()
+            .any(|tenure| tenure.fence == *fence)
+        {
             sessions.doom(Some(fence), |other| other < fence);
             sessions.goes_on(fence, 0);
         }
         if let Some(later) = later {
-            self.fail(owner, &format!("S8: session {} claims what {} holds, which is later", shown(fence), shown(&later.fence)));
+            self.fail(
+                owner,
+                &format!(
+                    "S8: session {} claims what {} holds, which is later",
+                    shown(fence),
+                    shown(&later.fence)
+                ),
+            );
         }
-        Some((owner.to_owned(), format!("session {} claimed in epoch {}", shown(fence), scene.epoch())))
+        Some((
+            owner.to_owned(),
+            format!(
+                "session {} claimed in epoch {}",
+                shown(fence),
+                scene.epoch()
+            ),
+        ))
     }
 
     /// A session that Redis forgot comes after the grace: others may have come, and gone.
     fn not_claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) {
         let sessions = &mut self.told(owner).sessions;
-        let is_known = sessions.tenancy.order.iter().any(|tenure| tenure.fence == *fence && tenure.ended.is_none());
+        let is_known = sessions
+            .tenancy
+            .order
+            .iter()
+            .any(|tenure| tenure.fence == *fence && tenure.ended.is_none());
         if scene.is_graced() && !is_known {
             sessions.doomed.insert(fence.clone(), true);
         }
     }
 
     fn lapsed(&mut self, scene: &Scene<'_>, executed: &Executed<'_>, now: Duration) {
-        let Some(holder) = executed.argv.first() else { return };
+        let Some(holder) = executed.argv.first() else {
+            return;
+        };
         let lease = self.leases.lease;
-        let beaten = self.leases.beats.get(&(scene.partition.clone(), holder.clone())).map(|(_, since)| *since);
-        for owner in executed.argv.get(4..).unwrap_or_default().iter().filter_map(|owner| text(owner)) {
+        let beaten = self
+            .leases
+            .beats
+            .get(&(scene.partition.clone(), holder.clone()))
+            .map(|(_, since)| *since);
+        for owner in executed
+            .argv
+            .get(4..)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|owner| text(owner))
+        {
             let gone = scene.session(owner, ":lapsed");
             let sessions = &mut self.told(owner).sessions;
-            let Some(tenure) = sessions.tenancy.order.last_mut().filter(|last| Some(&last.fence) == gone.as_ref()) else {
+            let Some(tenure) = sessions
+                .tenancy
+                .order
+                .last_mut()
+                .filter(|last| Some(&last.fence) == gone.as_ref())
+            else {
                 continue;
             };
             let is_new = !std::mem::replace(&mut tenure.lapsed, true);
-            if is_new && let Some(age) = beaten.map(|beaten| now.saturating_sub(beaten)).filter(|age| *age < lease) {
-                self.fail(owner, &format!("S5: a session lapses {age:?} after its holder's last beat"));
+            if is_new
+                && let Some(age) = beaten
+                    .map(|beaten| now.saturating_sub(beaten))
+                    .filter(|age| *age < lease)
+            {
+                self.fail(
+                    owner,
+                    &format!("S5: a session lapses {age:?} after its holder's last beat"),
+                );
             }
         }
     }
 
     /// A mutation was applied: whether whoever sent it was allowed to.
-    pub(super) fn judge_writer(&mut self, applied: &Applied, executed: &Executed<'_>, now: Duration) {
-        let Some(scene) = Scene::of(executed) else { return };
-        let Applied { owner, version, fence, closes, .. } = applied;
+    pub(super) fn judge_writer(
+        &mut self,
+        applied: &Applied,
+        executed: &Executed<'_>,
+        now: Duration,
+    ) {
+        let Some(scene) = Scene::of(executed) else {
+            return;
+        };
+        let Applied {
+            owner,
+            version,
+            fence,
+            closes,
+            ..
+        } = applied;
         let (held, epoch) = (scene.session(owner, ""), scene.epoch());
         self.leases.see(&scene, now);
         let young = self.leases.too_young(&scene, now);
@@ -354,16 +530,28 @@ impl Book {
         let over = fence.as_ref().and_then(|fence| sessions.news(fence));
         sessions.wrote(*version, fence.clone());
         let Some(fence) = fence else {
-            // All that are known were opened before, whatever their versions say: a clock may have been set back.
+            // All that are known were opened before, whatever their versions say: a clock may have
+            // been set back.
             sessions.doom(None, |_| true);
             if let Some(held) = held {
-                self.fail(owner, &format!("S1: a plain write at version {version} of what session {} holds", shown(&held)));
+                self.fail(
+                    owner,
+                    &format!(
+                        "S1: a plain write at version {version} of what session {} holds",
+                        shown(&held)
+                    ),
+                );
             }
             return;
         };
         let after = sessions.after(fence, epoch);
-        // One that ended without a save before this epoch leaves nothing behind, not even that it was there.
-        let later = after.into_iter().find(|other| other.ended.is_none_or(|ended| other.wrote || ended == epoch));
+        // One that ended without a save before this epoch leaves nothing behind, not even that it
+        // was there.
+        let later = after.into_iter().find(|other| {
+            other
+                .ended
+                .is_none_or(|ended| other.wrote || ended == epoch)
+        });
         sessions.doom(Some(fence), |_| true);
         if let Some(tenure) = sessions.goes_on(fence, epoch) {
             tenure.wrote = true;
@@ -371,14 +559,32 @@ impl Book {
         }
         let who = shown(fence);
         if held.as_ref().is_some_and(|held| held != fence) || held.is_none() && !closes {
-            self.fail(owner, &format!("S1: session {who} saves at version {version} what {held:?} holds"));
+            self.fail(
+                owner,
+                &format!("S1: session {who} saves at version {version} what {held:?} holds"),
+            );
         } else if let Some(later) = later {
             let later = shown(&later.fence);
-            self.fail(owner, &format!("S1: session {who} saves at version {version}, after session {later} had begun"));
-        } else if let Some(Written { version: written, by, .. }) = over {
+            self.fail(
+                owner,
+                &format!(
+                    "S1: session {who} saves at version {version}, after session {later} had begun"
+                ),
+            );
+        } else if let Some(Written {
+            version: written,
+            by,
+            ..
+        }) = over
+        {
             self.fail(owner, &format!("S7: session {who} saves at version {version} over what {by:?} wrote at {written}"));
         } else if let Some(age) = young {
-            self.fail(owner, &format!("S8: session {who} saves at version {version} when the epoch is {age:?} old"));
+            self.fail(
+                owner,
+                &format!(
+                    "S8: session {who} saves at version {version} when the epoch is {age:?} old"
+                ),
+            );
         }
     }
 }
@@ -390,12 +596,20 @@ fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Stri
         let now = line.now();
         if !now.iter().any(|slot| slot.live() == live) {
             let live = live.map(String::from_utf8_lossy);
-            return Some(format!("S2: a session begins with {live:?} in {field}, which is {now:?}"));
+            return Some(format!(
+                "S2: a session begins with {live:?} in {field}, which is {now:?}"
+            ));
         }
     }
-    let version: u64 = hash.get(b":v".as_slice()).and_then(|version| text(version)?.split(' ').next()?.parse().ok())?;
-    (!told.rewound && version != told.version)
-        .then(|| format!("S2: a session begins with version {version}, though {} was given last", told.version))
+    let version: u64 = hash
+        .get(b":v".as_slice())
+        .and_then(|version| text(version)?.split(' ').next()?.parse().ok())?;
+    (!told.rewound && version != told.version).then(|| {
+        format!(
+            "S2: a session begins with version {version}, though {} was given last",
+            told.version
+        )
+    })
 }
 
 impl History {
@@ -405,28 +619,58 @@ impl History {
     }
 
     /// A save of a session was acknowledged, which holds these values.
-    pub fn saved(&self, begun: &Begun, fence: &Fence, version: Version, changed: u32, values: &Values) {
+    pub fn saved(
+        &self,
+        begun: &Begun,
+        fence: &Fence,
+        version: Version,
+        changed: u32,
+        values: &Values,
+    ) {
         let (owner, version) = (begun.owner(), version.get());
-        self.note(owner, || format!("session {} saved at version {version}, {changed} changed", shown(fence)));
+        self.note(owner, || {
+            format!(
+                "session {} saved at version {version}, {changed} changed",
+                shown(fence)
+            )
+        });
         let mut state = self.state();
         state.counts.acknowledged += 1;
-        let told = state.told(owner).sessions.told.entry(fence.clone()).or_default();
+        let told = state
+            .told(owner)
+            .sessions
+            .told
+            .entry(fence.clone())
+            .or_default();
         *told = version.max(*told);
         // What was saved before is not saved again: it may be of an earlier history.
         if changed == 0 || !begun.is_of(&state) {
             return;
         }
         let told = state.told(owner);
-        let by = told.sessions.writes.get(&version).and_then(|write| write.by.clone());
-        let mut wrong = (by.as_ref() != Some(fence))
-            .then(|| format!("V9: session {} is told of version {version}, which {by:?} made", shown(fence)));
+        let by = told
+            .sessions
+            .writes
+            .get(&version)
+            .and_then(|write| write.by.clone());
+        let mut wrong = (by.as_ref() != Some(fence)).then(|| {
+            format!(
+                "V9: session {} is told of version {version}, which {by:?} made",
+                shown(fence)
+            )
+        });
         if version <= begun.seen() {
-            wrong = Some(format!("V1: saved at version {version}, though {} was seen before", begun.seen()));
+            wrong = Some(format!(
+                "V1: saved at version {version}, though {} was seen before",
+                begun.seen()
+            ));
         }
         for (field, value) in values {
             let line = told.fields.entry(field.clone()).or_default();
             if !line.reads(version, value.as_deref()) {
-                wrong = Some(format!("S4: {field} of version {version} is not as the session saved it: {value:?}"));
+                wrong = Some(format!(
+                    "S4: {field} of version {version} is not as the session saved it: {value:?}"
+                ));
             }
         }
         told.seen = told.seen.max(version);
@@ -449,14 +693,30 @@ impl History {
         }
         let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
             let fits = |slot: &&Slot| slot.live() == value.as_deref();
-            // What was uncertain when the session went on, and was found not to be there, it does not write.
-            let all = |line: &Line| if value.is_some() { line.now().iter().all(fits) } else { line.now().iter().any(fits) };
+            // What was uncertain when the session went on, and was found not to be there, it does
+            // not write.
+            let all = |line: &Line| {
+                if value.is_some() {
+                    line.now().iter().all(fits)
+                } else {
+                    line.now().iter().any(fits)
+                }
+            };
             told.fields.get(field).is_none_or(all)
         };
-        let wrong = values.iter().find(|value| !is_so(value)).map(|(field, value)| {
-            let now = told.fields.get(field).map(|line| format!("{:?}", line.now()));
-            format!("S7: session {} ended with {value:?} in {field}, which is {now:?}", shown(fence))
-        });
+        let wrong = values
+            .iter()
+            .find(|value| !is_so(value))
+            .map(|(field, value)| {
+                let now = told
+                    .fields
+                    .get(field)
+                    .map(|line| format!("{:?}", line.now()));
+                format!(
+                    "S7: session {} ended with {value:?} in {field}, which is {now:?}",
+                    shown(fence)
+                )
+            });
         if let Some(wrong) = wrong {
             state.fail(owner, &wrong);
         }
@@ -467,9 +727,17 @@ impl History {
         self.note(owner, || format!("session {} lost: {why}", shown(fence)));
         let mut state = self.state();
         let told = state.told(owner);
-        let is_torn = told.rewound && *why == LossReason::Changed && told.sessions.ends_with_an_untold_save(fence);
+        let is_torn = told.rewound
+            && *why == LossReason::Changed
+            && told.sessions.ends_with_an_untold_save(fence);
         if !is_torn && !told.sessions.doomed.get(fence).copied().unwrap_or_default() {
-            state.fail(owner, &format!("S6: session {} is lost, though nobody took or wrote the owner: {why}", shown(fence)));
+            state.fail(
+                owner,
+                &format!(
+                    "S6: session {} is lost, though nobody took or wrote the owner: {why}",
+                    shown(fence)
+                ),
+            );
         }
     }
 }

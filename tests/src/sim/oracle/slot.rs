@@ -59,9 +59,12 @@ impl Change {
         Some(match (self, before) {
             (Self::Set(value), _) => Slot::Live(value.clone()),
             (Self::Incr(by, sum), before) => {
-                let text = before.live().map_or(Some("0"), |value| std::str::from_utf8(value).ok())?;
+                let text = before
+                    .live()
+                    .map_or(Some("0"), |value| std::str::from_utf8(value).ok())?;
                 let old: i64 = text.parse().ok()?;
-                return (old.checked_add(*by) == Some(*sum)).then(|| Slot::Live(sum.to_string().into_bytes()));
+                return (old.checked_add(*by) == Some(*sum))
+                    .then(|| Slot::Live(sum.to_string().into_bytes()));
             }
             (Self::Remove, Slot::Live(value)) => Slot::Removed(value.clone()),
             (Self::Restore, Slot::Removed(value)) => Slot::Live(value.clone()),

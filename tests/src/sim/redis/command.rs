@@ -45,14 +45,21 @@ pub enum Keys {
 /// The kind of a command; none if the model has no such command.
 #[must_use]
 pub fn kind(name: &str) -> Option<Kind> {
-    let kind = |writes, grows, keys| Some(Kind { writes, grows, keys });
+    let kind = |writes, grows, keys| {
+        Some(Kind {
+            writes,
+            grows,
+            keys,
+        })
+    };
     match name {
         "PING" | "TIME" | "INFO" | "CLIENT" => kind(false, false, Keys::None),
-        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE" | "ZRANGEBYSCORE" => {
-            kind(false, false, Keys::First)
-        }
+        "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE"
+        | "ZRANGEBYSCORE" => kind(false, false, Keys::First),
         "EXISTS" => kind(false, false, Keys::All),
-        "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => kind(true, false, Keys::First),
+        "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => {
+            kind(true, false, Keys::First)
+        }
         "DEL" | "UNLINK" | "RENAME" => kind(true, false, Keys::All),
         "SET" | "HSET" | "HSETNX" | "ZADD" => kind(true, true, Keys::First),
         "MSET" => kind(true, true, Keys::Odd),
@@ -114,23 +121,50 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
             let ends = matches!(keys.left(arg(0)?), Some(Some(_)));
             Reply::Int(i64::from(ends && keys.expire(arg(0)?, None)))
         }
-        "HGET" => Reply::maybe(keys.hash(arg(0)?)?.and_then(|hash| hash.get(arg(1).ok()?)).cloned()),
+        "HGET" => Reply::maybe(
+            keys.hash(arg(0)?)?
+                .and_then(|hash| hash.get(arg(1).ok()?))
+                .cloned(),
+        ),
         "HMGET" => {
             let hash = keys.hash(arg(0)?)?;
             arg(1)?;
-            Reply::Array(names().iter().map(|name| Reply::maybe(hash.and_then(|hash| hash.get(name)).cloned())).collect())
+            Reply::Array(
+                names()
+                    .iter()
+                    .map(|name| Reply::maybe(hash.and_then(|hash| hash.get(name)).cloned()))
+                    .collect(),
+            )
         }
         "HGETALL" => {
             let pairs = keys.hash(arg(0)?)?.into_iter().flatten();
-            Reply::Array(pairs.flat_map(|(name, value)| [name, value].map(|bytes| Reply::Bulk(bytes.clone()))).collect())
+            Reply::Array(
+                pairs
+                    .flat_map(|(name, value)| [name, value].map(|bytes| Reply::Bulk(bytes.clone())))
+                    .collect(),
+            )
         }
         "HLEN" => Reply::count(keys.hash(arg(0)?)?.map_or(0, |hash| hash.len())),
         "HSCAN" => {
-            let count = args.iter().position(|arg| arg.eq_ignore_ascii_case(b"COUNT")).and_then(|at| args.get(at + 1));
-            let count = usize::try_from(count.map_or(Ok(10), |count| integer(count))?).unwrap_or(usize::MAX);
-            let (next, found) = keys.scan(arg(0)?, u64::try_from(integer(arg(1)?)?).unwrap_or_default(), count)?;
-            let found = found.into_iter().flat_map(|(name, value)| [Reply::Bulk(name), Reply::Bulk(value)]).collect();
-            Reply::Array(vec![Reply::Bulk(next.to_string().into_bytes()), Reply::Array(found)])
+            let count = args
+                .iter()
+                .position(|arg| arg.eq_ignore_ascii_case(b"COUNT"))
+                .and_then(|at| args.get(at + 1));
+            let count = usize::try_from(count.map_or(Ok(10), |count| integer(count))?)
+                .unwrap_or(usize::MAX);
+            let (next, found) = keys.scan(
+                arg(0)?,
+                u64::try_from(integer(arg(1)?)?).unwrap_or_default(),
+                count,
+            )?;
+            let found = found
+                .into_iter()
+                .flat_map(|(name, value)| [Reply::Bulk(name), Reply::Bulk(value)])
+                .collect();
+            Reply::Array(vec![
+                Reply::Bulk(next.to_string().into_bytes()),
+                Reply::Array(found),
+            ])
         }
         "HSET" => {
             if args.len() < 3 || args.len().is_multiple_of(2) {
@@ -153,16 +187,27 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         }
         "HDEL" => {
             arg(1)?;
-            let gone = |hash: &mut super::keyspace::Hash| names().iter().filter(|name| hash.remove(*name).is_some()).count();
+            let gone = |hash: &mut super::keyspace::Hash| {
+                names()
+                    .iter()
+                    .filter(|name| hash.remove(*name).is_some())
+                    .count()
+            };
             Reply::count(keys.change_hash(arg(0)?, gone)?)
         }
         "ZADD" => {
             let (score, member) = (float(arg(1)?)?, arg(2)?.to_vec());
-            Reply::Int(i64::from(keys.change_sorted(arg(0)?, |set| set.insert(member, score))?.is_none()))
+            Reply::Int(i64::from(
+                keys.change_sorted(arg(0)?, |set| set.insert(member, score))?
+                    .is_none(),
+            ))
         }
         "ZREM" => {
             let gone = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
-                names().iter().filter(|name| set.remove(*name).is_some()).count()
+                names()
+                    .iter()
+                    .filter(|name| set.remove(*name).is_some())
+                    .count()
             };
             Reply::count(keys.change_sorted(arg(0)?, gone)?)
         }
@@ -178,11 +223,21 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         "ZRANGEBYSCORE" => {
             let above = arg(1)?.strip_prefix(b"(");
             let (low, high) = (float(above.unwrap_or(arg(1)?))?, float(arg(2)?)?);
-            let is_in = |score: f64| score <= high && if above.is_some() { score > low } else { score >= low };
+            let is_in = |score: f64| {
+                score <= high
+                    && if above.is_some() {
+                        score > low
+                    } else {
+                        score >= low
+                    }
+            };
             let found = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
                 let mut found: Vec<_> = set.iter().filter(|(_, score)| is_in(**score)).collect();
                 found.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
-                found.into_iter().map(|(member, _)| Reply::Bulk(member.clone())).collect()
+                found
+                    .into_iter()
+                    .map(|(member, _)| Reply::Bulk(member.clone()))
+                    .collect()
             };
             Reply::Array(keys.change_sorted(arg(0)?, found)?)
         }
@@ -191,7 +246,11 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
             Some(Stored::Sorted(set)) if arg(1)? == b"0" && arg(2)? == b"-1" => {
                 let mut all: Vec<_> = set.iter().collect();
                 all.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
-                Reply::Array(all.into_iter().map(|(member, _)| Reply::Bulk(member.clone())).collect())
+                Reply::Array(
+                    all.into_iter()
+                        .map(|(member, _)| Reply::Bulk(member.clone()))
+                        .collect(),
+                )
             }
             Some(Stored::Sorted(_)) => return refused("ERR the model knows only whole ranges"),
             Some(_) => return Err(WrongType.into()),
@@ -205,7 +264,9 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
 }
 
 fn set(data: &mut Data, args: &[Vec<u8>]) -> Result<Reply, Refused> {
-    let [key, text, options @ ..] = args else { return Err(arity("SET")) };
+    let [key, text, options @ ..] = args else {
+        return Err(arity("SET"));
+    };
     let mut options = options.iter();
     let (mut only_new, mut ttl) = (false, None);
     while let Some(option) = options.next() {
@@ -226,15 +287,22 @@ fn set(data: &mut Data, args: &[Vec<u8>]) -> Result<Reply, Refused> {
 }
 
 fn arity(name: &str) -> Refused {
-    Refused(format!("ERR wrong number of arguments for '{}' command", name.to_ascii_lowercase()))
+    Refused(format!(
+        "ERR wrong number of arguments for '{}' command",
+        name.to_ascii_lowercase()
+    ))
 }
 
 fn integer(text: &[u8]) -> Result<i64, Refused> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
     number.ok_or_else(|| Refused("ERR value is not an integer or out of range".to_owned()))
 }
 
 fn float(text: &[u8]) -> Result<f64, Refused> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
     number.ok_or_else(|| Refused("ERR value is not a valid float".to_owned()))
 }

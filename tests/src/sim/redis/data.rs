@@ -29,7 +29,9 @@ impl Data {
     /// What INFO says.
     #[must_use]
     pub fn info(&self) -> String {
-        let Self { run, replication, .. } = self;
+        let Self {
+            run, replication, ..
+        } = self;
         let role = if self.replica { "slave" } else { "master" };
         format!(
             "# Server\r\nredis_version:7.0.15\r\nrun_id:{run:040x}\r\n# Memory\r\nmaxmemory_policy:volatile-lru\r\n\

@@ -41,7 +41,11 @@ pub struct Keyspace {
 
 impl Default for Keyspace {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), now: 0, soonest: i64::MAX }
+        Self {
+            entries: BTreeMap::new(),
+            now: 0,
+            soonest: i64::MAX,
+        }
     }
 }
 
@@ -53,8 +57,14 @@ impl Keyspace {
     pub fn set_now(&mut self, now: i64) {
         self.now = now;
         if now >= self.soonest {
-            self.entries.retain(|_, entry| entry.ends.is_none_or(|ends| ends > now));
-            self.soonest = self.entries.values().filter_map(|entry| entry.ends).min().unwrap_or(i64::MAX);
+            self.entries
+                .retain(|_, entry| entry.ends.is_none_or(|ends| ends > now));
+            self.soonest = self
+                .entries
+                .values()
+                .filter_map(|entry| entry.ends)
+                .min()
+                .unwrap_or(i64::MAX);
         }
     }
 
@@ -82,12 +92,22 @@ impl Keyspace {
         }
     }
 
-    /// Changes the hash at a key; one that is empty before does not exist, and one that is empty after ends.
-    pub fn change_hash<T>(&mut self, key: &[u8], change: impl FnOnce(&mut Hash) -> T) -> Result<T, WrongType> {
+    /// Changes the hash at a key; one that is empty before does not exist, and one that is empty
+    /// after ends.
+    pub fn change_hash<T>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Hash) -> T,
+    ) -> Result<T, WrongType> {
         self.hash(key)?;
-        let fresh = || Entry { stored: Stored::Hash(Hash::new()), ends: None };
+        let fresh = || Entry {
+            stored: Stored::Hash(Hash::new()),
+            ends: None,
+        };
         let entry = self.entries.entry(key.to_vec()).or_insert_with(fresh);
-        let Stored::Hash(hash) = &mut entry.stored else { return Err(WrongType) };
+        let Stored::Hash(hash) = &mut entry.stored else {
+            return Err(WrongType);
+        };
         let changed = change(hash);
         if hash.is_empty() {
             self.entries.remove(key);
@@ -104,9 +124,14 @@ impl Keyspace {
         if !matches!(self.get(key), None | Some(Stored::Sorted(_))) {
             return Err(WrongType);
         }
-        let fresh = || Entry { stored: Stored::Sorted(BTreeMap::new()), ends: None };
+        let fresh = || Entry {
+            stored: Stored::Sorted(BTreeMap::new()),
+            ends: None,
+        };
         let entry = self.entries.entry(key.to_vec()).or_insert_with(fresh);
-        let Stored::Sorted(set) = &mut entry.stored else { return Err(WrongType) };
+        let Stored::Sorted(set) = &mut entry.stored else {
+            return Err(WrongType);
+        };
         let changed = change(set);
         if set.is_empty() {
             self.entries.remove(key);
@@ -117,7 +142,13 @@ impl Keyspace {
     /// Puts a string in place of whatever is there; it ends after so many milliseconds, if any.
     pub fn set(&mut self, key: &[u8], text: Vec<u8>, ttl: Option<i64>) {
         let ends = self.end(ttl);
-        self.entries.insert(key.to_vec(), Entry { stored: Stored::Text(text), ends });
+        self.entries.insert(
+            key.to_vec(),
+            Entry {
+                stored: Stored::Text(text),
+                ends,
+            },
+        );
     }
 
     /// Removes a key; answers whether it was there.
@@ -125,9 +156,12 @@ impl Keyspace {
         self.entries.remove(key).is_some()
     }
 
-    /// Moves a value, with its end, in place of whatever is at the other key; answers whether it was there.
+    /// Moves a value, with its end, in place of whatever is at the other key; answers whether it
+    /// was there.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> bool {
-        let Some(entry) = self.entries.remove(from) else { return false };
+        let Some(entry) = self.entries.remove(from) else {
+            return false;
+        };
         self.entries.insert(to.to_vec(), entry);
         true
     }
@@ -135,13 +169,19 @@ impl Keyspace {
     /// How many milliseconds a key has left: none without the key, `Some(None)` without an end.
     #[must_use]
     pub fn left(&self, key: &[u8]) -> Option<Option<i64>> {
-        self.entries.get(key).map(|entry| entry.ends.map(|ends| ends - self.now))
+        self.entries
+            .get(key)
+            .map(|entry| entry.ends.map(|ends| ends - self.now))
     }
 
     /// Gives a key so many milliseconds, or none to last; answers whether it is there.
     pub fn expire(&mut self, key: &[u8], ttl: Option<i64>) -> bool {
         let ends = self.end(ttl);
-        let found = self.entries.get_mut(key).map(|entry| entry.ends = ends).is_some();
+        let found = self
+            .entries
+            .get_mut(key)
+            .map(|entry| entry.ends = ends)
+            .is_some();
         if ttl.is_some_and(|ttl| ttl <= 0) {
             self.entries.remove(key);
         }
@@ -156,7 +196,10 @@ impl Keyspace {
 
     /// Keys that end some time: what a policy of `volatile-*` may evict.
     pub fn volatile(&self) -> impl Iterator<Item = &Vec<u8>> {
-        self.entries.iter().filter(|(_, entry)| entry.ends.is_some()).map(|(key, _)| key)
+        self.entries
+            .iter()
+            .filter(|(_, entry)| entry.ends.is_some())
+            .map(|(key, _)| key)
     }
 
     /// All keys.
@@ -164,15 +207,29 @@ impl Keyspace {
         self.entries.keys()
     }
 
-    /// Some `count` fields of a hash from a cursor on, and the next cursor, 0 at the end. A field that is there all the while is found,
-    /// whatever else comes and goes: fields are visited in the order of their hashes, which the cursor counts in.
-    pub fn scan(&self, key: &[u8], cursor: u64, count: usize) -> Result<(u64, Vec<Pair>), WrongType> {
+    /// Some `count` fields of a hash from a cursor on, and the next cursor, 0 at the end. A field
+    /// that is there all the while is found, whatever else comes and goes: fields are visited in
+    /// the order of their hashes, which the cursor counts in.
+    pub fn scan(
+        &self,
+        key: &[u8],
+        cursor: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<Pair>), WrongType> {
         let order = |name: &[u8]| (xxh3_64(name) >> 1) + 1;
         let hash = self.hash(key)?.into_iter().flatten();
-        let mut rest: Vec<_> = hash.map(|(name, value)| (order(name), name, value)).filter(|(at, ..)| *at >= cursor).collect();
+        let mut rest: Vec<_> = hash
+            .map(|(name, value)| (order(name), name, value))
+            .filter(|(at, ..)| *at >= cursor)
+            .collect();
         rest.sort_unstable();
         let next = rest.get(count.max(1)).map_or(0, |(at, ..)| *at);
         rest.truncate(count.max(1));
-        Ok((next, rest.into_iter().map(|(_, name, value)| (name.clone(), value.clone())).collect()))
+        Ok((
+            next,
+            rest.into_iter()
+                .map(|(_, name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! A model of one redis-server, below the real engine: it speaks RESP and runs the real Lua scripts.
+//! A model of one redis-server, below the real engine: it speaks RESP and runs the real Lua
+//! scripts.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -93,10 +93,17 @@ mod tests {
     fn a_request_is_taken_only_when_all_of_it_is_there() {
         let whole = b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n*1\r\n$4\r\nPING\r\n";
         for end in 0..23 {
-            assert_eq!(take_request(&mut whole.get(..end).unwrap().into()), None, "{end} bytes");
+            assert_eq!(
+                take_request(&mut whole.get(..end).unwrap().into()),
+                None,
+                "{end} bytes"
+            );
         }
         let mut buffer = bytes::BytesMut::from(&whole[..]);
-        assert_eq!(take_request(&mut buffer), Some(vec![b"GET".to_vec(), b"a\r\nb".to_vec()]));
+        assert_eq!(
+            take_request(&mut buffer),
+            Some(vec![b"GET".to_vec(), b"a\r\nb".to_vec()])
+        );
         assert_eq!(take_request(&mut buffer), Some(vec![b"PING".to_vec()]));
         assert_eq!(take_request(&mut buffer), None);
     }

@@ -1,4 +1,5 @@
-//! The scripts: one Lua for each thread, `redis.call`, and the conversions between Lua and RESP as Redis makes them.
+//! The scripts: one Lua for each thread, `redis.call`, and the conversions between Lua and RESP as
+//! Redis makes them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +10,8 @@ use super::command::{self, Keys};
 use super::data::Data;
 use super::reply::Reply;
 
-/// Makes `redis` and forbids globals, as Redis does; answers a function that runs a script and catches what it throws.
+/// Makes `redis` and forbids globals, as Redis does; answers a function that runs a script and
+/// catches what it throws.
 const BOOT: &str = "
     local raw = ...
     local error, pcall, type, setmetatable = error, pcall, type, setmetatable
@@ -46,10 +48,17 @@ impl Script {
     #[must_use]
     pub fn new(source: &str) -> Self {
         let (first, rest) = source.split_once('\n').unwrap_or((source, ""));
-        let has =
-            |flag: &str| first.split_once("flags=").is_some_and(|(_, flags)| flags.split(',').any(|one| one.trim() == flag));
+        let has = |flag: &str| {
+            first
+                .split_once("flags=")
+                .is_some_and(|(_, flags)| flags.split(',').any(|one| one.trim() == flag))
+        };
         let read_only = has("no-writes");
-        Self { body: format!("\n{rest}"), read_only, allows_oom: has("allow-oom") || read_only }
+        Self {
+            body: format!("\n{rest}"),
+            read_only,
+            allows_oom: has("allow-oom") || read_only,
+        }
     }
 }
 
@@ -72,8 +81,18 @@ thread_local! {
 }
 
 /// Runs a script.
-pub fn run(data: &mut Data, sha: &str, script: &Script, keys: &[Vec<u8>], argv: &[Vec<u8>]) -> Reply {
-    let session = Session { data: std::mem::take(data), keys: keys.to_vec(), read_only: script.read_only };
+pub fn run(
+    data: &mut Data,
+    sha: &str,
+    script: &Script,
+    keys: &[Vec<u8>],
+    argv: &[Vec<u8>],
+) -> Reply {
+    let session = Session {
+        data: std::mem::take(data),
+        keys: keys.to_vec(),
+        read_only: script.read_only,
+    };
     SESSION.set(Some(session));
     let reply = VM.with_borrow_mut(|vm| in_lua(vm, sha, script, keys, argv));
     if let Some(session) = SESSION.take() {
@@ -82,30 +101,53 @@ pub fn run(data: &mut Data, sha: &str, script: &Script, keys: &[Vec<u8>], argv: 
     reply.unwrap_or_else(|error| Reply::Error(format!("ERR {}", one_line(&error.to_string()))))
 }
 
-fn in_lua(vm: &mut Option<Vm>, sha: &str, script: &Script, keys: &[Vec<u8>], argv: &[Vec<u8>]) -> mlua::Result<Reply> {
+fn in_lua(
+    vm: &mut Option<Vm>,
+    sha: &str,
+    script: &Script,
+    keys: &[Vec<u8>],
+    argv: &[Vec<u8>],
+) -> mlua::Result<Reply> {
     if vm.is_none() {
         *vm = Some(boot()?);
     }
-    let Some(Vm { lua, run, compiled }) = vm else { return Ok(Reply::Nil) };
+    let Some(Vm { lua, run, compiled }) = vm else {
+        return Ok(Reply::Nil);
+    };
     let body = match compiled.get(sha) {
         Some(body) => body.clone(),
         None => {
-            let body = lua.load(&script.body).set_name("@user_script").into_function()?;
+            let body = lua
+                .load(&script.body)
+                .set_name("@user_script")
+                .into_function()?;
             compiled.insert(sha.to_owned(), body.clone());
             body
         }
     };
     let list = |items: &[Vec<u8>]| {
-        lua.create_sequence_from(items.iter().map(|item| lua.create_string(item)).collect::<mlua::Result<Vec<_>>>()?)
+        lua.create_sequence_from(
+            items
+                .iter()
+                .map(|item| lua.create_string(item))
+                .collect::<mlua::Result<Vec<_>>>()?,
+        )
     };
     lua.globals().raw_set("KEYS", list(keys)?)?;
     lua.globals().raw_set("ARGV", list(argv)?)?;
     let (ok, value): (bool, Value) = run.call(body)?;
-    if ok { to_reply(&value) } else { Ok(thrown(&value)) }
+    if ok {
+        to_reply(&value)
+    } else {
+        Ok(thrown(&value))
+    }
 }
 
 fn boot() -> mlua::Result<Vm> {
-    let lua = Lua::new_with(StdLib::STRING | StdLib::TABLE | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+    let lua = Lua::new_with(
+        StdLib::STRING | StdLib::TABLE | StdLib::MATH,
+        LuaOptions::new().catch_rust_panics(false),
+    )?;
     let raw = lua.create_function(|lua, args: MultiValue| {
         let reply = SESSION.with_borrow_mut(|session| match session {
             Some(session) => session.call(&args),
@@ -114,29 +156,46 @@ fn boot() -> mlua::Result<Vm> {
         to_lua(lua, &reply)
     })?;
     let run = lua.load(BOOT).set_name("@boot").call(raw)?;
-    Ok(Vm { lua, run, compiled: HashMap::new() })
+    Ok(Vm {
+        lua,
+        run,
+        compiled: HashMap::new(),
+    })
 }
 
 impl Session {
     fn call(&mut self, args: &MultiValue) -> Reply {
-        let Some(mut texts) = args.iter().map(argument).collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty()) else {
+        let Some(mut texts) = args
+            .iter()
+            .map(argument)
+            .collect::<Option<Vec<_>>>()
+            .filter(|texts| !texts.is_empty())
+        else {
             return error("ERR Lua redis lib command arguments must be strings or integers");
         };
         let name = String::from_utf8_lossy(&texts.remove(0)).to_ascii_uppercase();
-        let Some(kind) = command::kind(&name) else { return error("ERR Unknown Redis command called from script") };
+        let Some(kind) = command::kind(&name) else {
+            return error("ERR Unknown Redis command called from script");
+        };
         let (count, step) = match kind.keys {
             Keys::None => (0, 1),
             Keys::First => (1, 1),
             Keys::All => (texts.len(), 1),
             Keys::Odd => (texts.len(), 2),
         };
-        if !texts.iter().take(count).step_by(step).all(|key| self.keys.contains(key)) {
+        if !texts
+            .iter()
+            .take(count)
+            .step_by(step)
+            .all(|key| self.keys.contains(key))
+        {
             return error("ERR Script attempted to access a key that it did not declare");
         }
         if kind.writes && self.read_only {
             return error("ERR Write commands are not allowed from read-only scripts.");
         }
-        command::run(&mut self.data, &name, &texts).unwrap_or_else(|refused| Reply::Error(refused.0))
+        command::run(&mut self.data, &name, &texts)
+            .unwrap_or_else(|refused| Reply::Error(refused.0))
     }
 }
 
@@ -149,12 +208,19 @@ fn argument(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
         Value::Integer(number) => Some(number.to_string().into_bytes()),
-        Value::Number(number) => Some(whole(*number).map_or_else(|| format!("{number}"), |whole| whole.to_string()).into_bytes()),
+        Value::Number(number) => Some(
+            whole(*number)
+                .map_or_else(|| format!("{number}"), |whole| whole.to_string())
+                .into_bytes(),
+        ),
         _ => None,
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "only whole numbers of less than 2^53 are cast")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only whole numbers of less than 2^53 are cast"
+)]
 fn whole(number: f64) -> Option<i64> {
     (number.trunc() == number && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
 }
@@ -173,13 +239,17 @@ fn to_lua(lua: &Lua, reply: &Reply) -> mlua::Result<Value> {
         Reply::Status(text) => return field("ok", text),
         Reply::Error(text) => return field("err", text),
         Reply::Array(items) => {
-            let items = items.iter().map(|item| to_lua(lua, item)).collect::<mlua::Result<Vec<_>>>()?;
+            let items = items
+                .iter()
+                .map(|item| to_lua(lua, item))
+                .collect::<mlua::Result<Vec<_>>>()?;
             Value::Table(lua.create_sequence_from(items)?)
         }
     })
 }
 
-/// Strings as bytes, numbers cut to integers, true as 1, false as nil, tables up to their first nil.
+/// Strings as bytes, numbers cut to integers, true as 1, false as nil, tables up to their first
+/// nil.
 #[expect(clippy::cast_possible_truncation, reason = "as Redis does")]
 fn to_reply(value: &Value) -> mlua::Result<Reply> {
     Ok(match value {
@@ -194,7 +264,9 @@ fn to_reply(value: &Value) -> mlua::Result<Reply> {
             if let Value::String(text) = table.raw_get("ok")? {
                 return Ok(Reply::Status(text.to_string_lossy()));
             }
-            let items = table.sequence_values::<Value>().map(|item| to_reply(&item?));
+            let items = table
+                .sequence_values::<Value>()
+                .map(|item| to_reply(&item?));
             Reply::Array(items.collect::<mlua::Result<_>>()?)
         }
         _ => Reply::Nil,

@@ -52,7 +52,8 @@ pub struct Server {
 struct State {
     data: Data,
     scripts: BTreeMap<String, Loaded>,
-    /// The names of scripts by the hash of their text: SHA-1 is slow, and each connection loads all of them.
+    /// The names of scripts by the hash of their text: SHA-1 is slow, and each connection loads all
+    /// of them.
     names: HashMap<u64, String>,
 }
 
@@ -66,19 +67,36 @@ impl Server {
     /// An empty server.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, watch: Option<Arc<dyn Watch>>) -> Arc<Self> {
-        let state = State { data: Data { run: 1, replication: 1, ..Data::default() }, ..State::default() };
-        Arc::new(Self { state: Mutex::new(state), clock, watch, lives: watch::Sender::new(0), process: Process::default() })
+        let state = State {
+            data: Data {
+                run: 1,
+                replication: 1,
+                ..Data::default()
+            },
+            ..State::default()
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            clock,
+            watch,
+            lives: watch::Sender::new(0),
+            process: Process::default(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.data.set_now(i64::try_from(self.clock.now().0).unwrap_or(i64::MAX));
+        state
+            .data
+            .set_now(i64::try_from(self.clock.now().0).unwrap_or(i64::MAX));
         state
     }
 
     /// Runs one request of a connection.
     pub fn execute(&self, request: &[Vec<u8>]) -> Reply {
-        let [name, args @ ..] = request else { return Reply::Error("ERR empty command".to_owned()) };
+        let [name, args @ ..] = request else {
+            return Reply::Error("ERR empty command".to_owned());
+        };
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
         let mut state = self.state();
         if let Some(refused) = state.refusal(&name) {
@@ -88,7 +106,8 @@ impl Server {
             "CLIENT" => Reply::ok(),
             "SCRIPT" => state.script_command(args),
             "EVALSHA" => self.evalsha(&mut state, args),
-            _ => command::run(&mut state.data, &name, args).unwrap_or_else(|refused| Reply::Error(refused.0)),
+            _ => command::run(&mut state.data, &name, args)
+                .unwrap_or_else(|refused| Reply::Error(refused.0)),
         }
     }
 
@@ -99,21 +118,31 @@ impl Server {
     }
 
     fn evalsha(&self, state: &mut State, args: &[Vec<u8>]) -> Reply {
-        let [sha, count, rest @ ..] = args else { return Reply::Error("ERR wrong number of arguments".to_owned()) };
+        let [sha, count, rest @ ..] = args else {
+            return Reply::Error("ERR wrong number of arguments".to_owned());
+        };
         let sha = String::from_utf8_lossy(sha).to_ascii_lowercase();
         let Some(Loaded { name, script }) = state.scripts.get(&sha).cloned() else {
             return Reply::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned());
         };
         let count = String::from_utf8_lossy(count).parse().ok();
         let Some((keys, argv)) = count.and_then(|count| rest.split_at_checked(count)) else {
-            return Reply::Error("ERR Number of keys can't be greater than number of args".to_owned());
+            return Reply::Error(
+                "ERR Number of keys can't be greater than number of args".to_owned(),
+            );
         };
         if state.data.full && !script.allows_oom {
             let text = "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'";
             return Reply::Error(text.to_owned());
         }
         let reply = script::run(&mut state.data, &sha, &script, keys, argv);
-        self.tell(&Executed { name, keys, argv, reply: &reply, data: &state.data });
+        self.tell(&Executed {
+            name,
+            keys,
+            argv,
+            reply: &reply,
+            data: &state.data,
+        });
         reply
     }
 
@@ -150,7 +179,13 @@ impl Server {
         {
             let mut state = self.state();
             let run = state.data.run + 1;
-            state.data = Data { run, replication: state.data.replication + 1, replica: false, full: state.data.full, ..kept };
+            state.data = Data {
+                run,
+                replication: state.data.replication + 1,
+                replica: false,
+                full: state.data.full,
+                ..kept
+            };
             state.scripts.clear();
         }
         self.lives.send_modify(|lives| *lives = (*lives | 1) + 1);
@@ -184,17 +219,25 @@ impl State {
             return Some("READONLY You can't write against a read only replica.");
         }
         let grows = command::kind(name).is_some_and(|kind| kind.grows);
-        (grows && self.data.full).then_some("OOM command not allowed when used memory > 'maxmemory'.")
+        (grows && self.data.full)
+            .then_some("OOM command not allowed when used memory > 'maxmemory'.")
     }
 
     fn script_command(&mut self, args: &[Vec<u8>]) -> Reply {
         match args {
             [what, source] if what.eq_ignore_ascii_case(b"LOAD") => {
                 let digest = || sha1_smol::Sha1::from(source).hexdigest();
-                let sha = self.names.entry(xxh3_64(source)).or_insert_with(digest).clone();
+                let sha = self
+                    .names
+                    .entry(xxh3_64(source))
+                    .or_insert_with(digest)
+                    .clone();
                 self.scripts.entry(sha.clone()).or_insert_with(|| {
                     let source = String::from_utf8_lossy(source);
-                    Loaded { name: script_name(&source), script: Arc::new(Script::new(&source)) }
+                    Loaded {
+                        name: script_name(&source),
+                        script: Arc::new(Script::new(&source)),
+                    }
                 });
                 Reply::Bulk(sha.into_bytes())
             }

@@ -18,7 +18,12 @@ use crate::torture::oracle::Rewind;
 /// How long the nodes may take to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut StdRng) -> Result<Option<Phase>> {
+pub(super) async fn inject(
+    fault: Fault,
+    arena: &Arena,
+    wanted: Phase,
+    rng: &mut StdRng,
+) -> Result<Option<Phase>> {
     let cluster = arena.hot.cluster()?;
     let partition = rng.random_range(0..arena.settings.redis.partitions);
     let slot = slot_of(partition);
@@ -46,7 +51,12 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     Ok(phase)
 }
 
-async fn kill_master(arena: &Arena, cluster: &RedisCluster, slot: u16, wanted: Phase) -> Result<Option<Phase>> {
+async fn kill_master(
+    arena: &Arena,
+    cluster: &RedisCluster,
+    slot: u16,
+    wanted: Phase,
+) -> Result<Option<Phase>> {
     in_sync(cluster).await?;
     let _calm = arena.calm.lock().await;
     let master = cluster.owner_of(slot).await?;
@@ -56,17 +66,27 @@ async fn kill_master(arena: &Arena, cluster: &RedisCluster, slot: u16, wanted: P
     // Replication is asynchronous: what the replica had not received is gone, unless it has landed.
     let rows = landed(arena).await?;
     let deadline = Instant::now() + PATIENCE;
-    while cluster.owner_of(slot).await.is_ok_and(|owner| owner == master) || cluster.owner_of(slot).await.is_err() {
+    while cluster
+        .owner_of(slot)
+        .await
+        .is_ok_and(|owner| owner == master)
+        || cluster.owner_of(slot).await.is_err()
+    {
         ensure!(Instant::now() < deadline, "no replica took over");
         sleep(Duration::from_millis(50)).await;
     }
-    arena.rewound(Rewind { down, up: now(), rows });
+    arena.rewound(Rewind {
+        down,
+        up: now(),
+        rows,
+    });
     cluster.node(master)?.restart().await?;
     cluster.settled().await?;
     Ok(phase)
 }
 
-/// A master that stands still is failed over, and for a moment after it went on it may acknowledge what nobody else will have.
+/// A master that stands still is failed over, and for a moment after it went on it may acknowledge
+/// what nobody else will have.
 async fn pause_master(
     arena: &Arena,
     cluster: &RedisCluster,
@@ -84,7 +104,11 @@ async fn pause_master(
     sleep(pause(rng, 100..3_000)).await;
     master.resume()?;
     cluster.settled().await?;
-    arena.rewound(Rewind { down, up: now(), rows });
+    arena.rewound(Rewind {
+        down,
+        up: now(),
+        rows,
+    });
     Ok(phase)
 }
 
@@ -102,15 +126,25 @@ async fn in_sync(cluster: &RedisCluster) -> Result<()> {
         if masters == 3 && replicas == 3 {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "{masters} masters with replicas and {replicas} replicas in sync");
+        ensure!(
+            Instant::now() < deadline,
+            "{masters} masters with replicas and {replicas} replicas in sync"
+        );
         sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// The slot of a partition: CRC16 (XMODEM) of its number, which is the hash tag, as the cluster specification says.
+/// The slot of a partition: CRC16 (XMODEM) of its number, which is the hash tag, as the cluster
+/// specification says.
 fn slot_of(partition: u32) -> u16 {
     let crc = partition.to_string().bytes().fold(0_u16, |crc, byte| {
-        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
+        (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
     });
     crc % 16_384
 }

@@ -17,7 +17,12 @@ use crate::torture::arena::Arena;
 /// What a value that is refused on purpose is refused with.
 const REFUSED_ON_PURPOSE: u32 = 4025;
 
-pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut StdRng) -> Result<Option<Phase>> {
+pub(super) async fn inject(
+    fault: Fault,
+    arena: &Arena,
+    wanted: Phase,
+    rng: &mut StdRng,
+) -> Result<Option<Phase>> {
     let phase = reach(arena, wanted).await;
     let db = &arena.cold;
     match fault {
@@ -34,7 +39,9 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
         Fault::DbReadOnly => set_for_a_while(arena, "read_only", "1", "0", rng).await?,
         Fault::DbConnections => set_for_a_while(arena, "max_connections", "10", "151", rng).await?,
         // The least that a worker takes at its start.
-        Fault::DbPacket => set_for_a_while(arena, "max_allowed_packet", "1048576", "16777216", rng).await?,
+        Fault::DbPacket => {
+            set_for_a_while(arena, "max_allowed_packet", "1048576", "16777216", rng).await?
+        }
         Fault::DbLock => hold_rows(arena, rng).await?,
         Fault::DbDeadlock => lock_backwards(arena, rng).await?,
         Fault::DbSessions => {
@@ -48,12 +55,23 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     Ok(phase)
 }
 
-/// Sets a variable of the server for a while. Sessions are killed, since old ones keep the value they began with. All in one
-/// session, since there may be no other while it lasts.
-async fn set_for_a_while(arena: &Arena, name: &str, bad: &str, good: &str, rng: &mut StdRng) -> Result<()> {
+/// Sets a variable of the server for a while. Sessions are killed, since old ones keep the value
+/// they began with. All in one session, since there may be no other while it lasts.
+async fn set_for_a_while(
+    arena: &Arena,
+    name: &str,
+    bad: &str,
+    good: &str,
+    rng: &mut StdRng,
+) -> Result<()> {
     let seconds = pause(rng, 400..2_000).as_secs_f64();
-    let [set, reset] = [bad, good].map(|value| format!("SET GLOBAL {name} = {value}; KILL USER storage;"));
-    arena.cold.sql(&format!("{set} DO SLEEP({seconds}); {reset}")).await.map(drop)
+    let [set, reset] =
+        [bad, good].map(|value| format!("SET GLOBAL {name} = {value}; KILL USER storage;"));
+    arena
+        .cold
+        .sql(&format!("{set} DO SLEEP({seconds}); {reset}"))
+        .await
+        .map(drop)
 }
 
 /// Kills all sessions of the storage's user, those with a transaction under way among them.
@@ -65,12 +83,21 @@ async fn kill_sessions(arena: &Arena) -> Result<()> {
 async fn hold_rows(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     let mut foreign = MySqlConnection::connect(&arena.database).await?;
     let mut transaction = foreign.begin().await?;
-    let (partition, owner) = (rng.random_range(0..arena.settings.redis.partitions), format!("p{}-", rng.random_range(0..2)));
-    let record = sqlx::query("SELECT epoch FROM landing_partition WHERE partition_id = ? FOR UPDATE").bind(partition);
+    let (partition, owner) = (
+        rng.random_range(0..arena.settings.redis.partitions),
+        format!("p{}-", rng.random_range(0..2)),
+    );
+    let record =
+        sqlx::query("SELECT epoch FROM landing_partition WHERE partition_id = ? FOR UPDATE")
+            .bind(partition);
     record.execute(&mut *transaction).await?;
     let rows = "SELECT up_version FROM landing_rows WHERE owner_id LIKE CONCAT(?, '%') LIMIT 50 FOR UPDATE";
-    // Another transaction may hold one of them for longer than this one waits, or be the other half of a deadlock.
-    let _ = sqlx::query(rows).bind(owner).execute(&mut *transaction).await;
+    // Another transaction may hold one of them for longer than this one waits, or be the other half
+    // of a deadlock.
+    let _ = sqlx::query(rows)
+        .bind(owner)
+        .execute(&mut *transaction)
+        .await;
     sleep(pause(rng, 300..2_500)).await;
     let _ = transaction.rollback().await;
     Ok(())
@@ -83,7 +110,10 @@ async fn lock_backwards(arena: &Arena, rng: &mut StdRng) -> Result<()> {
         let mut foreign = MySqlConnection::connect(&arena.database).await?;
         let mut transaction = foreign.begin().await?;
         for partition in (0..arena.settings.redis.partitions).rev() {
-            let record = sqlx::query("SELECT epoch FROM landing_partition WHERE partition_id = ? FOR UPDATE").bind(partition);
+            let record = sqlx::query(
+                "SELECT epoch FROM landing_partition WHERE partition_id = ? FOR UPDATE",
+            )
+            .bind(partition);
             if record.execute(&mut *transaction).await.is_err() {
                 break;
             }
@@ -96,8 +126,17 @@ async fn lock_backwards(arena: &Arena, rng: &mut StdRng) -> Result<()> {
 
 /// The database refuses some values for a while, and some are refused.
 async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
-    let database = arena.database.rsplit('/').next().context("a database's name")?;
-    arena.cold.sql(&format!("INSERT INTO {database}.torture_switch VALUES ('poison')")).await?;
+    let database = arena
+        .database
+        .rsplit('/')
+        .next()
+        .context("a database's name")?;
+    arena
+        .cold
+        .sql(&format!(
+            "INSERT INTO {database}.torture_switch VALUES ('poison')"
+        ))
+        .await?;
     let until = Instant::now() + pause(rng, 1_000..3_000);
     let at_the_latest = until + Duration::from_secs(10);
     let mut refused = 0;
@@ -105,7 +144,10 @@ async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
         refused = refused.max(parked(arena).await.unwrap_or(0));
         sleep(Duration::from_millis(20)).await;
     }
-    let lifted = arena.cold.sql(&format!("DELETE FROM {database}.torture_switch")).await;
+    let lifted = arena
+        .cold
+        .sql(&format!("DELETE FROM {database}.torture_switch"))
+        .await;
     ensure!(refused > 0, "the database refused nothing");
     lifted.map(drop)
 }
@@ -114,8 +156,16 @@ async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
 async fn parked(arena: &Arena) -> Result<usize> {
     let mut parked = 0;
     for partition in 0..arena.settings.redis.partitions {
-        let page = arena.tiers.hot().errors(Partition(partition), 0, 100).await?;
-        parked += page.entries.iter().filter(|entry| entry.code == REFUSED_ON_PURPOSE).count();
+        let page = arena
+            .tiers
+            .hot()
+            .errors(Partition(partition), 0, 100)
+            .await?;
+        parked += page
+            .entries
+            .iter()
+            .filter(|entry| entry.code == REFUSED_ON_PURPOSE)
+            .count();
     }
     Ok(parked)
 }

@@ -27,7 +27,8 @@ use super::args::Topology;
 use Topology::{Cluster, Embedded, Single};
 pub use phase::Phase;
 
-/// What is broken together: faults of different groups happen at the same time, those of one group one after the other.
+/// What is broken together: faults of different groups happen at the same time, those of one group
+/// one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Processes.
@@ -116,7 +117,8 @@ faults! {
     HotCut "hot-cut" Hot [Single] [Writing, Snapshot];
     /// Connections to Redis fall silent; what they held back arrives later.
     HotSilent "hot-silent" Hot [Single] [Writing, Snapshot];
-    /// Connections to Redis fall silent, new ones do not; what the old ones held back arrives behind what the new ones brought.
+    /// Connections to Redis fall silent, new ones do not; what the old ones held back arrives
+    /// behind what the new ones brought.
     HotStuck "hot-stuck" Hot [Single] [Writing, Snapshot];
     /// Replies of Redis are lost after the command was carried out.
     HotLost "hot-lost" Hot [Single] [Writing, Snapshot];
@@ -146,9 +148,11 @@ faults! {
     ColdCut "cold-cut" Cold [Single, Cluster] [Writing, Snapshot];
     /// Connections to the database fall silent; what they held back arrives later.
     ColdSilent "cold-silent" Cold [Single, Cluster] [Snapshot];
-    /// Connections to the database fall silent, new ones do not; what the old ones held back arrives later.
+    /// Connections to the database fall silent, new ones do not; what the old ones held back
+    /// arrives later.
     ColdStuck "cold-stuck" Cold [Single, Cluster] [Snapshot];
-    /// Replies of the database are lost after the statement was carried out, that of a COMMIT among them.
+    /// Replies of the database are lost after the statement was carried out, that of a COMMIT among
+    /// them.
     ColdLost "cold-lost" Cold [Single, Cluster] [Snapshot];
     /// Bytes to and from the database come in pieces.
     ColdThrottle "cold-throttle" Cold [Single, Cluster] [Snapshot];
@@ -167,31 +171,53 @@ impl Fault {
         match self {
             Self::WorkerKill => Some("landing worker"),
             Self::GameKill => Some("game server"),
-            Self::RedisKill | Self::RedisRewind | Self::RedisWipe | Self::MasterKill => Some("Redis"),
+            Self::RedisKill | Self::RedisRewind | Self::RedisWipe | Self::MasterKill => {
+                Some("Redis")
+            }
             Self::DbKill => Some("database"),
             _ => None,
         }
     }
 
-    /// Lets it happen, in this phase if it can be had, and puts things right again. Answers the phase in which it hit.
+    /// Lets it happen, in this phase if it can be had, and puts things right again. Answers the
+    /// phase in which it hit.
     ///
     /// # Errors
     /// The fault can't be made, or what it broke can't be put right.
-    pub async fn inject(self, arena: &Arena, wanted: Phase, rng: &mut StdRng) -> Result<Option<Phase>> {
+    pub async fn inject(
+        self,
+        arena: &Arena,
+        wanted: Phase,
+        rng: &mut StdRng,
+    ) -> Result<Option<Phase>> {
         match self {
-            Self::WorkerKill | Self::WorkerPause | Self::WorkerTerm => process::worker(self, arena, wanted, rng).await,
+            Self::WorkerKill | Self::WorkerPause | Self::WorkerTerm => {
+                process::worker(self, arena, wanted, rng).await
+            }
             Self::GameKill => process::game_kill(arena, rng).await,
             Self::GamePause => process::game_pause(arena, rng).await,
-            Self::GameReopen | Self::FileLock => anyhow::bail!("an embedded game server has faults of its own"),
-            Self::MasterKill | Self::MasterPause | Self::SlotMove => cluster::inject(self, arena, wanted, rng).await,
+            Self::GameReopen | Self::FileLock => {
+                anyhow::bail!("an embedded game server has faults of its own")
+            }
+            Self::MasterKill | Self::MasterPause | Self::SlotMove => {
+                cluster::inject(self, arena, wanted, rng).await
+            }
             Self::RedisRewind | Self::RedisWipe => rewind::inject(self, arena, wanted, rng).await,
             Self::RedisKill | Self::RedisPause | Self::ScriptFlush | Self::Memory | Self::Clock => {
                 hot::inject(self, arena, wanted, rng).await
             }
-            Self::HotDelay | Self::HotCut | Self::HotSilent | Self::HotStuck | Self::HotLost | Self::HotThrottle => {
-                link::inject(self, arena, wanted, rng).await
-            }
-            Self::ColdDelay | Self::ColdCut | Self::ColdSilent | Self::ColdStuck | Self::ColdLost | Self::ColdThrottle => {
+            Self::HotDelay
+            | Self::HotCut
+            | Self::HotSilent
+            | Self::HotStuck
+            | Self::HotLost
+            | Self::HotThrottle => link::inject(self, arena, wanted, rng).await,
+            Self::ColdDelay
+            | Self::ColdCut
+            | Self::ColdSilent
+            | Self::ColdStuck
+            | Self::ColdLost
+            | Self::ColdThrottle => {
                 let _calm = arena.calm.lock().await;
                 link::inject(self, arena, wanted, rng).await
             }

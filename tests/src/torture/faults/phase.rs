@@ -45,7 +45,11 @@ impl Watcher {
         let mut phase = Phase::Idle;
         for (partition, peek) in &backlog.partitions {
             let largest = self.largest.entry(partition.0).or_default();
-            *largest = if peek.snapshot == 0 { 0 } else { peek.snapshot.max(*largest) };
+            *largest = if peek.snapshot == 0 {
+                0
+            } else {
+                peek.snapshot.max(*largest)
+            };
             if !chosen(peek) {
                 continue;
             }
@@ -67,17 +71,24 @@ impl Watcher {
 /// How long a phase is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until landing, or play, is in the phase that is wanted. Answers in which landing is: the one wanted, or any other after
-/// some time.
+/// Waits until landing, or play, is in the phase that is wanted. Answers in which landing is: the
+/// one wanted, or any other after some time.
 pub async fn reach(arena: &Arena, wanted: Phase) -> Option<Phase> {
     let mut watcher = Watcher::default();
     let deadline = Instant::now() + PATIENCE;
     let played = arena.played();
     let mut phase = None;
     while Instant::now() < deadline {
-        phase = arena.backlog().await.ok().map(|backlog| watcher.phase(&backlog, |_| true));
-        let reached =
-            if wanted == Phase::Writing { arena.played() > played } else { phase.is_some_and(|phase| phase.is(wanted)) };
+        phase = arena
+            .backlog()
+            .await
+            .ok()
+            .map(|backlog| watcher.phase(&backlog, |_| true));
+        let reached = if wanted == Phase::Writing {
+            arena.played() > played
+        } else {
+            phase.is_some_and(|phase| phase.is(wanted))
+        };
         if reached {
             return phase;
         }

@@ -16,11 +16,19 @@ use crate::torture::crew::Worker;
 /// How long a worker is watched for the phase that is wanted.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stops a worker in the phase that is wanted, and then kills it, asks it to end, or leaves it stopped for a while.
-pub(super) async fn worker(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut StdRng) -> Result<Option<Phase>> {
+/// Stops a worker in the phase that is wanted, and then kills it, asks it to end, or leaves it
+/// stopped for a while.
+pub(super) async fn worker(
+    fault: Fault,
+    arena: &Arena,
+    wanted: Phase,
+    rng: &mut StdRng,
+) -> Result<Option<Phase>> {
     let at = rng.random_range(0..arena.workers.len());
     let mut worker = arena.workers.get(at).context("a worker")?.lock().await;
-    let Some(phase) = stop_in(arena, &mut worker, wanted).await? else { return Ok(None) };
+    let Some(phase) = stop_in(arena, &mut worker, wanted).await? else {
+        return Ok(None);
+    };
     match fault {
         Fault::WorkerKill => {
             worker.running.kill().await?;
@@ -30,7 +38,10 @@ pub(super) async fn worker(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
         Fault::WorkerTerm => {
             worker.running.signal(Signal::CONT)?;
             let status = worker.running.terminate().await?;
-            ensure!(status.success(), "a landing worker ended with {status} after SIGTERM");
+            ensure!(
+                status.success(),
+                "a landing worker ended with {status} after SIGTERM"
+            );
             worker.restart()?;
         }
         _ => {
@@ -42,13 +53,16 @@ pub(super) async fn worker(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     Ok(Some(phase))
 }
 
-/// Stops a worker with SIGSTOP while what it holds is in this phase. Whether it still is can be told once it stands still.
+/// Stops a worker with SIGSTOP while what it holds is in this phase. Whether it still is can be
+/// told once it stands still.
 async fn stop_in(arena: &Arena, worker: &mut Worker, wanted: Phase) -> Result<Option<Phase>> {
     let name = worker.name();
     let mut watcher = Watcher::default();
     let mut look = async || {
         let backlog = arena.backlog().await.ok()?;
-        Some(watcher.phase(&backlog, |peek| peek.holder.as_deref() == Some(name.as_str())))
+        Some(watcher.phase(&backlog, |peek| {
+            peek.holder.as_deref() == Some(name.as_str())
+        }))
     };
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {

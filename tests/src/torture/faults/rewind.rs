@@ -18,7 +18,12 @@ use crate::torture::oracle::Rewind;
 /// The folder of Redis' append-only files.
 const FILES: &str = "appendonlydir";
 
-pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut StdRng) -> Result<Option<Phase>> {
+pub(super) async fn inject(
+    fault: Fault,
+    arena: &Arena,
+    wanted: Phase,
+    rng: &mut StdRng,
+) -> Result<Option<Phase>> {
     let redis = arena.hot.single()?;
     let copy = arena.folder.path().join("copy");
     if fault == Fault::RedisRewind {
@@ -32,7 +37,11 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
     if fault == Fault::RedisWipe && rng.random_range(0..2) == 0 {
         let (down, rows) = (now(), landed(arena).await?);
         redis.call(&["FLUSHALL"]).await?;
-        arena.rewound(Rewind { down, up: now(), rows });
+        arena.rewound(Rewind {
+            down,
+            up: now(),
+            rows,
+        });
         return Ok(phase);
     }
     let down = now();
@@ -44,13 +53,23 @@ pub(super) async fn inject(fault: Fault, arena: &Arena, wanted: Phase, rng: &mut
         fs::rename(&copy, &files)?;
     }
     redis.restart().await?;
-    arena.rewound(Rewind { down, up: now(), rows });
+    arena.rewound(Rewind {
+        down,
+        up: now(),
+        rows,
+    });
     Ok(phase)
 }
 
 /// What has landed.
-pub(super) async fn landed(arena: &Arena) -> Result<std::collections::BTreeMap<String, crate::StoredRow>> {
-    Ok(rows(&arena.database).await?.into_iter().map(|row| (row.name.clone(), row)).collect())
+pub(super) async fn landed(
+    arena: &Arena,
+) -> Result<std::collections::BTreeMap<String, crate::StoredRow>> {
+    Ok(rows(&arena.database)
+        .await?
+        .into_iter()
+        .map(|row| (row.name.clone(), row))
+        .collect())
 }
 
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {

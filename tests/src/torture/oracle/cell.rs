@@ -31,7 +31,9 @@ impl Cell {
     fn after(&self, effect: &Effect) -> Self {
         match (effect, self) {
             (Effect::Set(token), _) => Self::Live(token.clone()),
-            (Effect::Incr(by), Self::Live(token)) => Self::Live((token.parse::<i64>().unwrap_or_default() + by).to_string()),
+            (Effect::Incr(by), Self::Live(token)) => {
+                Self::Live((token.parse::<i64>().unwrap_or_default() + by).to_string())
+            }
             (Effect::Incr(by), _) => Self::Live(by.to_string()),
             (Effect::Remove, Self::Live(token)) => Self::Removed(token.clone()),
             (Effect::Restore, Self::Removed(token)) => Self::Live(token.clone()),
@@ -57,7 +59,8 @@ const PENDING_MAX: usize = 12;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
-/// All the states that a field may be in: what it holds, and which writes of unknown outcome may still be applied.
+/// All the states that a field may be in: what it holds, and which writes of unknown outcome may
+/// still be applied.
 #[derive(Debug, Clone)]
 pub struct States {
     /// The cell, and a bit for each pending write that was not applied in this state.
@@ -67,7 +70,10 @@ pub struct States {
 
 impl Default for States {
     fn default() -> Self {
-        Self { set: BTreeSet::from([(Cell::Absent, 0)]), pending: Vec::new() }
+        Self {
+            set: BTreeSet::from([(Cell::Absent, 0)]),
+            pending: Vec::new(),
+        }
     }
 }
 
@@ -88,7 +94,12 @@ impl States {
     fn close(&mut self) -> Result<(), TooMany> {
         let mut left: Vec<(Cell, u32)> = self.set.iter().cloned().collect();
         while let Some((cell, mask)) = left.pop() {
-            for (at, pending) in self.pending.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0) {
+            for (at, pending) in self
+                .pending
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| mask & (1 << at) != 0)
+            {
                 let next = (cell.after(&pending.effect), mask & !(1 << at));
                 if self.set.insert(next.clone()) {
                     left.push(next);
@@ -103,14 +114,26 @@ impl States {
 
     /// Forgets the writes that can't be applied any more.
     pub fn expire(&mut self, now: Micros) {
-        let kept: Vec<usize> =
-            (0..self.pending.len()).filter(|at| self.pending.get(*at).is_some_and(|p| p.expires >= now)).collect();
+        let kept: Vec<usize> = (0..self.pending.len())
+            .filter(|at| self.pending.get(*at).is_some_and(|p| p.expires >= now))
+            .collect();
         if kept.len() == self.pending.len() {
             return;
         }
-        let moved = |mask: u32| kept.iter().enumerate().map(|(to, from)| (mask >> from & 1) << to).sum();
-        self.set = std::mem::take(&mut self.set).into_iter().map(|(cell, mask)| (cell, moved(mask))).collect();
-        self.pending = kept.iter().filter_map(|at| self.pending.get(*at).cloned()).collect();
+        let moved = |mask: u32| {
+            kept.iter()
+                .enumerate()
+                .map(|(to, from)| (mask >> from & 1) << to)
+                .sum()
+        };
+        self.set = std::mem::take(&mut self.set)
+            .into_iter()
+            .map(|(cell, mask)| (cell, moved(mask)))
+            .collect();
+        self.pending = kept
+            .iter()
+            .filter_map(|at| self.pending.get(*at).cloned())
+            .collect();
     }
 
     /// A write of unknown outcome begins.
@@ -123,24 +146,35 @@ impl States {
             return Err(TooMany);
         }
         self.pending.push(Pending { effect, expires });
-        self.set = std::mem::take(&mut self.set).into_iter().map(|(cell, mask)| (cell, mask | 1 << at)).collect();
+        self.set = std::mem::take(&mut self.set)
+            .into_iter()
+            .map(|(cell, mask)| (cell, mask | 1 << at))
+            .collect();
         self.close()
     }
 
-    /// A write was acknowledged; `fits` compares the cell before and after it with what the acknowledgement said.
+    /// A write was acknowledged; `fits` compares the cell before and after it with what the
+    /// acknowledgement said.
     ///
     /// # Errors
     /// Too many states.
-    pub fn apply(&mut self, effect: &Effect, fits: impl Fn(&Cell, &Cell) -> bool) -> Result<(), TooMany> {
-        let next = std::mem::take(&mut self.set).into_iter().filter_map(|(cell, mask)| {
-            let after = cell.after(effect);
-            fits(&cell, &after).then_some((after, mask))
-        });
+    pub fn apply(
+        &mut self,
+        effect: &Effect,
+        fits: impl Fn(&Cell, &Cell) -> bool,
+    ) -> Result<(), TooMany> {
+        let next = std::mem::take(&mut self.set)
+            .into_iter()
+            .filter_map(|(cell, mask)| {
+                let after = cell.after(effect);
+                fits(&cell, &after).then_some((after, mask))
+            });
         self.set = next.collect();
         self.close()
     }
 
-    /// The writer itself read the field: only states that explain it are left, and what may follow from them.
+    /// The writer itself read the field: only states that explain it are left, and what may follow
+    /// from them.
     ///
     /// # Errors
     /// Too many states.
@@ -149,7 +183,8 @@ impl States {
         self.close()
     }
 
-    /// The hot tier came back older: the field holds one of these, and what was pending may be applied again.
+    /// The hot tier came back older: the field holds one of these, and what was pending may be
+    /// applied again.
     ///
     /// # Errors
     /// Too many states.
@@ -169,7 +204,11 @@ mod tests {
     }
 
     fn lives(states: &States) -> Vec<String> {
-        states.cells().iter().map(|cell| cell.live().unwrap_or("-").to_owned()).collect()
+        states
+            .cells()
+            .iter()
+            .map(|cell| cell.live().unwrap_or("-").to_owned())
+            .collect()
     }
 
     #[test]
@@ -191,7 +230,9 @@ mod tests {
     fn an_increment_of_unknown_outcome_counts_once_or_not_at_all() {
         let mut states = States::default();
         states.begin_unknown(Effect::Incr(5), 10).unwrap();
-        states.apply(&Effect::Incr(1), |_, after| after.live() == Some("6")).unwrap();
+        states
+            .apply(&Effect::Incr(1), |_, after| after.live() == Some("6"))
+            .unwrap();
         states.apply(&Effect::Incr(1), |_, _| true).unwrap();
         assert_eq!(lives(&states), ["7"]);
     }
@@ -202,7 +243,10 @@ mod tests {
         for effect in [set("a"), Effect::Remove, Effect::Remove] {
             states.apply(&effect, |_, _| true).unwrap();
         }
-        assert_eq!(states.cells(), BTreeSet::from([Cell::Removed("a".to_owned())]));
+        assert_eq!(
+            states.cells(),
+            BTreeSet::from([Cell::Removed("a".to_owned())])
+        );
         states.apply(&Effect::Restore, |_, _| true).unwrap();
         assert_eq!(lives(&states), ["a"]);
     }

@@ -1,4 +1,5 @@
-//! Chains: each link was put behind the one that its writer saw, by compare-and-set. A lost update shows as a fork or a gap.
+//! Chains: each link was put behind the one that its writer saw, by compare-and-set. A lost update
+//! shows as a fork or a gap.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,9 +25,16 @@ pub struct Stored {
     pub token: String,
 }
 
-/// Checks one chain. `landed` is its end in the database at each rewind, `last` what is stored in the end.
+/// Checks one chain. `landed` is its end in the database at each rewind, `last` what is stored in
+/// the end.
 #[must_use]
-pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: &[Stored], last: &Stored) -> Option<Flaw> {
+pub fn check(
+    name: &str,
+    operations: &[&Operation],
+    rewinds: &[Rewind],
+    landed: &[Stored],
+    last: &Stored,
+) -> Option<Flaw> {
     let flaw = |at: Micros, detail: String| Some(Flaw::new("V6", name, detail).at(at));
     let mut unknown: HashSet<&str> = HashSet::new();
     let mut links: Vec<Link<'_>> = Vec::new();
@@ -38,7 +46,14 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
                 if era.is_none() {
                     unknown.insert(token);
                 }
-                links.push(Link { token, behind, number: *number, begun, ended, era });
+                links.push(Link {
+                    token,
+                    behind,
+                    number: *number,
+                    begun,
+                    ended,
+                    era,
+                });
             }
             (Call::Append(token), End::Unknown(_) | End::Applied(_)) => {
                 unknown.insert(token);
@@ -50,20 +65,31 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
         let mut by_number: BTreeMap<u64, &Link<'_>> = BTreeMap::new();
         for link in links.iter().filter(|link| link.era == Some(era)) {
             if let Some(other) = by_number.insert(link.number, link) {
-                return flaw(link.ended, format!("{} and {} are both link {}", other.token, link.token, link.number));
+                return flaw(
+                    link.ended,
+                    format!(
+                        "{} and {} are both link {}",
+                        other.token, link.token, link.number
+                    ),
+                );
             }
         }
-        let floor = era.checked_sub(1).and_then(|before| landed.get(before)).map_or(0, |stored| stored.number);
+        let floor = era
+            .checked_sub(1)
+            .and_then(|before| landed.get(before))
+            .map_or(0, |stored| stored.number);
         let mut before: Option<&Link<'_>> = None;
         for link in by_number.values() {
             let fits = match before {
                 Some(before) if before.number + 1 == link.number => before.token == link.behind,
                 Some(before) => {
-                    let gap = usize::try_from(link.number - before.number - 1).unwrap_or(usize::MAX);
+                    let gap =
+                        usize::try_from(link.number - before.number - 1).unwrap_or(usize::MAX);
                     gap <= unknown.len() && unknown.contains(link.behind)
                 }
                 None if era == 0 => {
-                    (link.number == 1) == link.behind.is_empty() && (link.number == 1 || unknown.contains(link.behind))
+                    (link.number == 1) == link.behind.is_empty()
+                        && (link.number == 1 || unknown.contains(link.behind))
                 }
                 None => link.number > floor,
             };
@@ -76,7 +102,13 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
                 return flaw(link.ended, detail);
             }
             if let Some(before) = before.filter(|before| before.begun > link.ended) {
-                return flaw(link.ended, format!("link {} was put there after link {}", before.number, link.number));
+                return flaw(
+                    link.ended,
+                    format!(
+                        "link {} was put there after link {}",
+                        before.number, link.number
+                    ),
+                );
             }
             before = Some(link);
         }
@@ -89,7 +121,10 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], landed: 
             };
             // After a rewind without a link since, the chain may end with any link from before.
             if !(fits || (before.is_none() && era > 0 && last.number >= floor)) {
-                return flaw(Micros::MAX, format!("{last:?} is stored; the last acknowledged link was {newest:?}"));
+                return flaw(
+                    Micros::MAX,
+                    format!("{last:?} is stored; the last acknowledged link was {newest:?}"),
+                );
             }
         }
     }

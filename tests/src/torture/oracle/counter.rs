@@ -1,4 +1,5 @@
-//! V3: a counter that many increment. Each increment counts once, or its writer was told that nobody knows.
+//! V3: a counter that many increment. Each increment counts once, or its writer was told that
+//! nobody knows.
 
 use std::collections::HashSet;
 
@@ -32,16 +33,36 @@ pub enum Verdict {
 
 fn increments(operations: &[&Operation], field: &str, rewinds: &[Rewind]) -> Vec<Increment> {
     let of = |operation: &&Operation| {
-        let Call::Write { changes, .. } = &operation.call else { return None };
-        let (_, Effect::Incr(by)) = changes.iter().find(|(name, _)| name == field)? else { return None };
+        let Call::Write { changes, .. } = &operation.call else {
+            return None;
+        };
+        let (_, Effect::Incr(by)) = changes.iter().find(|(name, _)| name == field)? else {
+            return None;
+        };
         let (begun, ended) = (operation.begun, operation.ended);
         let era = era_of(rewinds, begun, ended);
         match &operation.end {
-            End::Acked { version, counted, .. } => {
+            End::Acked {
+                version, counted, ..
+            } => {
                 let value = counted.iter().find(|(name, _)| name == field)?.1;
-                Some(Increment { by: *by, begun, ended, version: *version, value, era })
+                Some(Increment {
+                    by: *by,
+                    begun,
+                    ended,
+                    version: *version,
+                    value,
+                    era,
+                })
             }
-            End::Unknown(_) | End::Applied(_) => Some(Increment { by: *by, begun, ended, version: 0, value: 0, era: None }),
+            End::Unknown(_) | End::Applied(_) => Some(Increment {
+                by: *by,
+                begun,
+                ended,
+                version: 0,
+                value: 0,
+                era: None,
+            }),
             _ => None,
         }
     };
@@ -64,7 +85,9 @@ fn take(unknown: &mut Vec<(Micros, i64)>, sum: i64, until: Micros) -> bool {
         if sum == 0 {
             return true;
         }
-        let Some(((at, by), rest)) = left.split_first() else { return false };
+        let Some(((at, by), rest)) = left.split_first() else {
+            return false;
+        };
         if *by <= sum {
             picked.push(*at);
             if pick(rest, sum - by, picked) {
@@ -74,8 +97,12 @@ fn take(unknown: &mut Vec<(Micros, i64)>, sum: i64, until: Micros) -> bool {
         }
         pick(rest, sum, picked)
     }
-    let open: Vec<(usize, i64)> =
-        unknown.iter().enumerate().filter(|(_, (begun, _))| *begun <= until).map(|(at, (_, by))| (at, *by)).collect();
+    let open: Vec<(usize, i64)> = unknown
+        .iter()
+        .enumerate()
+        .filter(|(_, (begun, _))| *begun <= until)
+        .map(|(at, (_, by))| (at, *by))
+        .collect();
     let mut picked = Vec::new();
     let found = sum >= 0 && pick(&open, sum, &mut picked);
     if found {
@@ -91,7 +118,11 @@ fn take(unknown: &mut Vec<(Micros, i64)>, sum: i64, until: Micros) -> bool {
 pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i64) -> Verdict {
     let field = name.rsplit('/').next().unwrap_or_default();
     let all = increments(operations, field, rewinds);
-    let mut unknown: Vec<(Micros, i64)> = all.iter().filter(|one| one.era.is_none()).map(|one| (one.begun, one.by)).collect();
+    let mut unknown: Vec<(Micros, i64)> = all
+        .iter()
+        .filter(|one| one.era.is_none())
+        .map(|one| (one.begun, one.by))
+        .collect();
     if unknown.len() > UNKNOWN_MAX {
         return Verdict::Undecided;
     }
@@ -103,18 +134,32 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
         for one in &acked {
             let explained = match value {
                 None => {
-                    // Increments that were under way when the hot tier came back older may count again.
-                    let open: Vec<_> = unknown.iter().copied().filter(|(begun, _)| *begun <= one.ended).collect();
+                    // Increments that were under way when the hot tier came back older may count
+                    // again.
+                    let open: Vec<_> = unknown
+                        .iter()
+                        .copied()
+                        .filter(|(begun, _)| *begun <= one.ended)
+                        .collect();
                     let sums = sums(&open);
-                    let base = bases.iter().find(|base| sums.contains(&(one.value - one.by - **base)));
-                    base.is_some_and(|base| era > 0 || take(&mut unknown, one.value - one.by - base, one.ended))
+                    let base = bases
+                        .iter()
+                        .find(|base| sums.contains(&(one.value - one.by - **base)));
+                    base.is_some_and(|base| {
+                        era > 0 || take(&mut unknown, one.value - one.by - base, one.ended)
+                    })
                 }
                 Some(value) => take(&mut unknown, one.value - one.by - value, one.ended),
             };
             if !explained {
-                let from = value.map_or_else(|| format!("one of {bases:?}"), |value: i64| value.to_string());
-                let detail =
-                    format!("an increment by {} from {from} was answered {} at version {}", one.by, one.value, one.version);
+                let from = value.map_or_else(
+                    || format!("one of {bases:?}"),
+                    |value: i64| value.to_string(),
+                );
+                let detail = format!(
+                    "an increment by {} from {from} was answered {} at version {}",
+                    one.by, one.value, one.version
+                );
                 return Verdict::Flawed(Flaw::new("V3", name, detail).at(one.ended));
             }
             value = Some(one.value);
@@ -123,8 +168,13 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
             (Some(rewind), _) => {
                 let row = rewind.rows.get(name);
                 let landed = row.map_or(0, |row| row.version);
-                let number = row.and_then(|row| std::str::from_utf8(&row.value).ok()?.parse().ok()).unwrap_or(0);
-                let later = acked.iter().filter(|one| one.version > landed).map(|one| one.value);
+                let number = row
+                    .and_then(|row| std::str::from_utf8(&row.value).ok()?.parse().ok())
+                    .unwrap_or(0);
+                let later = acked
+                    .iter()
+                    .filter(|one| one.version > landed)
+                    .map(|one| one.value);
                 // What the era began with, unless something that was acknowledged in it has landed.
                 let began = match acked.first() {
                     None => bases,
@@ -141,7 +191,9 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
     if bases.iter().any(|base| sums.contains(&(last - base))) {
         return Verdict::Fine;
     }
-    let detail = format!("{last} is stored; acknowledged were {bases:?}, of unknown outcome are {unknown:?}");
+    let detail = format!(
+        "{last} is stored; acknowledged were {bases:?}, of unknown outcome are {unknown:?}"
+    );
     Verdict::Flawed(Flaw::new("V3", name, detail))
 }
 
@@ -149,13 +201,23 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
 #[must_use]
 pub fn check_reads(name: &str, operations: &[&Operation], rewinds: &[Rewind]) -> Option<Flaw> {
     let field = name.rsplit('/').next().unwrap_or_default();
-    let acked: Vec<Increment> = increments(operations, field, rewinds).into_iter().filter(|one| one.era.is_some()).collect();
+    let acked: Vec<Increment> = increments(operations, field, rewinds)
+        .into_iter()
+        .filter(|one| one.era.is_some())
+        .collect();
     operations.iter().find_map(|read| {
         let (found, _) = super::field::read_of(read, field)?;
         let era = era_of(rewinds, read.begun, read.ended)?;
         let number: i64 = found.unwrap_or("0").parse().ok()?;
-        let before = acked.iter().filter(|one| one.era == Some(era) && one.ended < read.begun).map(|one| one.value).max()?;
-        let detail = format!("a read from {} to {} found {number}; {before} was acknowledged before", read.begun, read.ended);
+        let before = acked
+            .iter()
+            .filter(|one| one.era == Some(era) && one.ended < read.begun)
+            .map(|one| one.value)
+            .max()?;
+        let detail = format!(
+            "a read from {} to {} found {number}; {before} was acknowledged before",
+            read.begun, read.ended
+        );
         (number < before).then(|| Flaw::new("V4", name, detail).at(read.ended))
     })
 }

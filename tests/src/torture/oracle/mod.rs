@@ -48,7 +48,13 @@ impl Flaw {
     /// A flaw whose history is added later.
     #[must_use]
     pub fn new(check: &'static str, name: &str, detail: impl Into<String>) -> Self {
-        Self { check, name: name.to_owned(), detail: detail.into(), at: Micros::MAX, history: Vec::new() }
+        Self {
+            check,
+            name: name.to_owned(),
+            detail: detail.into(),
+            at: Micros::MAX,
+            history: Vec::new(),
+        }
     }
 
     /// This flaw, of this moment.

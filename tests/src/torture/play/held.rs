@@ -1,5 +1,6 @@
-//! Chains that game servers hold in sessions, one at a time: each link is an edit that is saved. Sessions wait for each other, ask each
-//! other and steal from each other; a link that is lost, or one that comes late, shows as a fork or a gap.
+//! Chains that game servers hold in sessions, one at a time: each link is an edit that is saved.
+//! Sessions wait for each other, ask each other and steal from each other; a link that is lost, or
+//! one that comes late, shows as a fork or a gap.
 
 use std::time::Duration;
 
@@ -21,17 +22,35 @@ impl Player {
     pub(super) async fn hold(&mut self) -> Result<()> {
         // Other rooms than those that plain writes go to.
         let id = u64::from(ROOMS + self.hot(ROOMS));
-        let asks = |then| OnConflict::Ask { after: Duration::from_millis(300), then };
+        let asks = |then| OnConflict::Ask {
+            after: Duration::from_millis(300),
+            then,
+        };
         let on_conflict = match self.rng.random_range(0..5) {
             0 => OnConflict::Fail,
-            1 => OnConflict::Wait { at_most: Duration::from_secs(1) },
+            1 => OnConflict::Wait {
+                at_most: Duration::from_secs(1),
+            },
             2 => asks(Otherwise::Fail),
             3 => asks(Otherwise::Steal),
             _ => OnConflict::Steal,
         };
-        let options = SessionOptions { on_conflict, autosave: Autosave::Off, within: Duration::from_secs(4) };
+        let options = SessionOptions {
+            on_conflict,
+            autosave: Autosave::Off,
+            within: Duration::from_secs(4),
+        };
         let rooms = self.storage.scope("game", "eu")?.sessions::<Room>(options);
-        let Ok(session) = rooms.start_or(id, || Room { id, number: 0, token: String::new() }).await else { return Ok(()) };
+        let Ok(session) = rooms
+            .start_or(id, || Room {
+                id,
+                number: 0,
+                token: String::new(),
+            })
+            .await
+        else {
+            return Ok(());
+        };
         for _ in 0..self.rng.random_range(1..=LINKS_MAX) {
             let is_asked = matches!(session.state(), SessionState::HandOverAsked { .. });
             if is_asked || *self.stop.borrow() || !self.link(&session, id).await? {
@@ -48,7 +67,11 @@ impl Player {
     /// Puts a link at the end of the chain; answers whether the session goes on.
     async fn link(&mut self, session: &Session<Room>, id: u64) -> Result<bool> {
         let token = self.token();
-        let number = self.log.begin(self.task, &format!("room/{id}"), &Call::Append(token.clone()))?;
+        let number = self.log.begin(
+            self.task,
+            &format!("room/{id}"),
+            &Call::Append(token.clone()),
+        )?;
         let edited = session.edit(|room| {
             let behind = std::mem::replace(&mut room.token, token);
             room.number += 1;
@@ -56,13 +79,23 @@ impl Player {
         });
         let (behind, at) = match edited {
             Ok(edited) => edited,
-            Err(error) => return self.ended(number, End::NotApplied(error.to_string())).map(|_| false),
+            Err(error) => {
+                return self
+                    .ended(number, End::NotApplied(error.to_string()))
+                    .map(|_| false);
+            }
         };
         loop {
             match session.save().deadline(SAVE).await {
-                Ok(_) => return self.ended(number, End::Appended { behind, number: at }).map(|_| true),
+                Ok(_) => {
+                    return self
+                        .ended(number, End::Appended { behind, number: at })
+                        .map(|_| true);
+                }
                 Err(error) if matches!(error.kind(), Kind::Fenced | Kind::Closing) => {
-                    return self.ended(number, End::Unknown(error.to_string())).map(|_| false);
+                    return self
+                        .ended(number, End::Unknown(error.to_string()))
+                        .map(|_| false);
                 }
                 // It is saved when the storage closes, or never: a link without an end.
                 Err(_) if *self.stop.borrow() => return Ok(false),

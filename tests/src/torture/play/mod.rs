@@ -1,4 +1,5 @@
-//! A game server's process: seeded play over owners that it alone writes, over shared ones, and over those of others to read.
+//! A game server's process: seeded play over owners that it alone writes, over shared ones, and
+//! over those of others to read.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -70,7 +71,8 @@ pub struct GameArgs {
 /// Plays until the standard input ends, then closes the storage.
 ///
 /// # Errors
-/// The history can't be written, or the storage can't be opened for a reason that waiting does not mend.
+/// The history can't be written, or the storage can't be opened for a reason that waiting does not
+/// mend.
 pub async fn play(args: GameArgs) -> Result<()> {
     let (stopper, stop) = watch::channel(false);
     std::thread::spawn(move || {
@@ -78,7 +80,9 @@ pub async fn play(args: GameArgs) -> Result<()> {
         let _ = stopper.send(true);
     });
     let log = Arc::new(Log::create(&args.history)?);
-    let Some(storage) = open(&args, &stop).await? else { return Ok(()) };
+    let Some(storage) = open(&args, &stop).await? else {
+        return Ok(());
+    };
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..TASKS {
         let player = Player::new(&args, task, &storage, &log, &stop)?;
@@ -122,8 +126,15 @@ pub(super) struct Player {
 }
 
 impl Player {
-    fn new(args: &GameArgs, task: u32, storage: &Storage, log: &Arc<Log>, stop: &watch::Receiver<bool>) -> Result<Self> {
-        let place = u64::from(args.server) << 40 | u64::from(args.generation) << 20 | u64::from(task);
+    fn new(
+        args: &GameArgs,
+        task: u32,
+        storage: &Storage,
+        log: &Arc<Log>,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<Self> {
+        let place =
+            u64::from(args.server) << 40 | u64::from(args.generation) << 20 | u64::from(task);
         Ok(Self {
             args: args.clone(),
             task,
@@ -162,24 +173,39 @@ impl Player {
             1 if self.args.large => super::value::LARGE,
             _ => "",
         };
-        format!("{kind}{}.{}.{}.{}", self.args.server, self.args.generation, self.task, self.sequence)
+        format!(
+            "{kind}{}.{}.{}.{}",
+            self.args.server, self.args.generation, self.task, self.sequence
+        )
     }
 
-    /// A number below `all`, some more often than others: the hot keys. They change over time, so what was hot becomes cold and
-    /// keeps what it has.
+    /// A number below `all`, some more often than others: the hot keys. They change over time, so
+    /// what was hot becomes cold and keeps what it has.
     fn hot(&mut self, all: u32) -> u32 {
         let share = self.rng.random_range(0.0..1.0_f64).powi(3);
-        let at = (0..all).find(|at| share < f64::from(at + 1) / f64::from(all)).unwrap_or(0);
+        let at = (0..all)
+            .find(|at| share < f64::from(at + 1) / f64::from(all))
+            .unwrap_or(0);
         let drift = u32::try_from(self.begun.elapsed().as_millis() / DRIFT_MS).unwrap_or(0);
         (at + drift) % all
     }
 
     /// Sends a write, mostly until its outcome is known: the recipe that the README gives.
-    async fn write<T>(&mut self, owner: &str, call: Call, make: impl Fn() -> Write<T>, end: impl Fn(T) -> End) -> Result<End>
+    async fn write<T>(
+        &mut self,
+        owner: &str,
+        call: Call,
+        make: impl Fn() -> Write<T>,
+        end: impl Fn(T) -> End,
+    ) -> Result<End>
     where
         T: Send + 'static,
     {
-        let repeats = if self.rng.random_range(0..4) == 0 { 0 } else { REPEATS };
+        let repeats = if self.rng.random_range(0..4) == 0 {
+            0
+        } else {
+            REPEATS
+        };
         let id = self.storage.next_id();
         let number = self.log.begin(self.task, owner, &call)?;
         let mut unknown = None;
@@ -191,9 +217,15 @@ impl Player {
                         return self.ended(number, End::Unknown(error.to_string()));
                     }
                     (Outcome::Unknown, _) => unknown = Some(error.to_string()),
-                    (Outcome::Applied, _) => return self.ended(number, End::Applied(error.to_string())),
-                    (Outcome::NotApplied, false) if error.is_conflict() => return self.ended(number, End::Conflict),
-                    (Outcome::NotApplied, false) => return self.ended(number, End::NotApplied(error.to_string())),
+                    (Outcome::Applied, _) => {
+                        return self.ended(number, End::Applied(error.to_string()));
+                    }
+                    (Outcome::NotApplied, false) if error.is_conflict() => {
+                        return self.ended(number, End::Conflict);
+                    }
+                    (Outcome::NotApplied, false) => {
+                        return self.ended(number, End::NotApplied(error.to_string()));
+                    }
                     (Outcome::NotApplied, true) => {}
                 },
             }

@@ -17,12 +17,22 @@ const FLUSH: Duration = Duration::from_secs(2);
 const CHURN_TRIES: u32 = 30;
 
 fn acked(ack: &Ack) -> End {
-    End::Acked { version: ack.version().get(), changed: ack.changed(), counted: Vec::new() }
+    End::Acked {
+        version: ack.version().get(),
+        changed: ack.changed(),
+        counted: Vec::new(),
+    }
 }
 
 fn found(record: &Record) -> End {
-    let fields = record.iter().map(|(field, value)| (field.to_string(), token_of(value))).collect();
-    End::Found { version: record.version().get(), fields }
+    let fields = record
+        .iter()
+        .map(|(field, value)| (field.to_string(), token_of(value)))
+        .collect();
+    End::Found {
+        version: record.version().get(),
+        fields,
+    }
 }
 
 fn as_strs(names: &[String]) -> impl Iterator<Item = &str> {
@@ -37,7 +47,9 @@ impl Player {
     fn some_fields(&mut self, kind: char, all: u32, most: u32) -> Vec<String> {
         let first = self.rng.random_range(0..all);
         let count = self.rng.random_range(1..=most);
-        let mut names: Vec<String> = (0..count).map(|at| format!("{kind}{}", (first + at) % all)).collect();
+        let mut names: Vec<String> = (0..count)
+            .map(|at| format!("{kind}{}", (first + at) % all))
+            .collect();
         names.sort();
         names
     }
@@ -49,10 +61,14 @@ impl Player {
         let owner = self.owner(&name)?;
         let end = match self.rng.random_range(0..100) {
             0..38 => self.update(&name, &owner, None, Durability::Cached).await?,
-            38..39 => self.update(&name, &owner, None, Durability::Landed { timeout: FLUSH }).await?,
+            38..39 => {
+                self.update(&name, &owner, None, Durability::Landed { timeout: FLUSH })
+                    .await?
+            }
             39..47 => {
                 let seen = self.seen_version(at);
-                self.update(&name, &owner, Some(seen), Durability::Cached).await?
+                self.update(&name, &owner, Some(seen), Durability::Cached)
+                    .await?
             }
             47..62 => self.incr(&name, &owner).await?,
             62..70 => self.remove(&name, &owner).await?,
@@ -73,8 +89,8 @@ impl Player {
         Ok(())
     }
 
-    /// Writes an owner and has it dropped from the hot tier as soon as it has landed, some times. A load that was under way all the
-    /// while brings what is old by now.
+    /// Writes an owner and has it dropped from the hot tier as soon as it has landed, some times. A
+    /// load that was under way all the while brings what is old by now.
     pub(super) async fn churn(&mut self) -> Result<()> {
         let name = format!("player/p{}-{}", self.args.server, self.task);
         let owner = self.owner(&name)?;
@@ -119,65 +135,154 @@ impl Player {
     }
 
     fn seen_version(&self, at: u32) -> Version {
-        usize::try_from(at).ok().and_then(|at| self.seen.get(at).copied()).unwrap_or_default()
+        usize::try_from(at)
+            .ok()
+            .and_then(|at| self.seen.get(at).copied())
+            .unwrap_or_default()
     }
 
-    async fn update(&mut self, name: &str, owner: &ByteOwner, seen: Option<Version>, durability: Durability) -> Result<End> {
+    async fn update(
+        &mut self,
+        name: &str,
+        owner: &ByteOwner,
+        seen: Option<Version>,
+        durability: Durability,
+    ) -> Result<End> {
         let fields = self.some_fields('f', 6, 3);
-        let tokens: Vec<(String, String)> = fields.into_iter().map(|field| (field, self.token())).collect();
-        let changes = tokens.iter().map(|(field, token)| (field.clone(), Effect::Set(token.clone()))).collect();
-        let call = Call::Write { changes, if_version: seen.map(Version::get) };
+        let tokens: Vec<(String, String)> = fields
+            .into_iter()
+            .map(|field| (field, self.token()))
+            .collect();
+        let changes = tokens
+            .iter()
+            .map(|(field, token)| (field.clone(), Effect::Set(token.clone())))
+            .collect();
+        let call = Call::Write {
+            changes,
+            if_version: seen.map(Version::get),
+        };
         let write = || {
-            let write =
-                owner.update(tokens.iter().map(|(field, token)| (field.as_str(), value_of(token)))).durability(durability);
-            if let Some(version) = seen { write.if_version(version) } else { write }
+            let write = owner
+                .update(
+                    tokens
+                        .iter()
+                        .map(|(field, token)| (field.as_str(), value_of(token))),
+                )
+                .durability(durability);
+            if let Some(version) = seen {
+                write.if_version(version)
+            } else {
+                write
+            }
         };
         self.write(name, call, write, |ack| acked(&ack)).await
     }
 
     async fn incr(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
-        let by: Vec<(String, i64)> =
-            self.some_fields('c', 3, 2).into_iter().map(|field| (field, self.rng.random_range(-50..1_000))).collect();
-        let changes = by.iter().map(|(field, by)| (field.clone(), Effect::Incr(*by))).collect();
-        let call = Call::Write { changes, if_version: None };
+        let by: Vec<(String, i64)> = self
+            .some_fields('c', 3, 2)
+            .into_iter()
+            .map(|field| (field, self.rng.random_range(-50..1_000)))
+            .collect();
+        let changes = by
+            .iter()
+            .map(|(field, by)| (field.clone(), Effect::Incr(*by)))
+            .collect();
+        let call = Call::Write {
+            changes,
+            if_version: None,
+        };
         let write = || owner.incr_many(by.iter().map(|(field, by)| (field.as_str(), *by)));
         let counted = |counters: Counters| End::Acked {
             version: counters.version().get(),
             changed: counters.ack().changed(),
-            counted: by.iter().filter_map(|(field, _)| Some((field.clone(), counters.get(field)?))).collect(),
+            counted: by
+                .iter()
+                .filter_map(|(field, _)| Some((field.clone(), counters.get(field)?)))
+                .collect(),
         };
         self.write(name, call, write, counted).await
     }
 
     async fn remove(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
-        let kind = if self.rng.random_range(0..4) == 0 { 'c' } else { 'f' };
+        let kind = if self.rng.random_range(0..4) == 0 {
+            'c'
+        } else {
+            'f'
+        };
         let fields = self.some_fields(kind, 3, 2);
-        let changes = fields.iter().map(|field| (field.clone(), Effect::Remove)).collect();
-        let call = Call::Write { changes, if_version: None };
-        self.write(name, call, || owner.remove(as_strs(&fields)), |ack| acked(&ack)).await
+        let changes = fields
+            .iter()
+            .map(|field| (field.clone(), Effect::Remove))
+            .collect();
+        let call = Call::Write {
+            changes,
+            if_version: None,
+        };
+        self.write(
+            name,
+            call,
+            || owner.remove(as_strs(&fields)),
+            |ack| acked(&ack),
+        )
+        .await
     }
 
     async fn restore(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
-        let kind = if self.rng.random_range(0..4) == 0 { 'c' } else { 'f' };
+        let kind = if self.rng.random_range(0..4) == 0 {
+            'c'
+        } else {
+            'f'
+        };
         let fields = self.some_fields(kind, 3, 2);
-        let changes = fields.iter().map(|field| (field.clone(), Effect::Restore)).collect();
-        let call = Call::Write { changes, if_version: None };
-        self.write(name, call, || owner.restore(as_strs(&fields)), |ack| acked(&ack)).await
+        let changes = fields
+            .iter()
+            .map(|field| (field.clone(), Effect::Restore))
+            .collect();
+        let call = Call::Write {
+            changes,
+            if_version: None,
+        };
+        self.write(
+            name,
+            call,
+            || owner.restore(as_strs(&fields)),
+            |ack| acked(&ack),
+        )
+        .await
     }
 
     /// Purges what was removed, which has to have landed.
     async fn purge(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
         self.flush(name, owner).await?;
         let fields = self.some_fields('f', 3, 2);
-        let changes = fields.iter().map(|field| (field.clone(), Effect::Purge)).collect();
-        let call = Call::Write { changes, if_version: None };
-        self.write(name, call, || owner.purge(as_strs(&fields)), |ack| acked(&ack)).await
+        let changes = fields
+            .iter()
+            .map(|field| (field.clone(), Effect::Purge))
+            .collect();
+        let call = Call::Write {
+            changes,
+            if_version: None,
+        };
+        self.write(
+            name,
+            call,
+            || owner.purge(as_strs(&fields)),
+            |ack| acked(&ack),
+        )
+        .await
     }
 
     async fn get(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
-        let kind = if self.rng.random_range(0..3) == 0 { 'c' } else { 'f' };
+        let kind = if self.rng.random_range(0..3) == 0 {
+            'c'
+        } else {
+            'f'
+        };
         let fields = self.some_fields(kind, 3, 3);
-        let number = self.log.begin(self.task, name, &Call::Read(Some(fields.clone())))?;
+        let number = self
+            .log
+            .begin(self.task, name, &Call::Read(Some(fields.clone())))?;
         let end = match owner.get(as_strs(&fields)).await {
             Ok(record) => found(&record),
             Err(error) => End::NotApplied(error.to_string()),

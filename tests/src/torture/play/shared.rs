@@ -1,4 +1,5 @@
-//! Owners that all game servers write: counters, and chains whose links are put one behind the other by compare-and-set.
+//! Owners that all game servers write: counters, and chains whose links are put one behind the
+//! other by compare-and-set.
 
 use anyhow::Result;
 use rand::RngExt as _;
@@ -35,11 +36,18 @@ impl Player {
         let name = format!("guild/g{}", self.hot(GUILDS));
         let owner = self.owner(&name)?;
         if self.rng.random_range(0..4) == 0 {
-            let number = self.log.begin(self.task, &name, &Call::Read(Some(vec![GOLD.to_owned()])))?;
+            let number =
+                self.log
+                    .begin(self.task, &name, &Call::Read(Some(vec![GOLD.to_owned()])))?;
             let end = match owner.get([GOLD]).await {
                 Ok(record) => {
-                    let text = record[GOLD].as_ref().map(|value| (GOLD.to_owned(), token_of(value)));
-                    End::Found { version: record.version().get(), fields: text.into_iter().collect() }
+                    let text = record[GOLD]
+                        .as_ref()
+                        .map(|value| (GOLD.to_owned(), token_of(value)));
+                    End::Found {
+                        version: record.version().get(),
+                        fields: text.into_iter().collect(),
+                    }
                 }
                 Err(error) => End::NotApplied(error.to_string()),
             };
@@ -47,20 +55,29 @@ impl Player {
             return Ok(());
         }
         let by = self.rng.random_range(1..1_000_000_000);
-        let call = Call::Write { changes: vec![(GOLD.to_owned(), Effect::Incr(by))], if_version: None };
+        let call = Call::Write {
+            changes: vec![(GOLD.to_owned(), Effect::Incr(by))],
+            if_version: None,
+        };
         let counted = |counters: Counters| End::Acked {
             version: counters.version().get(),
             changed: counters.ack().changed(),
             counted: vec![(GOLD.to_owned(), counters.value())],
         };
-        self.write(&name, call, || owner.incr(GOLD, by), counted).await.map(drop)
+        self.write(&name, call, || owner.incr(GOLD, by), counted)
+            .await
+            .map(drop)
     }
 
     /// Puts a link at the end of a chain.
     pub(super) async fn append(&mut self) -> Result<()> {
         let id = u64::from(self.hot(ROOMS));
         let token = self.token();
-        let number = self.log.begin(self.task, &format!("room/{id}"), &Call::Append(token.clone()))?;
+        let number = self.log.begin(
+            self.task,
+            &format!("room/{id}"),
+            &Call::Append(token.clone()),
+        )?;
         let rooms = self.storage.scope("game", "eu")?.objects::<Room>();
         let modified = rooms
             .modify(id, |room: &mut Room| {
@@ -72,9 +89,16 @@ impl Player {
         let end = match modified {
             Ok((behind, number)) => End::Appended { behind, number },
             Err(ModifyError::Missing(_)) => {
-                let first = Room { id, number: 1, token: token.clone() };
+                let first = Room {
+                    id,
+                    number: 1,
+                    token: token.clone(),
+                };
                 match rooms.create(&first).await {
-                    Ok(_) => End::Appended { behind: String::new(), number: 1 },
+                    Ok(_) => End::Appended {
+                        behind: String::new(),
+                        number: 1,
+                    },
                     Err(error) => failed(&error),
                 }
             }

@@ -17,8 +17,8 @@ use crate::bench::lander::{HELD, Landers};
 use crate::bench::place::{Arena, Place};
 use crate::bench::plain::fields;
 
-/// How often the worker tries in vain before the server is started again, so that its pauses have grown as in any outage of about a
-/// second.
+/// How often the worker tries in vain before the server is started again, so that its pauses have
+/// grown as in any outage of about a second.
 const TRIES: usize = 4;
 
 pub(super) struct Database;
@@ -50,7 +50,12 @@ impl Case for Database {
         let landers = Landers::start(&place, 1).await?;
         // So that the partitions are known and the worker has its connections.
         fill(&place, &series(0), MARKS, &fields(1, 64, 0)).await?;
-        Ok(Box::new(DatabaseRig { place, mariadb, landers, round: 0 }))
+        Ok(Box::new(DatabaseRig {
+            place,
+            mariadb,
+            landers,
+            round: 0,
+        }))
     }
 }
 
@@ -72,10 +77,16 @@ impl DatabaseRig {
     async fn first_batch(&self) -> Result<Duration> {
         let mut plain = self.answering().await;
         let answered = Instant::now();
-        let rows = format!("SELECT EXISTS (SELECT 1 FROM {} WHERE owner_id LIKE ?)", self.place.settings.sql.table);
+        let rows = format!(
+            "SELECT EXISTS (SELECT 1 FROM {} WHERE owner_id LIKE ?)",
+            self.place.settings.sql.table
+        );
         let series = format!("{}%", series(self.round));
         loop {
-            let found = sqlx::query_scalar::<_, i64>(AssertSqlSafe(rows.as_str())).bind(&series).fetch_one(&mut plain).await?;
+            let found = sqlx::query_scalar::<_, i64>(AssertSqlSafe(rows.as_str()))
+                .bind(&series)
+                .fetch_one(&mut plain)
+                .await?;
             if found > 0 {
                 return Ok(answered.elapsed());
             }
@@ -104,7 +115,13 @@ impl Rig for DatabaseRig {
         }
         within("what was written before lands", self.landers.hold()).await?;
         self.round += 1;
-        fill(&self.place, &series(self.round), MARKS, &fields(1, 64, self.round)).await?;
+        fill(
+            &self.place,
+            &series(self.round),
+            MARKS,
+            &fields(1, 64, self.round),
+        )
+        .await?;
         self.mariadb.kill()?;
         let before = self.landers.waits()?;
         self.landers.let_go()?;
@@ -116,10 +133,15 @@ impl Rig for DatabaseRig {
             return Ok(sample(self.place.settings.landing.backoff_min));
         }
         let recovered = async { tokio::try_join!(self.mariadb.restart(), self.first_batch()) };
-        Ok(sample(within("the first batch is committed", recovered).await?.1))
+        Ok(sample(
+            within("the first batch is committed", recovered).await?.1,
+        ))
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.landers.pids(), ..self.place.processes() }
+        Processes {
+            children: self.landers.pids(),
+            ..self.place.processes()
+        }
     }
 }

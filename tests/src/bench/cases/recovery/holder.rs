@@ -36,13 +36,21 @@ impl Case for Holder {
     }
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
-        Ok(Box::new(HolderRig { place: arena.place_with(SETTINGS).await?, holder: None }))
+        Ok(Box::new(HolderRig {
+            place: arena.place_with(SETTINGS).await?,
+            holder: None,
+        }))
     }
 }
 
 impl HolderRig {
     async fn held(&self) -> Result<()> {
-        let owner = self.place.storage.scope("game", "eu")?.bytes().owner("count", OWNER)?;
+        let owner = self
+            .place
+            .storage
+            .scope("game", "eu")?
+            .bytes()
+            .owner("count", OWNER)?;
         while owner.held_by().await?.is_none() {
             sleep(LOOK).await;
         }
@@ -56,7 +64,12 @@ impl Rig for HolderRig {
         if side == Side::Ours {
             let config = self.place.config.display().to_string();
             let args = ["holder", "--config", &config, "--owner", OWNER].map(str::to_owned);
-            self.holder = Some(Running::start(&self.place.program, &args, &[], "holder.log")?);
+            self.holder = Some(Running::start(
+                &self.place.program,
+                &args,
+                &[],
+                "holder.log",
+            )?);
             within("the game server holds the owner", self.held()).await?;
         }
         Ok(())
@@ -68,9 +81,20 @@ impl Rig for HolderRig {
             return Ok(sample(lease + lease / 10));
         }
         let mut holder = self.holder.take().context("a game server was started")?;
-        let owner = self.place.storage.scope("game", "eu")?.bytes().owner("count", OWNER)?;
-        let on_conflict = OnConflict::Wait { at_most: Duration::from_secs(30) };
-        let options = SessionOptions { on_conflict, autosave: Autosave::Off, within: Duration::from_secs(30) };
+        let owner = self
+            .place
+            .storage
+            .scope("game", "eu")?
+            .bytes()
+            .owner("count", OWNER)?;
+        let on_conflict = OnConflict::Wait {
+            at_most: Duration::from_secs(30),
+        };
+        let options = SessionOptions {
+            on_conflict,
+            autosave: Autosave::Off,
+            within: Duration::from_secs(30),
+        };
         // It waits, and watches the holder, for a while before that dies.
         let waiting = tokio::spawn(async move { owner.session(options).await });
         sleep(lease / 2).await;

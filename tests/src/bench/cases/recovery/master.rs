@@ -49,18 +49,39 @@ impl Case for Master {
     }
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
-        let options =
-            ClusterOptions { masters: MASTERS, replicas_per_master: 1, node_timeout: NODE_TIMEOUT, ..ClusterOptions::default() };
+        let options = ClusterOptions {
+            masters: MASTERS,
+            replicas_per_master: 1,
+            node_timeout: NODE_TIMEOUT,
+            ..ClusterOptions::default()
+        };
         let cluster = RedisCluster::start_with(options).await?;
         let database = arena.mariadb.fresh_database("recovery").await?;
-        let text = format!("[redis]\nurl = {:?}\n[sql]\nurl = {database:?}\n", cluster.url());
+        let text = format!(
+            "[redis]\nurl = {:?}\n[sql]\nurl = {database:?}\n",
+            cluster.url()
+        );
         let storage = Storage::open(Settings::from_toml(&text, "bench")?).await?;
         let owner = storage.scope("game", "eu")?.bytes().owner("player", "o")?;
-        let partition = owner.owner().partition(storage.tiers().hot().partition_count());
+        let partition = owner
+            .owner()
+            .partition(storage.tiers().hot().partition_count());
         let key = format!("plain:{{{partition}}}");
-        let Reply::Integer(slot) = cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", &key]).await? else { bail!("no slot") };
+        let Reply::Integer(slot) = cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", &key]).await?
+        else {
+            bail!("no slot")
+        };
         let (slot, mariadb) = (u16::try_from(slot)?, arena.mariadb.pid());
-        Ok(Box::new(MasterRig { cluster, storage, owner, mariadb, key, slot, master: 0, standby: 0 }))
+        Ok(Box::new(MasterRig {
+            cluster,
+            storage,
+            owner,
+            mariadb,
+            key,
+            slot,
+            master: 0,
+            standby: 0,
+        }))
     }
 }
 
@@ -88,7 +109,10 @@ impl MasterRig {
         answers.recv().await.context("nothing is written")?;
         let promoted = self.fail_over().await?;
         loop {
-            let answered = answers.recv().await.context("nothing is written any more")?;
+            let answered = answers
+                .recv()
+                .await
+                .context("nothing is written any more")?;
             if answered >= promoted {
                 return Ok(answered - promoted);
             }
@@ -99,7 +123,12 @@ impl MasterRig {
     async fn keep_writing(&self, acknowledged: UnboundedSender<Instant>) -> Result<Infallible> {
         let mut id = self.storage.next_id();
         loop {
-            match self.owner.update([("field0", value(64, 0))]).with_id(id).await {
+            match self
+                .owner
+                .update([("field0", value(64, 0))])
+                .with_id(id)
+                .await
+            {
                 Ok(_) => {
                     acknowledged.send(Instant::now())?;
                     id = self.storage.next_id();
@@ -128,18 +157,23 @@ impl MasterRig {
 }
 
 async fn is_master(node: &RedisServer) -> Result<bool> {
-    let Reply::Array(role) = node.call(&["ROLE"]).await? else { bail!("ROLE answers a list") };
+    let Reply::Array(role) = node.call(&["ROLE"]).await? else {
+        bail!("ROLE answers a list")
+    };
     Ok(role.first().context("ROLE answers a role")?.text()? == "master")
 }
 
-/// Waits until a node will take writes as soon as it is a master. One that was started less than 2 s ago takes none until then,
-/// whoever asks (`CLUSTER_WRITABLE_DELAY` in Redis' cluster.c).
+/// Waits until a node will take writes as soon as it is a master. One that was started less than 2
+/// s ago takes none until then, whoever asks (`CLUSTER_WRITABLE_DELAY` in Redis' cluster.c).
 async fn ripe(node: &RedisServer) -> Result<()> {
     // Both ends are cut to whole seconds, so 3 means more than 2.
     const SECONDS: u64 = 3;
     loop {
         let info = node.call(&["INFO", "server"]).await?;
-        let uptime = info.text()?.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+        let uptime = info
+            .text()?
+            .lines()
+            .find_map(|line| line.strip_prefix("uptime_in_seconds:"));
         if uptime.context("no uptime")?.trim().parse::<u64>()? >= SECONDS {
             return Ok(());
         }
@@ -171,7 +205,15 @@ impl Rig for MasterRig {
     }
 
     fn processes(&self, _: Side) -> Processes {
-        let redis = self.cluster.node(self.standby).ok().and_then(RedisServer::pid);
-        Processes { redis, mariadb: self.mariadb, children: Vec::new() }
+        let redis = self
+            .cluster
+            .node(self.standby)
+            .ok()
+            .and_then(RedisServer::pid);
+        Processes {
+            redis,
+            mariadb: self.mariadb,
+            children: Vec::new(),
+        }
     }
 }

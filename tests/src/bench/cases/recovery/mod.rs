@@ -1,4 +1,5 @@
-//! How soon everything goes on after a death: of a landing worker, of the database, of a Redis master.
+//! How soon everything goes on after a death: of a landing worker, of the database, of a Redis
+//! master.
 
 mod database;
 mod holder;
@@ -20,10 +21,16 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const MARKS: usize = 1_000;
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
-    vec![Box::new(worker::Worker), Box::new(holder::Holder), Box::new(database::Database), Box::new(master::Master)]
+    vec![
+        Box::new(worker::Worker),
+        Box::new(holder::Holder),
+        Box::new(database::Database),
+        Box::new(master::Master),
+    ]
 }
 
-/// A case of the name `recovery-…`; the goal is by how many milliseconds ours may be above the baseline.
+/// A case of the name `recovery-…`; the goal is by how many milliseconds ours may be above the
+/// baseline.
 fn plan(name: &str, ours: &str, baseline: &str, must: f64, aim: f64) -> Plan {
     Plan {
         name: format!("recovery-{name}"),
@@ -31,7 +38,11 @@ fn plan(name: &str, ours: &str, baseline: &str, must: f64, aim: f64) -> Plan {
         baseline: baseline.to_owned(),
         figure: Figure::Counted,
         unit: "ms",
-        goal: Goal { judged: Judged::ExcessAtMost, must, aim },
+        goal: Goal {
+            judged: Judged::ExcessAtMost,
+            must,
+            aim,
+        },
         repetitions: Repetitions::Few,
     }
 }
@@ -42,5 +53,8 @@ fn sample(time: Duration) -> Sample {
 
 /// What is waited for, or an error that names it.
 async fn within<T>(what: &str, task: impl Future<Output = Result<T>>) -> Result<T> {
-    timeout(PATIENCE, task).await.with_context(|| format!("{what}: not within {PATIENCE:?}"))?.context(what.to_owned())
+    timeout(PATIENCE, task)
+        .await
+        .with_context(|| format!("{what}: not within {PATIENCE:?}"))?
+        .context(what.to_owned())
 }

@@ -45,8 +45,17 @@ impl Case for Worker {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place_with(SETTINGS).await?;
-        let (maps, heir) = (DirtyMaps::of(&place).await?, lander::worker(&place, "heir")?);
-        Ok(Box::new(WorkerRig { place, maps, doomed: None, heir, round: 0 }))
+        let (maps, heir) = (
+            DirtyMaps::of(&place).await?,
+            lander::worker(&place, "heir")?,
+        );
+        Ok(Box::new(WorkerRig {
+            place,
+            maps,
+            doomed: None,
+            heir,
+            round: 0,
+        }))
     }
 }
 
@@ -59,7 +68,12 @@ impl WorkerRig {
     async fn shared(&self) -> Result<()> {
         loop {
             let partitions = self.backlog().await?.partitions;
-            let held = |name| partitions.iter().filter(|(_, peek)| peek.holder.as_deref() == name).count();
+            let held = |name| {
+                partitions
+                    .iter()
+                    .filter(|(_, peek)| peek.holder.as_deref() == name)
+                    .count()
+            };
             if held(None) == 0 && held(Some(DOOMED)) == partitions.len() / 2 {
                 return Ok(());
             }
@@ -67,7 +81,8 @@ impl WorkerRig {
         }
     }
 
-    /// Writes until the worker that is to die stands still and holds a partition with marks, and stops it there.
+    /// Writes until the worker that is to die stands still and holds a partition with marks, and
+    /// stops it there.
     async fn stop_with_marks(&mut self, doomed: &mut Running) -> Result<()> {
         loop {
             self.round += 1;
@@ -75,7 +90,10 @@ impl WorkerRig {
             // Only while it stands still is what was seen still so.
             doomed.signal(Signal::STOP)?;
             let backlog = self.backlog().await?;
-            let mut held = backlog.partitions.iter().filter(|(_, peek)| peek.holder.as_deref() == Some(DOOMED));
+            let mut held = backlog
+                .partitions
+                .iter()
+                .filter(|(_, peek)| peek.holder.as_deref() == Some(DOOMED));
             if held.any(|(_, peek)| peek.live + peek.snapshot > 0) {
                 return Ok(());
             }
@@ -99,14 +117,23 @@ impl Rig for WorkerRig {
             return Ok(sample(self.place.settings.landing.lock_ttl));
         }
         let mut doomed = self.doomed.take().context("a worker was started")?;
-        within("the worker holds a partition with marks", self.stop_with_marks(&mut doomed)).await?;
+        within(
+            "the worker holds a partition with marks",
+            self.stop_with_marks(&mut doomed),
+        )
+        .await?;
         let killed = Instant::now();
         doomed.kill().await?;
-        within("the other worker lands what waited", self.maps.empty()).await.with_context(|| self.heir.tail())?;
+        within("the other worker lands what waited", self.maps.empty())
+            .await
+            .with_context(|| self.heir.tail())?;
         Ok(sample(killed.elapsed()))
     }
 
     fn processes(&self, _: Side) -> Processes {
-        Processes { children: self.heir.pid().into_iter().collect(), ..self.place.processes() }
+        Processes {
+            children: self.heir.pid().into_iter().collect(),
+            ..self.place.processes()
+        }
     }
 }

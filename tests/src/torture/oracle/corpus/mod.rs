@@ -1,4 +1,5 @@
-//! Histories made by hand, bad and good: the oracle is tested by what it refuses and what it lets pass.
+//! Histories made by hand, bad and good: the oracle is tested by what it refuses and what it lets
+//! pass.
 
 mod bad;
 mod good;
@@ -25,20 +26,37 @@ struct Case {
 }
 
 fn sets(fields: &[(&str, &str)]) -> Call {
-    let changes = fields.iter().map(|(field, token)| ((*field).to_owned(), Effect::Set((*token).to_owned()))).collect();
-    Call::Write { changes, if_version: None }
+    let changes = fields
+        .iter()
+        .map(|(field, token)| ((*field).to_owned(), Effect::Set((*token).to_owned())))
+        .collect();
+    Call::Write {
+        changes,
+        if_version: None,
+    }
 }
 
 fn one(field: &str, effect: Effect) -> Call {
-    Call::Write { changes: vec![(field.to_owned(), effect)], if_version: None }
+    Call::Write {
+        changes: vec![(field.to_owned(), effect)],
+        if_version: None,
+    }
 }
 
 fn acked(version: u64) -> End {
-    End::Acked { version, changed: 1, counted: Vec::new() }
+    End::Acked {
+        version,
+        changed: 1,
+        counted: Vec::new(),
+    }
 }
 
 fn counted(field: &str, value: i64, version: u64) -> End {
-    End::Acked { version, changed: 1, counted: vec![(field.to_owned(), value)] }
+    End::Acked {
+        version,
+        changed: 1,
+        counted: vec![(field.to_owned(), value)],
+    }
 }
 
 fn unknown() -> End {
@@ -46,7 +64,12 @@ fn unknown() -> End {
 }
 
 fn row(name: &str, value: &[u8], version: u64, is_del: u8) -> StoredRow {
-    StoredRow { name: name.to_owned(), value: value.to_vec(), version, is_del }
+    StoredRow {
+        name: name.to_owned(),
+        value: value.to_vec(),
+        version,
+        is_del,
+    }
 }
 
 impl Case {
@@ -55,10 +78,28 @@ impl Case {
         self.by(0, OWN, begun, ended, call, end)
     }
 
-    /// An operation of a task on any owner. An unknown outcome can't come true more than 1,000 later.
-    fn by(mut self, task: u32, owner: &str, begun: Micros, ended: Micros, call: Call, end: End) -> Self {
+    /// An operation of a task on any owner. An unknown outcome can't come true more than 1,000
+    /// later.
+    fn by(
+        mut self,
+        task: u32,
+        owner: &str,
+        begun: Micros,
+        ended: Micros,
+        call: Call,
+        end: End,
+    ) -> Self {
         let expires = ended.saturating_add(1_000);
-        self.operations.push(Operation { process: (0, 0), task, owner: owner.to_owned(), call, begun, ended, end, expires });
+        self.operations.push(Operation {
+            process: (0, 0),
+            task,
+            owner: owner.to_owned(),
+            call,
+            begun,
+            ended,
+            end,
+            expires,
+        });
         self
     }
 
@@ -71,22 +112,59 @@ impl Case {
         self.read_by(1, OWN, begun, field, found, version)
     }
 
-    fn read_by(self, task: u32, owner: &str, begun: Micros, field: &str, found: Option<&str>, version: u64) -> Self {
-        let fields = found.map(|token| (field.to_owned(), token.to_owned())).into_iter().collect();
-        self.by(task, owner, begun, begun + 5, Call::Read(Some(vec![field.to_owned()])), End::Found { version, fields })
+    fn read_by(
+        self,
+        task: u32,
+        owner: &str,
+        begun: Micros,
+        field: &str,
+        found: Option<&str>,
+        version: u64,
+    ) -> Self {
+        let fields = found
+            .map(|token| (field.to_owned(), token.to_owned()))
+            .into_iter()
+            .collect();
+        self.by(
+            task,
+            owner,
+            begun,
+            begun + 5,
+            Call::Read(Some(vec![field.to_owned()])),
+            End::Found { version, fields },
+        )
     }
 
     fn incr(self, task: u32, begun: Micros, by: i64, value: i64, version: u64) -> Self {
-        self.by(task, "guild/g0", begun, begun + 5, one("gold", Effect::Incr(by)), counted("gold", value, version))
+        self.by(
+            task,
+            "guild/g0",
+            begun,
+            begun + 5,
+            one("gold", Effect::Incr(by)),
+            counted("gold", value, version),
+        )
     }
 
     fn link(self, task: u32, begun: Micros, token: &str, behind: &str, number: u64) -> Self {
-        let end = End::Appended { behind: behind.to_owned(), number };
-        self.by(task, "room/0", begun, begun + 5, Call::Append(token.to_owned()), end)
+        let end = End::Appended {
+            behind: behind.to_owned(),
+            number,
+        };
+        self.by(
+            task,
+            "room/0",
+            begun,
+            begun + 5,
+            Call::Append(token.to_owned()),
+            end,
+        )
     }
 
     fn stored(mut self, name: &str, value: &[u8], version: u64, is_del: u8) -> Self {
-        self.finals.rows.insert(name.to_owned(), row(name, value, version, is_del));
+        self.finals
+            .rows
+            .insert(name.to_owned(), row(name, value, version, is_del));
         self
     }
 
@@ -107,7 +185,10 @@ impl Case {
     }
 
     fn rewound(mut self, down: Micros, up: Micros, rows: Vec<StoredRow>) -> Self {
-        let rows = rows.into_iter().map(|row| (row.name.clone(), row)).collect();
+        let rows = rows
+            .into_iter()
+            .map(|row| (row.name.clone(), row))
+            .collect();
         self.rewinds.push(Rewind { down, up, rows });
         self
     }
@@ -120,7 +201,9 @@ impl Case {
     fn flaws(mut self) -> Vec<Flaw> {
         if !self.reads_set {
             let live = self.finals.rows.values().filter(|row| row.is_del == 0);
-            self.finals.hot = live.map(|row| (row.name.clone(), row.value.clone())).collect();
+            self.finals.hot = live
+                .map(|row| (row.name.clone(), row.value.clone()))
+                .collect();
             self.finals.cold = self.finals.hot.clone();
         }
         judge(&self.operations, &self.rewinds, &self.finals).flaws
@@ -128,6 +211,10 @@ impl Case {
 }
 
 fn room(number: u64, token: &str) -> Vec<u8> {
-    let room = Room { id: 0, number, token: token.to_owned() };
+    let room = Room {
+        id: 0,
+        number,
+        token: token.to_owned(),
+    };
     storage_sdk::codec::encode(&room, 1).unwrap().to_vec()
 }
