@@ -3,7 +3,7 @@
 use redis::{ErrorKind, RedisError, ServerError};
 use storage_model::{Outcome, Partition};
 
-use super::rights::Forbidden;
+use crate::redis::connections::rights::Forbidden;
 use crate::{HotError, HotKind};
 
 /// Why a command has no answer to build on.

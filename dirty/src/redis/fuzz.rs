@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use redis::{RedisError, Value};
 use storage_model::{Epoch, Field, Partition, Version};
 
-use super::error::{Failure, hot_error};
-use super::server::ServerInfo;
-use super::{fill, landing, observe, partition, read, reply, write};
+use super::operations::{fill, landing, observe, partition, read};
+use super::{reply, writes};
 use crate::fuzz::inputs;
+use crate::redis::connections::server::ServerInfo;
+use crate::redis::error::{Failure, hot_error};
 use crate::{Fields, HotKind};
 
 /// Pieces of what a server may truly say, so that replies get past the first checks.
@@ -93,7 +94,7 @@ proptest! {
                 prop_assert!(read.header.is_none_or(|header| header.version <= Version::MAX));
             }
         }
-        let _ = (write::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
+        let _ = (writes::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
         let _ = (observe::record_of(value.clone()), observe::marker_of(value.clone(), Epoch(7)));
         let _ = (landing::snapshot_of(value.clone()), landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));

@@ -3,62 +3,27 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `options`, `address` | [`RedisOptions`]: where the server is, and how it is used |
-//! | `transport` | [`Gate`]: the seam through which every command passes; [`Dial`]: what opens the streams below it |
-//! | `connect`, `opening`, `lane`, `common`, `server` | one server: its connections, what all share, what it says of itself |
-//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
-//! | `router`, `topology`, `slot`, `space` | which node gets which command |
-//! | `cluster`, `sentinel` | how the nodes are found |
-//! | `guard` | partitions whose server was replaced (R14) |
-//! | `script` | the scripts under `dirty/src/lua`, and a function for the call of each |
-//! | `reply`, `error`, `unreached` | answers and failures |
-//! | `rights` | what the user may not run |
-//! | `write`: `queue`, `calls`, `completion` | writes that go together, the numbers of their calls, and the answer to each |
-//! | `forget` | stores that are gone |
-//! | `flight` | work that is done once for all who wait for it |
-//! | `read`, `observe`, `fill`, `landing`, `probation`, `partition`, `pairing`, `session` | the contract, by concern |
+//! | `options` | [`RedisOptions`]: where the server is, and how it is used |
+//! | `connections` | the servers, their connections, and the way of a command to one of them |
+//! | `scripts` | the scripts under `dirty/src/lua`, and a function for the call of each |
+//! | `writes` | writes that go together, the numbers of their calls, and the answer to each |
+//! | `operations` | the rest of the contract, by concern |
+//! | `error`, `reply` | failures and answers |
 //!
 //! Nearly every item of a call is one command, an observation three; the commands of a call go in
 //! one pipeline to each node, over a few connections that all calls share. A call whose items are
 //! all warm costs one round trip.
 
-mod address;
-mod barrier;
-mod cluster;
-mod common;
-mod connect;
+mod connections;
 mod error;
-mod fill;
-mod flight;
-mod forget;
 #[cfg(test)]
 mod fuzz;
-mod guard;
-mod landing;
-mod lane;
-mod observe;
-mod opening;
+mod operations;
 mod options;
-mod pairing;
-mod partition;
-mod probation;
-mod read;
 mod reply;
-mod rights;
-mod router;
-#[cfg(any(test, feature = "sabotage"))]
-mod sabotage;
-mod script;
-mod sentinel;
-mod server;
-mod session;
-mod slot;
-mod space;
-mod topology;
-mod transport;
-mod unreached;
+mod scripts;
 #[doc(hidden)]
-pub mod write;
+pub mod writes;
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,18 +33,18 @@ use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
+pub use self::connections::transport::{Broken, Dial, Gate, Stream};
 pub use self::options::RedisOptions;
-pub use self::transport::{Broken, Dial, Gate, Stream};
 
-use self::address::Addresses;
-use self::common::Common;
+use self::connections::address::Addresses;
+use self::connections::common::Common;
+use self::connections::guard::Guard;
+use self::connections::router::Router;
+use self::connections::space::Space;
+use self::connections::transport::Command;
 use self::error::{Failure, hot_error};
-use self::forget::Stores;
-use self::guard::Guard;
-use self::router::Router;
-use self::space::Space;
-use self::transport::Command;
-use self::write::queue::Queues;
+use self::operations::forget::Stores;
+use self::writes::queue::Queues;
 use crate::{
     Acquit, Adopt, Asked, Beats, ClaimSession, Claimed, Collected, Entry, ErrorEntry, Evicted,
     Filled, HotError, HotPaired, HotPairing, HotRead, HotStore, Load, Lock, Map, MemoryUse,

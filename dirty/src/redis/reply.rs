@@ -4,7 +4,7 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{DatabaseId, Epoch, Timestamp, Version};
 
-use super::error::Failure;
+use crate::redis::error::Failure;
 
 type Decoded<T> = Result<T, Failure>;
 

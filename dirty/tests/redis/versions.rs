@@ -9,7 +9,7 @@ use crate::support::*;
 /// What the scripts' shared text makes of versions: each as text, and whether it is less than the
 /// one after it.
 const SCRIPT: &str = concat!(
-    include_str!("../../src/lua/prelude.lua"),
+    include_str!("../../src/lua/shared/prelude.lua"),
     r"
 local found = {}
 for at = 1, #ARGV - 1 do

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use storage_dirty::redis::write::calls::{Calls, Fate};
+use storage_dirty::redis::writes::calls::{Calls, Fate};
 use storage_model::OpId;
 use tokio::time::Instant;
 

@@ -3,18 +3,20 @@
 use super::redis::Server;
 
 macro_rules! scripts {
-    ($($name:ident)*) => {
+    ($($folder:ident { $($name:ident)* })*) => {
         /// The scripts' files and names.
-        const SCRIPTS: &[(&str, &str)] = &[$((
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../dirty/src/lua/", stringify!($name), ".lua")),
+        const SCRIPTS: &[(&str, &str)] = &[$($((
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../dirty/src/lua/", stringify!($folder), "/", stringify!($name), ".lua")),
             stringify!($name),
-        ),)*];
+        ),)*)*];
     };
 }
 
 scripts! {
-    update mutate fill prove names evict peek part_state adopt raise_landed check_part pairing pair announce lock renew unlock
-    snapshot settle park acquit probation relive sync open_session claim_session close_session ask_session beat lapse end_grace
+    owner { update mutate fill prove names evict }
+    partition { peek part_state adopt raise_landed pairing pair announce lock renew unlock sync }
+    landing { check_part snapshot settle park acquit probation relive }
+    session { open_session claim_session close_session ask_session beat lapse end_grace }
 }
 
 /// The name of the script of this text, whatever shared text and sabotage were put into it: its

@@ -1,0 +1,367 @@
+//! Writes that wait for replicas or for the disk.
+//!
+//! They have connections of their own, since a WAIT holds up all that comes behind it. Whatever
+//! waits for the same thing while one group is under way goes together in the next, under one WAIT:
+//! scripts, a write, the WAIT, in one pipeline on one connection. A WAIT elsewhere would say
+//! nothing of them: a connection that wrote nothing is told that all is well (H19). So when the
+//! connection breaks, nothing is known of what was on it, and a repeat waits anew behind a write of
+//! its own.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::Value;
+use storage_model::Durability;
+use storage_model::sabotage::broken;
+use tokio::sync::oneshot;
+
+use super::common::locked;
+use super::connect::Node;
+use super::lane::{Lane, Ready};
+use super::server::ServerInfo;
+use super::transport::{Answer, Command};
+use crate::redis::error::Failure;
+use crate::redis::reply;
+
+/// The most commands under one WAIT.
+const GROUP_MAX: usize = 512;
+
+/// What the answer of a command waits for.
+#[derive(Debug, Clone)]
+pub(crate) struct Barrier {
+    pub(crate) until: Durability,
+    /// What is written before the WAIT, in the command's slot.
+    sync: Box<Command>,
+}
+
+impl Barrier {
+    /// Whether a write that is to be so safe waits.
+    pub(crate) fn is_of(until: Durability) -> bool {
+        matches!(
+            until,
+            Durability::Replicated { .. } | Durability::Fsynced { .. }
+        )
+    }
+
+    /// None for a write that does not wait.
+    pub(crate) fn of(until: Durability, sync: impl FnOnce() -> Command) -> Option<Self> {
+        Self::is_of(until).then(|| Self {
+            until,
+            sync: Box::new(sync()),
+        })
+    }
+}
+
+/// The writes to one node that wait for one kind of thing.
+#[derive(Default)]
+pub(in crate::redis) struct Waiting {
+    pub(in crate::redis) lane: Arc<Lane>,
+    /// Written by callers, emptied by the group that goes next.
+    queue: Mutex<Vec<Request>>,
+    /// Held by the group under way.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// The commands of one caller.
+struct Request {
+    until: Durability,
+    asking: bool,
+    commands: Vec<Command>,
+    answer: oneshot::Sender<Vec<Answer>>,
+}
+
+impl Waiting {
+    /// What goes together next: all that waits for the same as the first one.
+    fn group(&self) -> Vec<Request> {
+        let mut queue = locked(&self.queue);
+        queue.retain(|request| !request.answer.is_closed());
+        let Some((until, asking)) = queue.first().map(|first| (first.until, first.asking)) else {
+            return Vec::new();
+        };
+        let mut commands = 0;
+        let fits = |request: &mut Request| {
+            let alike = (request.until, request.asking) == (until, asking);
+            commands += if alike { request.commands.len() } else { 0 };
+            alike && (commands == request.commands.len() || commands <= GROUP_MAX)
+        };
+        queue.extract_if(.., fits).collect()
+    }
+}
+
+impl Node {
+    /// Sends commands, and answers for each that was applied when it is so safe.
+    pub(crate) async fn commit(
+        self: &Arc<Self>,
+        until: Durability,
+        commands: &[&Command],
+        asking: bool,
+    ) -> Vec<Answer> {
+        let (answer, answered) = oneshot::channel();
+        let request = Request {
+            until,
+            asking,
+            commands: commands.iter().map(|command| (*command).clone()).collect(),
+            answer,
+        };
+        locked(&self.waiting(until).queue).push(request);
+        // In a task, so that a caller who goes away takes nobody with it. There are as many tasks
+        // as requests, so none is left.
+        let node = Arc::clone(self);
+        tokio::spawn(async move { node.carry(until).await });
+        let lost = |_| {
+            commands
+                .iter()
+                .map(|_| Err(Failure::Lost("the group of writes ended".to_owned())))
+                .collect()
+        };
+        answered.await.unwrap_or_else(lost)
+    }
+
+    async fn carry(&self, until: Durability) {
+        let waiting = self.waiting(until);
+        let _turn = waiting.turn.lock().await;
+        let group = waiting.group();
+        let commands: Vec<&Command> = group.iter().flat_map(|request| &request.commands).collect();
+        let Some((first, last)) = group.first().zip(commands.last()) else {
+            return;
+        };
+        let mut answers = self
+            .commit_group(waiting, first, &commands, last)
+            .await
+            .into_iter();
+        for request in group {
+            let part = answers.by_ref().take(request.commands.len()).collect();
+            // Nobody waits any more for an answer that can't be given.
+            let _ = request.answer.send(part);
+        }
+    }
+
+    async fn commit_group(
+        &self,
+        waiting: &Waiting,
+        like: &Request,
+        commands: &[&Command],
+        last: &Command,
+    ) -> Vec<Answer> {
+        let all = |failure: Failure| commands.iter().map(|_| Err(failure.clone())).collect();
+        let (mut ready, wait) = match self.prepared(waiting, like.until).await {
+            Ok(prepared) => prepared,
+            Err(failure) => return all(failure),
+        };
+        if commands
+            .iter()
+            .all(|command| self.refusal(command, &ready, like.asking).is_some())
+        {
+            // Nothing is sent, so nothing is waited for.
+            return self.send_on(ready, commands, like.asking).await;
+        }
+        let Some(sync) = last.barrier.as_ref().map(|barrier| &*barrier.sync) else {
+            return all(Failure::Nonsense(
+                "a write in a group waits for nothing".to_owned(),
+            ));
+        };
+        ready.patience(self.response_timeout().saturating_add(timeout(like.until)));
+        let mut sent: Vec<&Command> = commands.to_vec();
+        // ORDER: the write goes behind the scripts and before the WAIT, which covers what its own
+        // connection wrote last; a script that only found its id again wrote nothing.
+        sent.push(sync);
+        let elsewhere = broken("H19-elsewhere");
+        sent.extend(wait.as_ref().filter(|_| !elsewhere));
+        let mut answers = self.send_on(ready, &sent, like.asking).await;
+        if let Some(wait) = wait.as_ref().filter(|_| elsewhere) {
+            answers.extend(self.pipeline(&[wait], like.asking).await);
+        }
+        let mut barrier = answers
+            .split_off(commands.len().min(answers.len()))
+            .into_iter();
+        let synced = barrier.next().unwrap_or(Err(Failure::TimedOut)).map(drop);
+        let reached = synced.and_then(|()| match wait {
+            Some(_) => reached(like.until, barrier.next().unwrap_or(Err(Failure::TimedOut))),
+            None => Ok(()),
+        });
+        answers
+            .into_iter()
+            .map(|answer| guarded(answer, &reached))
+            .collect()
+    }
+
+    /// The connection of writes that wait, and the command that waits, if one is needed. Looks at
+    /// the server first, so that what can't be had is refused before anything is written.
+    async fn prepared(
+        &self,
+        waiting: &Waiting,
+        until: Durability,
+    ) -> Result<(Ready, Option<Command>), Failure> {
+        let ready = self.ready_in(&waiting.lane).await?;
+        let replicated = matches!(until, Durability::Replicated { .. });
+        // Waiting for nothing: it answers at once, and shows whether the command is there and
+        // allowed.
+        let probe: &[&str] = if replicated {
+            &["WAIT", "0", "0"]
+        } else {
+            &["WAITAOF", "0", "0", "0"]
+        };
+        let config = |name| ["CONFIG", "GET", name];
+        let looks: [&[&str]; 4] = [
+            &["INFO"],
+            probe,
+            &config("appendfsync"),
+            &config("no-appendfsync-on-rewrite"),
+        ];
+        let looks = looks.map(look);
+        let answers = self
+            .send_on(ready.clone(), &looks.iter().collect::<Vec<_>>(), false)
+            .await;
+        let Ok([info, probe, fsync, pauses]) = <[Answer; 4]>::try_from(answers) else {
+            return Err(Failure::TimedOut);
+        };
+        let info = info.map_err(|failure| self.unsent(failure))?;
+        let info = ServerInfo::parse(&reply::text(info)?)?;
+        if !self.is_still(&info, &ready) {
+            return Err(Failure::NoConnection(format!(
+                "{} has another identity by now",
+                self.name
+            )));
+        }
+        let wait = match until {
+            Durability::Replicated { replicas, timeout } => {
+                probe.map_err(|failure| refused(&info, &failure))?;
+                enough(&info, replicas)?;
+                Some(wait("WAIT", &[replicas.into(), millis(timeout)]))
+            }
+            _ if !info.appends => return Err(no_append_only_file(&info)),
+            _ if probe.is_ok() => Some(wait("WAITAOF", &[1, 0, millis(timeout(until))])),
+            // Then the server answers no write before it is on the disk; unless it stops that while
+            // it rewrites the file.
+            _ if setting(fsync)? == "always"
+                && (setting(pauses)? == "no" || broken("H53-rewrite")) =>
+            {
+                None
+            }
+            _ => return Err(no_waitaof(&info)),
+        };
+        Ok((ready, wait))
+    }
+}
+
+fn look(words: &[&str]) -> Command {
+    let mut cmd = redis::Cmd::new();
+    cmd.arg(words);
+    Command::read("look", 0, cmd)
+}
+
+fn wait(name: &str, numbers: &[u64]) -> Command {
+    let mut cmd = redis::cmd(name);
+    cmd.arg(numbers);
+    Command::read("wait", 0, cmd)
+}
+
+fn timeout(until: Durability) -> Duration {
+    match until {
+        Durability::Replicated { timeout, .. } | Durability::Fsynced { timeout } => timeout,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Never 0, which is for ever.
+fn millis(timeout: Duration) -> u64 {
+    u64::try_from(timeout.as_millis())
+        .unwrap_or(u64::MAX)
+        .clamp(1, 600_000)
+}
+
+fn enough(info: &ServerInfo, wanted: u32) -> Result<(), Failure> {
+    if info.replicas >= wanted {
+        return Ok(());
+    }
+    let there = info.replicas;
+    Err(Failure::Durability(format!(
+        "{wanted} replicas are asked for, and {there} follow the server; nothing was written"
+    )))
+}
+
+fn refused(info: &ServerInfo, failure: &Failure) -> Failure {
+    match failure {
+        Failure::Server { code, text } => Failure::Durability(format!(
+            "{} refuses WAIT, so nothing was written: {code} {text}",
+            info.program
+        )),
+        other => other.clone(),
+    }
+}
+
+fn no_append_only_file(info: &ServerInfo) -> Failure {
+    let program = &info.program;
+    Failure::Durability(format!(
+        "{program} keeps no append-only file, so nothing was written; set appendonly yes there, or ask for Landed or Replicated"
+    ))
+}
+
+fn no_waitaof(info: &ServerInfo) -> Failure {
+    let program = &info.program;
+    Failure::Durability(format!(
+        "{program} can't wait for its disk, so nothing was written; set appendfsync always and no-appendfsync-on-rewrite no there, use \
+         Redis or Valkey 7.2 or later, or ask for Landed or Replicated"
+    ))
+}
+
+/// The value that CONFIG GET answers for one name; none if the server has none or does not tell.
+fn setting(answer: Answer) -> Result<String, Failure> {
+    match answer {
+        Ok(value) => match reply::pairs(value)?.into_iter().next() {
+            Some((_, value)) => Ok(String::from_utf8_lossy(&value).into_owned()),
+            None => Ok(String::new()),
+        },
+        Err(Failure::Server { .. }) => Ok(String::new()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Whether as many answered as were asked for.
+fn reached(until: Durability, answer: Answer) -> Result<(), Failure> {
+    match until {
+        Durability::Replicated { replicas, timeout } => {
+            let reached: u32 = reply::number(answer?)?;
+            let message = || {
+                format!(
+                    "{reached} of {replicas} replicas had it after {timeout:?}; it is written and lands later"
+                )
+            };
+            if reached >= replicas {
+                Ok(())
+            } else {
+                Err(Failure::NotReached(message()))
+            }
+        }
+        _ => {
+            let [local, _] = reply::array(answer?)?;
+            let message = || {
+                format!(
+                    "it was not on the disk after {:?}; it is written and lands later",
+                    timeout(until)
+                )
+            };
+            if reply::number::<u32>(local)? >= 1 {
+                Ok(())
+            } else {
+                Err(Failure::NotReached(message()))
+            }
+        }
+    }
+}
+
+/// The answer of a script behind which the barrier ended so. A refusal changed nothing, so there is
+/// nothing to be safe.
+fn guarded(answer: Answer, reached: &Result<(), Failure>) -> Answer {
+    match (answer, reached) {
+        (Ok(Value::BulkString(_) | Value::SimpleString(_)), Err(failure)) => Err(match failure {
+            Failure::NotReached(text) => Failure::NotReached(text.clone()),
+            // The repeat finds its id again, and waits anew.
+            other => Failure::Lost(format!(
+                "nothing is known of how safe the write is: {}",
+                other.text()
+            )),
+        }),
+        (answer, _) => answer,
+    }
+}

@@ -1,0 +1,115 @@
+//! What all nodes of one engine share: time limits, the gate, and the numbers of incarnations.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::AsyncConnectionConfig;
+use storage_model::Partition;
+
+use super::space::Space;
+use super::transport::{Dial, Gate};
+use crate::redis::RedisOptions;
+use crate::redis::error::Failure;
+
+/// What all nodes of one engine share.
+pub(crate) struct Common {
+    pub(crate) connections: usize,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    pub(crate) wait_timeout: Duration,
+    /// Whether commands that write are refused.
+    pub(crate) read_only: bool,
+    /// A key that is named as all keys are, for questions about rights.
+    pub(crate) some_key: String,
+    gate: Option<Arc<dyn Gate>>,
+    /// What opens connections in place of the network.
+    pub(crate) dial: Option<Arc<dyn Dial>>,
+    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a
+    /// connection.
+    incarnations: Mutex<HashMap<String, u64>>,
+    serials: AtomicU64,
+}
+
+impl Common {
+    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
+        Arc::new(Self {
+            connections: options.connections.max(1),
+            connect_timeout: options.connect_timeout,
+            response_timeout: options.response_timeout,
+            wait_timeout: options.wait_timeout,
+            read_only: options.read_only,
+            some_key: Space::new(&options.prefix, 1).keys.part(Partition(0)),
+            gate: options.gate.clone(),
+            dial: options.dial.clone(),
+            incarnations: Mutex::new(HashMap::new()),
+            serials: AtomicU64::new(0),
+        })
+    }
+
+    /// The number that stands for an incarnation; never 0.
+    pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
+        let mut numbers = locked(&self.incarnations);
+        let next = u64::try_from(numbers.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1);
+        *numbers.entry(incarnation.to_owned()).or_insert(next)
+    }
+
+    /// A number above all that were given before: the order in which connections are opened and
+    /// used.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Before commands of these names are sent.
+    pub(crate) async fn pass(&self, names: &[&'static str]) -> Result<(), Failure> {
+        let Some(gate) = &self.gate else {
+            return Ok(());
+        };
+        gate.before(names)
+            .await
+            .map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))
+    }
+
+    /// Whether there is a gate that wants to know the names.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// After they were answered.
+    pub(crate) async fn passed(&self, names: &[&'static str]) -> Result<(), Failure> {
+        let Some(gate) = &self.gate else {
+            return Ok(());
+        };
+        gate.after(names)
+            .await
+            .map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
+    }
+
+    /// Whether they are to be sent once more.
+    pub(crate) async fn passes_again(&self, names: &[&'static str]) -> bool {
+        let Some(gate) = &self.gate else { return false };
+        gate.again(names).await
+    }
+
+    /// The time limits of a connection.
+    pub(crate) fn connection_config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(self.response_timeout))
+    }
+
+    /// The longest that a call with one answer takes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.wait_timeout
+            .saturating_add(self.connect_timeout)
+            .saturating_add(self.response_timeout)
+    }
+}
+
+/// A poisoned lock is taken as it is: what it guards is replaced whole, never half.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,408 @@
+//! One server and the few long-lived connections to it, which every call shares.
+//!
+//! The pool opens connections and bounds how many there are; nothing is checked out per call. A
+//! connection that breaks, times out or answers that the server's role has changed is *retired*:
+//! the next call opens another (`opening.rs`), which reads the server's version, policy and
+//! incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use deadpool_redis::{Manager, Pool, Runtime};
+use redis::aio::MultiplexedConnection;
+use redis::{ConnectionInfo, Pipeline, RedisConnectionInfo, Value};
+use storage_model::Durability;
+
+use super::address;
+use super::barrier::Waiting;
+use super::common::{Common, locked};
+use super::lane::{Lane, Passage, Ready};
+use super::rights::Rights;
+use super::server::ServerInfo;
+use super::transport::{Answer, Command, Under};
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::redis::scripts;
+
+/// Connections of writes that wait, beside those that all calls share.
+const WAITING: usize = 2;
+
+/// How many calls go over one connection at a time before the next is used, too. Over one, both
+/// sides read and write more at once, which costs each call less; over another, a call does not
+/// wait for all that a crowd has asked, or for a large answer among it.
+const CROWD: usize = 128;
+
+/// One server.
+pub(crate) struct Node {
+    /// Itself, for tasks that outlive a call.
+    pub(in crate::redis) me: Weak<Node>,
+    pub(crate) info: ConnectionInfo,
+    pub(crate) name: String,
+    pub(in crate::redis) common: Arc<Common>,
+    pub(in crate::redis) pool: Pool,
+    /// What all calls share.
+    pub(in crate::redis) lanes: Vec<Arc<Lane>>,
+    /// Of writes that wait for replicas, and of those that wait for the disk.
+    replicated: Waiting,
+    fsynced: Waiting,
+    /// Answers in a row that did not come in time. Written after each exchange.
+    pub(in crate::redis) timeouts: AtomicU32,
+    /// The incarnation that has all scripts, as far as is known; 0 for none. Written when they were
+    /// loaded, and when one was missing.
+    pub(in crate::redis) equipped: AtomicU64,
+    /// Why the server may not be trusted with unlanded data. Written when a connection is opened
+    /// and by `recheck`.
+    unsafe_policy: Mutex<Option<String>>,
+    pub(in crate::redis) rights: Rights,
+    /// Whether a connection was ever opened, so that the settings are right.
+    reached: AtomicBool,
+}
+
+impl Node {
+    /// A node without connections; the first call opens one.
+    pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
+        let manager = Manager::new_with_config(silent(&info), common.connection_config())
+            .map_err(Failure::from)?;
+        let pool = Pool::builder(manager)
+            .max_size(common.connections.saturating_add(WAITING))
+            .wait_timeout(Some(common.wait_timeout))
+            .create_timeout(Some(common.connect_timeout))
+            .recycle_timeout(Some(common.connect_timeout))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| Failure::Settings(error.to_string()))?;
+        Ok(Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            name: address::label(&info),
+            info,
+            common: common.clone(),
+            pool,
+            lanes: (0..common.connections).map(|_| Arc::default()).collect(),
+            replicated: Waiting::default(),
+            fsynced: Waiting::default(),
+            timeouts: AtomicU32::new(0),
+            equipped: AtomicU64::new(0),
+            unsafe_policy: Mutex::new(None),
+            rights: Rights::default(),
+            reached: AtomicBool::new(false),
+        }))
+    }
+
+    /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes
+    /// before each, on the same connection, and the server's incarnation does not matter since the
+    /// slot is only on its way there.
+    pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
+        match self.ready(commands.len()).await {
+            Ok((ready, _passage)) => self.send_on(ready, commands, asking).await,
+            Err(failure) => commands.iter().map(|_| Err(failure.clone())).collect(),
+        }
+    }
+
+    /// Sends one command.
+    pub(crate) async fn single(&self, command: &Command) -> Answer {
+        let (ready, _passage) = self.ready(1).await?;
+        if let Some(refusal) = self.refusal(command, &ready, false) {
+            return Err(refusal);
+        }
+        if self.common.is_gated() {
+            return Box::pin(self.send_on(ready, &[command], false))
+                .await
+                .pop()
+                .unwrap_or(Err(Failure::TimedOut));
+        }
+        let (mut connection, began) = (ready.connection, self.common.next_serial());
+        let answer = connection
+            .send_packed_command(&command.cmd)
+            .await
+            .map_err(Failure::from);
+        self.learn(began, answer.as_ref().map(std::slice::from_ref));
+        match answer? {
+            Value::ServerError(error) => Err(Failure::from(&error)),
+            value => Ok(value),
+        }
+    }
+
+    pub(in crate::redis) fn was_reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::redis) fn note_reached(&self) {
+        self.reached.store(true, Ordering::Relaxed);
+    }
+
+    /// As [`Node::pipeline`], on this connection.
+    pub(in crate::redis) async fn send_on(
+        &self,
+        ready: Ready,
+        commands: &[&Command],
+        asking: bool,
+    ) -> Vec<Answer> {
+        let refusals: Vec<_> = commands
+            .iter()
+            .map(|command| self.refusal(command, &ready, asking))
+            .collect();
+        let sent: Vec<&Command> = commands
+            .iter()
+            .zip(&refusals)
+            .filter(|(_, refusal)| refusal.is_none())
+            .map(|(command, _)| *command)
+            .collect();
+        let began = self.common.next_serial();
+        let exchanged = if sent.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.exchange(ready.connection, &sent, asking).await
+        };
+        self.learn(began, exchanged.as_deref());
+        let mut values = exchanged.map(Vec::into_iter);
+        let mut next = || match &mut values {
+            Ok(values) => match values.next() {
+                Some(Value::ServerError(error)) => Err(Failure::from(&error)),
+                Some(value) => Ok(value),
+                None => Err(Failure::Nonsense("fewer answers than commands".to_owned())),
+            },
+            Err(failure) => Err(failure.clone()),
+        };
+        refusals
+            .into_iter()
+            .map(|refusal| refusal.map_or_else(&mut next, Err))
+            .collect()
+    }
+
+    /// Whether what a server says of itself is what it said when the connection was opened. If not,
+    /// the connection is given up.
+    pub(in crate::redis) fn is_still(&self, info: &ServerInfo, ready: &Ready) -> bool {
+        self.judge(info);
+        let same = self.common.number_of(&info.incarnation) == ready.incarnation;
+        if !same {
+            self.retire(self.common.next_serial());
+        }
+        same
+    }
+
+    /// The writes that wait for the same kind of thing.
+    pub(in crate::redis) fn waiting(&self, until: Durability) -> &Waiting {
+        if matches!(until, Durability::Replicated { .. }) {
+            &self.replicated
+        } else {
+            &self.fsynced
+        }
+    }
+
+    /// How long one answer may take.
+    pub(in crate::redis) fn response_timeout(&self) -> Duration {
+        self.common.response_timeout
+    }
+
+    /// Whether the node has stopped answering.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.timeouts.load(Ordering::Relaxed) >= 2
+    }
+
+    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded
+    /// data, or lets the user not run what the scripts call.
+    pub(crate) async fn recheck(&self) -> Result<(), Failure> {
+        if self.common.read_only {
+            self.info().await?;
+        } else {
+            let (_, rights) = self.ask(&[&scripts::rights(&self.common.some_key)]).await?;
+            self.rights
+                .learn(&self.name, rights.into_iter().next().unwrap_or_default())?;
+        }
+        locked(&self.unsafe_policy)
+            .clone()
+            .map_or(Ok(()), |why| Err(Failure::Policy(why)))
+    }
+
+    /// What the server says of itself now.
+    pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
+        Ok(self.ask(&[]).await?.0)
+    }
+
+    /// What the server says of itself now, and its answers to more commands.
+    async fn ask(&self, more: &[&Command]) -> Result<(ServerInfo, Vec<Value>), Failure> {
+        let (ready, _passage) = self.ready(1).await?;
+        let (incarnation, began) = (ready.incarnation, self.common.next_serial());
+        let command = Command::read("info", 0, redis::cmd("INFO"));
+        let exchanged = self
+            .exchange(ready.connection, &[&[&command], more].concat(), false)
+            .await;
+        self.learn(began, exchanged.as_deref());
+        let mut answers = exchanged?.into_iter();
+        let value = answers.next().unwrap_or_default();
+        let info = ServerInfo::parse(&reply::text(value.extract_error().map_err(Failure::from)?)?);
+        if !info
+            .as_ref()
+            .is_ok_and(|info| self.common.number_of(&info.incarnation) == incarnation)
+        {
+            self.retire(began);
+        }
+        let info = info?;
+        self.judge(&info);
+        Ok((info, answers.collect()))
+    }
+
+    /// Why a command must not be sent on this connection.
+    pub(in crate::redis) fn refusal(
+        &self,
+        command: &Command,
+        ready: &Ready,
+        asking: bool,
+    ) -> Option<Failure> {
+        match command.under {
+            Under::Incarnation(number) if number != ready.incarnation && !asking => {
+                return Some(Failure::Unverified);
+            }
+            _ => {}
+        }
+        if command.writes && self.common.read_only {
+            return Some(Failure::Settings(
+                "the hot tier is open for reading only; nothing was written".to_owned(),
+            ));
+        }
+        if !command.needs_policy {
+            return None;
+        }
+        locked(&self.unsafe_policy)
+            .clone()
+            .map(Failure::Policy)
+            .or_else(|| self.rights.lacks())
+    }
+
+    async fn exchange(
+        &self,
+        mut connection: MultiplexedConnection,
+        commands: &[&Command],
+        asking: bool,
+    ) -> Result<Vec<Value>, Failure> {
+        if !self.common.is_gated() {
+            return send(&mut connection, commands, asking).await;
+        }
+        let names: Vec<_> = commands.iter().map(|command| command.name).collect();
+        self.common.pass(&names).await?;
+        let mut values = send(&mut connection, commands, asking).await?;
+        if self.common.passes_again(&names).await {
+            values = send(&mut connection, commands, asking).await?;
+        }
+        self.common.passed(&names).await?;
+        Ok(values)
+    }
+
+    /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection
+    /// is still to be used.
+    fn learn(&self, began: u64, exchanged: Result<&[Value], &Failure>) {
+        let broken = match exchanged {
+            Ok(values) => {
+                self.timeouts.store(0, Ordering::Relaxed);
+                let mut broken = false;
+                for value in values {
+                    let Value::ServerError(error) = value else {
+                        continue;
+                    };
+                    self.rights.hear(&self.name, error);
+                    broken |= changes_role(error.code());
+                    if error.code() == "NOSCRIPT" {
+                        self.equipped.store(0, Ordering::Relaxed);
+                    }
+                }
+                broken
+            }
+            Err(failure) => {
+                if *failure == Failure::TimedOut {
+                    self.timeouts.fetch_add(1, Ordering::Relaxed);
+                }
+                true
+            }
+        };
+        if broken {
+            self.retire(began);
+        }
+    }
+
+    /// Gives up all connections that were open when an exchange began. What befell one has mostly
+    /// befallen all, and a write that is sent on a dead connection ends unknown.
+    pub(in crate::redis) fn retire(&self, began: u64) {
+        for lane in self
+            .lanes
+            .iter()
+            .chain([&self.replicated.lane, &self.fsynced.lane])
+        {
+            lane.retire(began);
+        }
+    }
+
+    /// A connection for a call of so many commands, opened if need be: the first that is not
+    /// crowded, or the one with the fewest calls. Several commands begin at the second, so that few
+    /// who ask for one thing wait behind all their answers.
+    async fn ready(&self, commands: usize) -> Result<(Ready, Passage<'_>), Failure> {
+        let mut lanes = self
+            .lanes
+            .iter()
+            .cycle()
+            .skip(usize::from(commands > 1))
+            .take(self.lanes.len());
+        let free = lanes.find(|lane| lane.calls() < CROWD);
+        let lane = free.or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()));
+        let lane = lane.ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        let passage = lane.enter();
+        Ok((self.ready_in(lane).await?, passage))
+    }
+
+    pub(in crate::redis) fn judge(&self, info: &ServerInfo) {
+        let mut policy = locked(&self.unsafe_policy);
+        if *policy != info.unsafe_policy {
+            if let Some(why) = &info.unsafe_policy {
+                tracing::error!(node = %self.name, why, "writes are refused");
+            }
+            policy.clone_from(&info.unsafe_policy);
+        }
+    }
+}
+
+/// Sends commands over a connection and waits for their answers.
+async fn send(
+    connection: &mut MultiplexedConnection,
+    commands: &[&Command],
+    asking: bool,
+) -> Result<Vec<Value>, Failure> {
+    if let ([command], false) = (commands, asking) {
+        return Ok(vec![connection.send_packed_command(&command.cmd).await?]);
+    }
+    let mut pipeline = Pipeline::with_capacity(commands.len() * 2);
+    for command in commands {
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(command.cmd.clone());
+    }
+    let count = pipeline.len();
+    let values = connection.send_packed_commands(&pipeline, 0, count).await?;
+    Ok(if asking {
+        values.into_iter().skip(1).step_by(2).collect()
+    } else {
+        values
+    })
+}
+
+/// An address as the driver is told it: it sends nothing by itself over a new connection, since
+/// what it would send has a round trip of its own. `opening.rs` sends all of that at once.
+pub(in crate::redis) fn silent(info: &ConnectionInfo) -> ConnectionInfo {
+    info.clone()
+        .set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Errors after which the server may be another than it was, or have forgotten the scripts.
+fn changes_role(code: &str) -> bool {
+    matches!(
+        code,
+        "READONLY" | "MOVED" | "LOADING" | "MASTERDOWN" | "NOSCRIPT"
+    )
+}

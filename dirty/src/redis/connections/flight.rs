@@ -1,0 +1,175 @@
+//! Work that is done once for all who ask for it while it is under way.
+//!
+//! It runs in a task of its own. Done by one of the callers, or in their turn under a lock, it
+//! would stand still as soon as that one's future is not polled, as happens to what waits beside
+//! the branch of a `select!` that runs: and if that branch needs the same, both stand still for
+//! ever.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+// Not `watch`, which wakes those who wait in random order: then no schedule could be played again.
+use tokio::sync::broadcast;
+use tokio::time::timeout;
+
+use super::common::locked;
+
+/// What tells those who wait, while something is under way.
+type UnderWay<T> = Arc<Mutex<Option<broadcast::Sender<T>>>>;
+
+/// Work that is under way, or none.
+pub(in crate::redis) struct Flight<T>(UnderWay<T>);
+
+impl<T> Default for Flight<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+/// The work's own end of it. Dropped without an answer, it has nobody wait any longer.
+struct Answer<T> {
+    under_way: UnderWay<T>,
+    given: bool,
+}
+
+impl<T> Answer<T> {
+    fn give(mut self, found: T) {
+        self.given = true;
+        if let Some(tell) = locked(&self.under_way).take() {
+            // Nobody may be waiting any more.
+            let _ = tell.send(found);
+        }
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        if !self.given {
+            drop(locked(&self.under_way).take());
+        }
+    }
+}
+
+impl<T: Clone + Send + 'static> Flight<T> {
+    /// What the work under way finds, or that which `begin` begins now. None if it panics, its
+    /// runtime ends, or it takes longer than the limit: then its runtime stands still, as one does
+    /// that is left without being dropped, and whoever comes next begins anew.
+    pub(in crate::redis) async fn join<W>(
+        &self,
+        limit: Duration,
+        begin: impl FnOnce() -> W,
+    ) -> Option<T>
+    where
+        W: Future<Output = T> + Send + 'static,
+    {
+        let mut found = self.under_way(begin);
+        if let Ok(found) = timeout(limit, found.recv()).await {
+            return found.ok();
+        }
+        // Not a later one, which others wait for.
+        drop(locked(&self.0).take_if(|tell| tell.subscribe().same_channel(&found)));
+        None
+    }
+
+    fn under_way<W>(&self, begin: impl FnOnce() -> W) -> broadcast::Receiver<T>
+    where
+        W: Future<Output = T> + Send + 'static,
+    {
+        let mut under_way = locked(&self.0);
+        if let Some(tell) = under_way.as_ref() {
+            return tell.subscribe();
+        }
+        let (tell, found) = broadcast::channel(1);
+        *under_way = Some(tell);
+        // ORDER: before the task, which a runtime that ends drops at once.
+        drop(under_way);
+        let (work, answer) = (
+            begin(),
+            Answer {
+                under_way: Arc::clone(&self.0),
+                given: false,
+            },
+        );
+        tokio::spawn(async move { answer.give(work.await) });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::FutureExt;
+    use futures::future::join;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn work_is_done_once_for_all_who_ask_meanwhile_and_anew_for_who_asks_later() {
+        let (flight, done, may_end) = (
+            Flight::default(),
+            Arc::new(AtomicU32::new(0)),
+            Arc::new(Semaphore::new(0)),
+        );
+        let work = || {
+            let (done, may_end) = (Arc::clone(&done), Arc::clone(&may_end));
+            async move {
+                may_end.acquire().await.unwrap().forget();
+                done.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+        let mut first = Box::pin(flight.join(LONG, work));
+        assert!(first.as_mut().now_or_never().is_none());
+        let second = flight.join(LONG, work);
+        may_end.add_permits(1);
+        // The first is not polled meanwhile.
+        assert_eq!(second.await, Some(0));
+        assert_eq!(first.await, Some(0));
+        may_end.add_permits(1);
+        assert_eq!(flight.join(LONG, work).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_begun_anew() {
+        let flight = Flight::default();
+        let panics = || async { "on purpose".parse::<u32>().unwrap() };
+        assert_eq!(
+            join(flight.join(LONG, panics), flight.join(LONG, panics)).await,
+            (None, None)
+        );
+        assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
+    }
+
+    #[test]
+    fn work_in_a_runtime_that_stands_still_is_begun_anew_in_another() {
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap()
+        };
+        let (stands_still, goes_on) = (runtime(), runtime());
+        let flight = Flight::default();
+        // It is begun, and then its runtime is not driven any more.
+        stands_still.block_on(async {
+            assert!(
+                flight
+                    .join(LONG, std::future::pending::<u32>)
+                    .now_or_never()
+                    .is_none()
+            )
+        });
+        goes_on.block_on(async {
+            assert_eq!(
+                flight.join(Duration::from_millis(1), || async { 1 }).await,
+                None
+            );
+            assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
+        });
+    }
+}

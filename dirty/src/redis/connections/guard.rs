@@ -1,0 +1,264 @@
+//! Which partitions were found to belong to the server that holds them now (R14).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Partition};
+
+use super::common::locked;
+use super::transport::{Answer, Command, Under};
+use crate::redis::RedisStore;
+use crate::redis::error::Failure;
+use crate::redis::operations::partition::state_of;
+use crate::redis::scripts;
+use crate::{PartitionRecord, PartitionState};
+
+/// For each partition the number of the incarnation that it was last verified under; 0 at first,
+/// and when it was adopted since. Written by `verify`, read by every call that builds on what the
+/// server remembers. A number never comes back, so nothing is ever verified by mistake.
+#[derive(Debug)]
+pub(in crate::redis) struct Guard(Vec<Verified>);
+
+/// What a partition was last verified as.
+#[derive(Debug, Default)]
+struct Verified {
+    incarnation: AtomicU64,
+    // Written before the incarnation is, since whoever reads under that incarnation relies on it.
+    generation: AtomicU64,
+    /// The epoch of its record, or a later one that something was answered under.
+    epoch: AtomicU64,
+    /// When the question was asked whose answer is known; held by whoever writes the others.
+    asked: Mutex<u64>,
+}
+
+impl Guard {
+    pub(in crate::redis) fn new(partitions: u32) -> Self {
+        Self((0..partitions).map(|_| Verified::default()).collect())
+    }
+
+    fn entry(&self, partition: Partition) -> Option<&Verified> {
+        self.0.get(usize::try_from(partition.0).ok()?)
+    }
+
+    fn verified(&self, partition: Partition) -> Under {
+        Under::Incarnation(
+            self.entry(partition)
+                .map_or(0, |entry| entry.incarnation.load(Ordering::Acquire)),
+        )
+    }
+
+    /// Whether the partition was last verified under this incarnation.
+    pub(in crate::redis) fn is_verified(&self, partition: Partition, incarnation: u64) -> bool {
+        self.verified(partition) == Under::Incarnation(incarnation)
+    }
+
+    /// The generation that the partition had when it was verified; a hash of a lower one is
+    /// suspect.
+    pub(in crate::redis) fn generation(&self, partition: Partition) -> Epoch {
+        Epoch(
+            self.entry(partition)
+                .map_or(0, |entry| entry.generation.load(Ordering::Acquire)),
+        )
+    }
+
+    /// What was found by looking at the record; `asked` is the serial number of the question.
+    fn set(
+        &self,
+        partition: Partition,
+        asked: u64,
+        incarnation: u64,
+        record: Option<&PartitionRecord>,
+    ) {
+        let Some(entry) = self.entry(partition) else {
+            return;
+        };
+        let mut last = locked(&entry.asked);
+        if asked < *last {
+            return; // something newer was learned meanwhile
+        }
+        *last = asked;
+        entry
+            .epoch
+            .store(record.map_or(0, |record| record.epoch.0), Ordering::Release);
+        entry.generation.store(
+            record.map_or(0, |record| record.generation.0),
+            Ordering::Release,
+        );
+        entry.incarnation.store(incarnation, Ordering::Release);
+    }
+
+    /// Whether something was answered under a later epoch than the one verified: somebody has
+    /// adopted the partition since.
+    fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
+        self.entry(partition)
+            .is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0)
+            && !broken("R14-untold")
+    }
+
+    /// Has the record looked at before anything more is read: hashes may have become suspect.
+    fn forget(&self, partition: Partition, now: u64, epoch: Epoch) {
+        let Some(entry) = self.entry(partition) else {
+            return;
+        };
+        let mut last = locked(&entry.asked);
+        *last = now.max(*last);
+        entry.epoch.store(epoch.0, Ordering::Release);
+        entry.incarnation.store(0, Ordering::Release);
+    }
+}
+
+impl RedisStore {
+    /// Sends commands, each only to the incarnation that its partition's record was made under. A
+    /// new connection that leads to another incarnation costs one more round trip, in which the
+    /// record is compared; nothing is sent to a server that forgot. With `together`, those of one
+    /// partition that stand in a row are answered in their order.
+    pub(in crate::redis) async fn send_verified(
+        &self,
+        mut commands: Vec<Command>,
+        partitions: &[Partition],
+        together: bool,
+    ) -> Vec<Answer> {
+        const TRIES: usize = 3; // the server may change again while its record is compared
+        let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
+        let mut pending: Vec<usize> = (0..commands.len()).collect();
+        for round in 0..TRIES {
+            if round + 1 == TRIES {
+                // Verified, and refused again: connections are older than what their server says of
+                // itself by now.
+                futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all()))
+                    .await;
+            }
+            let mut last: Option<(Partition, Under)> = None;
+            for (command, partition) in commands.iter_mut().zip(partitions) {
+                // Once for commands of one partition in a row, so that all of them are sent or
+                // none, and keep their order.
+                let known = last.filter(|(at, _)| at == partition);
+                let (_, under) = *last
+                    .insert(known.unwrap_or_else(|| (*partition, self.guard.verified(*partition))));
+                command.under = under;
+            }
+            let sent = if pending.len() == commands.len() {
+                self.router.send(&commands, together).await
+            } else {
+                let rest: Vec<Command> = pending
+                    .iter()
+                    .filter_map(|index| commands.get(*index).cloned())
+                    .collect();
+                self.router.send(&rest, together).await
+            };
+            for (index, answer) in pending.iter().zip(sent) {
+                if let Some(slot) = answers.get_mut(*index) {
+                    *slot = answer;
+                }
+            }
+            pending.retain(|index| matches!(answers.get(*index), Some(Err(Failure::Unverified))));
+            let mut unverified: Vec<Partition> = pending
+                .iter()
+                .filter_map(|index| partitions.get(*index).copied())
+                .collect();
+            unverified.sort_unstable();
+            unverified.dedup();
+            if unverified.is_empty() {
+                break;
+            }
+            let foreign = self.verify(&unverified).await;
+            for (partition, failure) in foreign {
+                for index in
+                    pending.extract_if(.., |index| partitions.get(*index) == Some(&partition))
+                {
+                    if let Some(slot) = answers.get_mut(index) {
+                        *slot = Err(failure.clone());
+                    }
+                }
+            }
+        }
+        answers
+    }
+
+    /// As [`RedisStore::send_verified`], for one command: the hot path. What it seldom needs is
+    /// boxed, so that the future that is boxed and moved for each call is small.
+    pub(in crate::redis) async fn send_one_verified(
+        &self,
+        mut command: Command,
+        partition: Partition,
+    ) -> Answer {
+        command.under = self.guard.verified(partition);
+        if command.barrier.is_none() {
+            match self.router.send_once(&command).await {
+                None | Some(Err(Failure::Unverified)) => {}
+                Some(answer) => return answer,
+            }
+        }
+        Box::pin(self.send_verified(vec![command], &[partition], false))
+            .await
+            .pop()
+            .unwrap_or(Err(Failure::Unverified))
+    }
+
+    /// Remembers that a partition's record belongs to this incarnation. `asked` is the
+    /// [`RedisStore::asking`] of the look at it.
+    pub(in crate::redis) fn verified(
+        &self,
+        partition: Partition,
+        asked: u64,
+        state: &PartitionState,
+    ) {
+        self.guard.set(
+            partition,
+            asked,
+            self.router.common.number_of(&state.incarnation),
+            state.record.as_ref(),
+        );
+    }
+
+    /// A number that tells the order of questions, to be taken before one is sent.
+    pub(in crate::redis) fn asking(&self) -> u64 {
+        self.router.common.next_serial()
+    }
+
+    /// Takes note of the epoch that something was answered under.
+    pub(in crate::redis) fn answered(&self, partition: Partition, epoch: Epoch) {
+        if self.guard.is_outdated(partition, epoch) {
+            self.guard.forget(partition, self.asking(), epoch);
+        }
+    }
+
+    /// Compares records with the servers that hold them; answers the partitions that can't be used,
+    /// and why.
+    async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
+        let commands: Vec<_> = partitions
+            .iter()
+            .map(|partition| scripts::part_state(&self.space, *partition))
+            .collect();
+        let asked = self.asking();
+        let answers = self.router.send(&commands, false).await;
+        let judged = partitions
+            .iter()
+            .zip(answers)
+            .map(|(partition, answer)| (*partition, answer.and_then(state_of)));
+        judged
+            .filter_map(|(partition, state)| match state {
+                // Without a record there is nothing to be believed: the scripts refuse writes, and
+                // reads find nothing.
+                Ok(state)
+                    if state.record.is_none() || state.is_current() || broken("R14-unverified") =>
+                {
+                    self.verified(partition, asked, &state);
+                    None
+                }
+                // It may be older than what has landed, so none of its hashes is believed alone.
+                Ok(mut state) if self.router.common.read_only => {
+                    if let Some(record) = &mut state.record {
+                        record.generation = Epoch(u64::MAX);
+                    }
+                    self.verified(partition, asked, &state);
+                    None
+                }
+                Ok(_) => Some((partition, Failure::Unverified)),
+                // A question before the command: of that nothing was sent.
+                Err(failure) => Some((partition, failure.before_sending("the record"))),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! Connections: where the servers are, which of them gets a command, and what each says of itself.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | `address` | the URL, taken apart |
+//! | `transport` | one command and its answer; [`Gate`](super::Gate) and [`Dial`](super::Dial), through which all pass |
+//! | `router`, `topology`, `slot`, `space` | which node gets which command |
+//! | `cluster`, `sentinel` | how the nodes are found |
+//! | `connect`, `opening`, `lane`, `common` | one server: its connections, and the settings that all share |
+//! | `server`, `rights`, `unreached` | what a server says of itself, what its user may not run, why it can't be reached |
+//! | `barrier` | writes that wait for replicas or the disk, committed in groups |
+//! | `guard` | partitions whose server was replaced (R14) |
+//! | `flight` | single flight: work that is done once for all callers that wait for it |
+
+pub(in crate::redis) mod address;
+pub(in crate::redis) mod barrier;
+pub(in crate::redis) mod cluster;
+pub(in crate::redis) mod common;
+pub(in crate::redis) mod connect;
+pub(in crate::redis) mod flight;
+pub(in crate::redis) mod guard;
+pub(in crate::redis) mod lane;
+pub(in crate::redis) mod opening;
+pub(in crate::redis) mod rights;
+pub(in crate::redis) mod router;
+pub(in crate::redis) mod sentinel;
+pub(in crate::redis) mod server;
+pub(in crate::redis) mod slot;
+pub(in crate::redis) mod space;
+pub(in crate::redis) mod topology;
+pub(in crate::redis) mod transport;
+pub(in crate::redis) mod unreached;

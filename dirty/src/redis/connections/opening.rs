@@ -1,0 +1,239 @@
+//! The connections of a node: opened when a call needs one, and asked again who is behind them
+//! before they are used later.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Pipeline, Value};
+use storage_model::sabotage::broken;
+use tokio::time::{Instant, timeout};
+
+use super::connect::{Node, silent};
+use super::lane::{Driven, Lane, Line, Ready};
+use super::server::{self, ServerInfo};
+use super::transport::Dial;
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::redis::scripts::SCRIPTS;
+
+/// How long a connection is believed to lead to the server that it was found to lead to. A server
+/// that became a replica and then a primary again keeps its connections and may have lost what they
+/// saw (R14). It has been a replica for longer than this: one of a Redis Cluster waits at least 500
+/// ms before it stands for election (`clusterHandleSlaveFailover` in Redis' cluster.c), after it
+/// found its primary dead; Sentinels close the connections of a server that they demote.
+const BELIEVED: Duration = Duration::from_millis(250);
+
+impl Node {
+    /// The connection of a lane, opened or asked about if need be. Whoever comes while that is
+    /// under way shares its failure: else a thousand callers would try one after the other.
+    pub(in crate::redis) async fn ready_in(&self, lane: &Arc<Lane>) -> Result<Ready, Failure> {
+        if let Some(ready) = lane.ready().filter(is_believed) {
+            return Ok(ready);
+        }
+        let ended =
+            || Failure::NoConnection(format!("{}: the opening of a connection ended", self.name));
+        let node = self.me.upgrade().ok_or_else(ended)?;
+        let opened = Arc::clone(lane);
+        let open = || async move {
+            let ready = timeout(node.common.patience(), node.known_or_opened(&opened)).await;
+            ready.unwrap_or_else(|_| {
+                Err(Failure::NoConnection(format!(
+                    "{} did not answer in time",
+                    node.name
+                )))
+            })
+        };
+        Box::pin(lane.opening.join(self.common.patience() * 2, open))
+            .await
+            .unwrap_or_else(|| Err(ended()))
+    }
+
+    /// Asks over all open connections who they lead to. If one leads to another server than it did,
+    /// all are given up.
+    pub(in crate::redis) async fn ask_all(&self) {
+        for ready in self.lanes.iter().filter_map(|lane| lane.ready()) {
+            // What breaks shows when it is used.
+            let _ = self.asked_again(ready).await;
+        }
+    }
+
+    async fn known_or_opened(&self, lane: &Lane) -> Result<Ready, Failure> {
+        if let Some(ready) = lane.ready()
+            && let Some(known) = self.asked_again(ready).await?
+        {
+            lane.confirm(&known);
+            return Ok(known);
+        }
+        Ok(lane.fill(self.open().await?))
+    }
+
+    /// Asks the server of a connection whether it still is the one it was; else, or if the
+    /// connection is broken, gives it up. Nothing of a call was sent yet, so a connection that
+    /// broke while nobody used it costs no call its answer.
+    async fn asked_again(&self, ready: Ready) -> Result<Option<Ready>, Failure> {
+        let began = self.common.next_serial();
+        let mut known = Ready {
+            asked: Instant::now(),
+            ..ready
+        };
+        let mut ask = redis::cmd("INFO");
+        ask.arg("server").arg("replication");
+        let answer = known
+            .connection
+            .req_packed_command(&ask)
+            .await
+            .map_err(Failure::from);
+        if answer == Err(Failure::TimedOut) {
+            self.timeouts.fetch_add(1, Ordering::Relaxed);
+            self.retire(began);
+            return answer.map(|_| None).map_err(|failure| self.unsent(failure));
+        }
+        let incarnation = answer
+            .and_then(reply::text)
+            .ok()
+            .and_then(|info| server::primary(&info));
+        if incarnation
+            .is_some_and(|incarnation| self.common.number_of(&incarnation) == known.incarnation)
+        {
+            return Ok(Some(known));
+        }
+        self.retire(began);
+        Ok(None)
+    }
+
+    /// Opens a connection, and looks at the server, in one round trip; in a second one loads the
+    /// scripts into a server that has not been given them yet.
+    async fn open(&self) -> Result<Line, Failure> {
+        let (pooled, connection) = match &self.common.dial {
+            Some(dial) => (None, self.dialled(dial.as_ref()).await?),
+            None => {
+                let pooled = self
+                    .pool
+                    .get()
+                    .await
+                    .map_err(|error| self.unopened(error))?;
+                let connection = MultiplexedConnection::clone(&pooled);
+                (Some(pooled), connection)
+            }
+        };
+        let serial = self.common.next_serial();
+        let ready = Ready {
+            connection,
+            incarnation: 0,
+            serial,
+            asked: Instant::now(),
+        };
+        let mut line = Line {
+            pooled,
+            ready,
+            driven: Driven::here(),
+        };
+        let text = reply::text(self.greet(&mut line).await?)?;
+        let info = ServerInfo::parse(&text)?;
+        line.ready.incarnation = self.common.number_of(&info.incarnation);
+        self.judge(&info);
+        if self.equipped.load(Ordering::Relaxed) != line.ready.incarnation {
+            let mut load = Pipeline::new();
+            for script in SCRIPTS.all() {
+                load.cmd("SCRIPT").arg("LOAD").arg(script.source());
+            }
+            self.ask_first(&mut line, &load).await?;
+            self.equipped
+                .store(line.ready.incarnation, Ordering::Relaxed);
+        }
+        self.note_reached();
+        Ok(line)
+    }
+
+    /// Logs in, chooses the database, and asks who is there, together. Without the scripts, since a
+    /// server that wants a login closes the connection over a command as long as one of them, and
+    /// says nothing.
+    async fn greet(&self, line: &mut Line) -> Result<Value, Failure> {
+        let settings = self.info.redis_settings();
+        let mut greeting = Pipeline::new();
+        let logs_in = settings.password().map(|password| {
+            let login = greeting.cmd("AUTH");
+            settings.username().map(|user| login.arg(user));
+            login.arg(password);
+        });
+        let selects = (settings.db() != 0).then(|| greeting.cmd("SELECT").arg(settings.db()));
+        let (logs_in, selects) = (logs_in.is_some(), selects.is_some());
+        // For whoever looks at the server's list of clients. One that does not know the command, or
+        // forbids it, is used all the same.
+        greeting
+            .cmd("CLIENT")
+            .arg("SETINFO")
+            .arg("LIB-NAME")
+            .arg("storage");
+        greeting.cmd("INFO");
+        let answers = line
+            .ready
+            .connection
+            .send_packed_commands(&greeting, 0, greeting.len())
+            .await;
+        let mut answers = answers
+            .map_err(|error| self.unsent(Failure::from(error)))?
+            .into_iter();
+        let mut next = || answers.next().unwrap_or_default();
+        if logs_in && let Value::ServerError(_) = next() {
+            return Err(self.unsent(Failure::server(
+                "WRONGPASS",
+                "the server refused user or password",
+            )));
+        }
+        if selects && let Value::ServerError(error) = next() {
+            let text = error.details().unwrap_or_default();
+            return Err(self.unsent(Failure::server(
+                "ERR",
+                &format!("the server refused to switch database: {text}"),
+            )));
+        }
+        drop(next());
+        next()
+            .extract_error()
+            .map_err(|error| self.unsent(Failure::from(error)))
+    }
+
+    /// A connection over a stream that a test provides.
+    async fn dialled(&self, dial: &dyn Dial) -> Result<MultiplexedConnection, Failure> {
+        let stream = dial
+            .dial(&self.name)
+            .await
+            .map_err(|error| Failure::NoConnection(format!("{}: {error}", self.name)))?;
+        let config = self.common.connection_config();
+        let connected = MultiplexedConnection::new_with_config(
+            silent(&self.info).redis_settings(),
+            stream,
+            config,
+        )
+        .await;
+        let (connection, driver) = connected.map_err(|error| self.unsent(Failure::from(error)))?;
+        tokio::spawn(driver);
+        Ok(connection)
+    }
+
+    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the
+    /// call did not take place.
+    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+        let answers = line
+            .ready
+            .connection
+            .req_packed_commands(pipeline, 0, pipeline.len())
+            .await;
+        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        values
+            .into_iter()
+            .map(|value| {
+                value
+                    .extract_error()
+                    .map_err(|error| self.unsent(Failure::from(error)))
+            })
+            .collect()
+    }
+}
+
+fn is_believed(ready: &Ready) -> bool {
+    ready.asked.elapsed() < BELIEVED || broken("R14-unasked")
+}

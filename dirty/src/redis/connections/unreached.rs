@@ -1,0 +1,159 @@
+//! What it means that a server could not be reached, or said no to the login: every such failure
+//! names the address and what to do.
+
+use deadpool_redis::PoolError;
+use redis::ConnectionAddr;
+use storage_model::{is_failed_handshake, is_unknown_host};
+
+use super::connect::Node;
+use crate::redis::error::Failure;
+
+/// A server that could not be used, and what is known of it.
+pub(in crate::redis) struct Unreached<'a> {
+    /// Its address.
+    pub(in crate::redis) name: &'a str,
+    /// Whether it is spoken to over TLS.
+    pub(in crate::redis) tls: bool,
+    /// Whether a connection to it was ever opened: then the settings are right, and it is away.
+    pub(in crate::redis) known: bool,
+}
+
+impl Unreached<'_> {
+    /// What a failure means before anything of a call was sent.
+    fn failure(&self, failure: Failure) -> Failure {
+        let name = self.name;
+        match failure {
+            Failure::Lost(text) if is_unknown_host(&text) && !self.known => Failure::Settings(
+                format!("{name}: no name server knows the host; correct it in redis.url ({text})"),
+            ),
+            Failure::Lost(text) if is_failed_handshake(&text) => Failure::Operator(format!(
+                "{name}: TLS: {text}; see redis.tls_ca_file, and the host in redis.url"
+            )),
+            Failure::Lost(text) => Failure::NoConnection(format!("{name}: {text}{}", self.hint())),
+            Failure::TimedOut => {
+                Failure::NoConnection(format!("{name} did not answer in time{}", self.hint()))
+            }
+            Failure::NoConnection(text) => {
+                Failure::NoConnection(format!("{name}: {text}{}", self.hint()))
+            }
+            Failure::Server { code, text } if is_of_database(&text) => Failure::Settings(format!(
+                "{name}: {code} {text}; correct redis.database, or the number behind the address in redis.url"
+            )),
+            Failure::Server { code, text } => {
+                let advice = match &*code {
+                    "NOAUTH" | "WRONGPASS" => {
+                        "; set redis.user and redis.password, or those in redis.url"
+                    }
+                    "NOPERM" => "; `landing-worker grants` prints the rights that are needed",
+                    _ => "",
+                };
+                Failure::Server {
+                    code,
+                    text: format!("{text}{advice} ({name})"),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// A mistake that shows as silence, or as a connection that ends. Of no use once it was
+    /// reached.
+    fn hint(&self) -> &'static str {
+        match (self.known, self.tls) {
+            (true, _) => "",
+            (false, true) => {
+                "; if it speaks no TLS, redis.url begins with redis and not with rediss"
+            }
+            (false, false) => "; if it runs there and wants TLS, redis.url begins with rediss",
+        }
+    }
+}
+
+fn is_of_database(text: &str) -> bool {
+    [
+        "DB index is out of range",
+        "SELECT is not allowed",
+        "refused to switch database",
+        "invalid DB index",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
+}
+
+impl Node {
+    /// What a failure means before anything of a call was sent.
+    pub(in crate::redis) fn unsent(&self, failure: Failure) -> Failure {
+        let tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
+        Unreached {
+            name: &self.name,
+            tls,
+            known: self.was_reached(),
+        }
+        .failure(failure)
+    }
+
+    pub(in crate::redis) fn unopened(&self, error: PoolError) -> Failure {
+        self.unsent(match error {
+            PoolError::Backend(error) => Failure::from(error),
+            PoolError::Timeout(_) => Failure::TimedOut,
+            other => Failure::NoConnection(other.to_string()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(tls: bool, known: bool, failure: Failure) -> Failure {
+        let failure = Unreached {
+            name: "h:6379",
+            tls,
+            known,
+        }
+        .failure(failure);
+        assert!(failure.text().contains("h:6379"), "{failure:?}");
+        failure
+    }
+
+    #[test]
+    fn what_lasts_is_told_from_an_outage_and_names_the_setting() {
+        let lost = |text: &str| Failure::Lost(text.to_owned());
+        let unknown = || lost("failed to lookup address information: Name or service not known");
+        assert!(
+            matches!(told(false, false, unknown()), Failure::Settings(text) if text.contains("redis.url"))
+        );
+        assert!(
+            matches!(told(false, true, unknown()), Failure::NoConnection(_)),
+            "it was known before"
+        );
+        let resolver =
+            lost("failed to lookup address information: Temporary failure in name resolution");
+        for passes in [
+            resolver,
+            lost("Connection refused"),
+            lost("Connection reset by peer"),
+            Failure::TimedOut,
+        ] {
+            assert!(
+                matches!(told(true, false, passes), Failure::NoConnection(text) if text.contains("not with rediss"))
+            );
+        }
+        let certificate = lost("invalid peer certificate: UnknownIssuer");
+        assert!(
+            matches!(told(true, true, certificate), Failure::Operator(text) if text.contains("redis.tls_ca_file"))
+        );
+        let login = told(
+            false,
+            false,
+            Failure::server("NOAUTH", "Authentication required."),
+        );
+        assert!(matches!(login, Failure::Server { text, .. } if text.contains("redis.password")));
+        let database = told(
+            false,
+            false,
+            Failure::server("ERR", "DB index is out of range"),
+        );
+        assert!(matches!(database, Failure::Settings(text) if text.contains("redis.database")));
+    }
+}

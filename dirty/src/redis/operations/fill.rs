@@ -1,0 +1,87 @@
+//! What was loaded from the cold tier is written.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+use storage_model::sabotage::broken;
+
+use super::read;
+use crate::redis::RedisStore;
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::redis::scripts;
+use crate::{Filled, HotError, HotRead, Load};
+
+impl RedisStore {
+    pub(in crate::redis) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
+        let partitions: Vec<_> = loads
+            .iter()
+            .map(|load| self.space.partition(&load.owner))
+            .collect();
+        let commands: Vec<_> = loads
+            .iter()
+            .map(|load| scripts::fill(&self.space, load, self.clean_ttl, self.absent_ttl))
+            .collect();
+        let mut answers = self.router.send(&commands, false).await;
+        // At the memory limit the script is refused before it starts; the proof needs no memory
+        // (R13).
+        let full = |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM" && !broken("R13-unread"));
+        let unwritten: Vec<usize> = (0..answers.len())
+            .filter(|index| answers.get(*index).is_some_and(full))
+            .collect();
+        if !unwritten.is_empty() {
+            let proofs: Vec<_> = unwritten
+                .iter()
+                .filter_map(|index| loads.get(*index))
+                .map(|load| scripts::prove(&self.space, load))
+                .collect();
+            for (index, answer) in unwritten
+                .into_iter()
+                .zip(self.router.send(&proofs, false).await)
+            {
+                if let Some(slot) = answers.get_mut(index) {
+                    *slot = answer;
+                }
+            }
+        }
+        let decoded = answers.into_iter().map(|answer| answer.and_then(decode));
+        crate::redis::hot_errors("fill", true, &partitions, decoded)
+    }
+}
+
+/// The answer of `fill.lua` or of `prove.lua`.
+pub(in crate::redis) fn decode(value: Value) -> Result<Filled, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next().unwrap_or_default();
+    let verdict = reply::bytes(next())?;
+    if &*verdict == b"refused" {
+        return Ok(Filled::Refused);
+    }
+    let generation = reply::epoch(&reply::bytes(next())?)?;
+    let read = match &*verdict {
+        b"filled" => read::whole(reply::pairs(next())?)?,
+        b"proved" => proved(next(), next(), next(), next())?,
+        other => {
+            return Err(Failure::Nonsense(format!(
+                "unknown answer {:?}",
+                String::from_utf8_lossy(other)
+            )));
+        }
+    };
+    Ok(Filled::Accepted(read::judged(read, generation)))
+}
+
+/// The hash as it would be had the rows been written.
+fn proved(hash: Value, puts: Value, drops: Value, head: Value) -> Result<HotRead, Failure> {
+    let head = reply::bytes(head)?;
+    if head.is_empty() {
+        return Ok(HotRead::default());
+    }
+    let mut all: BTreeMap<_, _> = reply::pairs(hash)?.into_iter().collect();
+    for name in reply::list(drops)? {
+        all.remove(&reply::bytes(name)?);
+    }
+    all.extend(reply::pairs(puts)?);
+    all.insert(read::HEAD.into(), head);
+    read::whole(all.into_iter().collect())
+}

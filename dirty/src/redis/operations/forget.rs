@@ -1,0 +1,156 @@
+//! Stores that are gone: what a partition remembers of their calls is dropped in time.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use redis::Value;
+use storage_model::Partition;
+use tokio::time::Instant;
+
+use crate::HotError;
+use crate::redis::RedisStore;
+use crate::redis::connections::common::locked;
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::redis::scripts;
+
+/// A store is gone that made no call for so long: twice as long as a copy of a call may be under
+/// way until its deadline.
+const GONE_AFTER: Duration = scripts::ID_WINDOW.saturating_mul(2);
+/// How often a partition is looked at, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// The stores whose calls partitions remember. Judged by this process' own clock, since the
+/// server's may leap.
+#[derive(Debug, Default)]
+pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, Seen>>);
+
+/// What was seen in a partition.
+#[derive(Debug, Default)]
+struct Seen {
+    at: Option<Instant>,
+    /// The number of each store's last call, and since when it is that.
+    calls: BTreeMap<String, (String, Instant)>,
+}
+
+impl Stores {
+    /// The last calls that are to be forgotten now; none if it is too early to look.
+    fn gone(&self, partition: Partition, now: Instant) -> Option<Vec<(String, String)>> {
+        let mut all = locked(&self.0);
+        let seen = all.entry(partition).or_default();
+        if seen
+            .at
+            .is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY)
+        {
+            return None;
+        }
+        seen.at = Some(now);
+        let old = seen
+            .calls
+            .iter()
+            .filter(|(_, (_, since))| now.saturating_duration_since(*since) >= GONE_AFTER);
+        Some(
+            old.map(|(store, (number, _))| (store.clone(), number.clone()))
+                .collect(),
+        )
+    }
+
+    /// The last calls that the partition remembers now.
+    fn saw(&self, partition: Partition, left: Vec<(String, String)>, now: Instant) {
+        let mut all = locked(&self.0);
+        let seen = all.entry(partition).or_default();
+        let mut before = std::mem::take(&mut seen.calls);
+        for (store, number) in left {
+            let since = before
+                .remove(&store)
+                .filter(|(last, _)| *last == number)
+                .map_or(now, |(_, since)| since);
+            seen.calls.insert(store, (number, since));
+        }
+    }
+}
+
+impl RedisStore {
+    pub(in crate::redis) async fn forget_stores(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<(), HotError> {
+        let now = Instant::now();
+        let due = partitions
+            .iter()
+            .filter_map(|partition| Some((*partition, self.stores.gone(*partition, now)?)));
+        let (partitions, commands): (Vec<_>, Vec<_>) = due
+            .map(|(partition, gone)| {
+                (
+                    partition,
+                    scripts::forget_calls(&self.space, partition, &gone),
+                )
+            })
+            .unzip();
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let left = self
+            .each("forget_calls", &partitions, commands, last_calls)
+            .await;
+        let mut failed = Ok(());
+        for (partition, left) in partitions.into_iter().zip(left) {
+            match left {
+                Ok(left) => self.stores.saw(partition, left, now),
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed
+    }
+}
+
+fn last_calls(value: Value) -> Result<Vec<(String, String)>, Failure> {
+    let texts = reply::list(value)?
+        .into_iter()
+        .map(reply::text)
+        .collect::<Result<Vec<_>, _>>()?;
+    let pairs = texts.as_chunks::<2>().0.iter();
+    Ok(pairs
+        .map(|[store, number]| (store.clone(), number.clone()))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARTITION: Partition = Partition(3);
+
+    fn calls(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter()
+            .map(|(store, number)| ((*store).to_owned(), (*number).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_store_is_gone_once_its_last_call_has_stayed_the_same_for_two_minutes_of_the_own_clock() {
+        let stores = Stores::default();
+        let start = Instant::now();
+        let minute = |number: u32| start + LOOK_EVERY * number;
+        assert_eq!(stores.gone(PARTITION, start), Some(vec![]));
+        stores.saw(PARTITION, calls(&[("a", "7"), ("b", "1")]), start);
+        assert_eq!(stores.gone(PARTITION, start), None, "too early");
+        assert_eq!(
+            stores.gone(Partition(4), start),
+            Some(vec![]),
+            "each partition has a look of its own"
+        );
+        assert_eq!(stores.gone(PARTITION, minute(1)), Some(vec![]));
+        stores.saw(PARTITION, calls(&[("a", "7"), ("b", "2")]), minute(1));
+        assert_eq!(
+            stores.gone(PARTITION, minute(2)),
+            Some(calls(&[("a", "7")]))
+        );
+        stores.saw(PARTITION, calls(&[("b", "2")]), minute(2));
+        assert_eq!(
+            stores.gone(PARTITION, minute(3)),
+            Some(calls(&[("b", "2")]))
+        );
+    }
+}

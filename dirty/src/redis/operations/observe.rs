@@ -1,0 +1,130 @@
+//! What a reader remembers before it asks the cold tier (R7, R14, R15).
+//!
+//! Three plain commands an owner, since a script costs Redis several times as much. What happens
+//! between them is harmless: the epoch is read first, so a load under it is refused if somebody
+//! adopts the partition meanwhile; the marker before the hash, so a hash that is made in between
+//! has given the marker another number, and the load is refused, too.
+
+use redis::Value;
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Owner, Partition};
+
+use crate::redis::RedisStore;
+use crate::redis::connections::transport::{Answer, Command};
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::{HotError, Marker, Observed};
+
+/// How many commands observe one owner.
+const COMMANDS: usize = 3;
+
+impl RedisStore {
+    pub(in crate::redis) async fn observe_all(
+        &self,
+        owners: &[Owner],
+    ) -> Vec<Result<Observed, HotError>> {
+        let partitions: Vec<_> = owners
+            .iter()
+            .map(|owner| self.space.partition(owner))
+            .collect();
+        let commands = owners
+            .iter()
+            .zip(&partitions)
+            .flat_map(|(owner, partition)| self.observing(*partition, owner))
+            .collect();
+        let of_each: Vec<_> = partitions
+            .iter()
+            .flat_map(|partition| [*partition; COMMANDS])
+            .collect();
+        // ORDER: together, or the part that is redirected would come after the others.
+        let mut answers = self
+            .send_verified(commands, &of_each, !broken("R7-apart"))
+            .await
+            .into_iter();
+        let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
+        let observed = partitions.iter().map(|partition| {
+            let mut parts = [next(), next(), next()];
+            reorder(&mut parts);
+            let [record, marker, hash] = parts;
+            let seen = self.observed(*partition, record, marker, hash)?;
+            // ORDER: before the caller reads the hash, which is to be judged by what was observed.
+            self.answered(*partition, seen.epoch);
+            Ok(seen)
+        });
+        crate::redis::hot_errors("observe", false, &partitions, observed)
+    }
+
+    fn observing(&self, partition: Partition, owner: &Owner) -> [Command; COMMANDS] {
+        let (keys, slot) = (&self.space.keys, self.space.slot(partition));
+        let command = |name: &str, key: String, fields: &[&str]| {
+            let mut cmd = redis::cmd(name);
+            cmd.arg(key).arg(fields);
+            Command::read("observe", slot, cmd)
+        };
+        // ORDER: the record, the marker, the hash.
+        let mut commands = [
+            command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
+            command("GET", keys.exist(partition, owner), &[]),
+            command("EXISTS", keys.data(partition, owner), &[]),
+        ];
+        reorder(&mut commands);
+        commands
+    }
+
+    fn observed(
+        &self,
+        partition: Partition,
+        record: Answer,
+        marker: Answer,
+        hash: Answer,
+    ) -> Result<Observed, Failure> {
+        let (incarnation, epoch, generation) = record_of(record?)?;
+        let made_under = self.router.common.number_of(&incarnation);
+        if !self.guard.is_verified(partition, made_under) && !broken("R14-incarnation") {
+            return Err(Failure::Unverified);
+        }
+        Ok(Observed {
+            marker: marker_of(marker?, generation)?,
+            present: reply::yes(hash?)?,
+            epoch,
+        })
+    }
+}
+
+/// Puts the parts of an observation into an order that keeps no rule, or back.
+fn reorder<T>(parts: &mut [T; COMMANDS]) {
+    if broken("R7-order") {
+        parts.swap(1, 2);
+    }
+    if broken("R15-order") {
+        parts.swap(0, 2);
+    }
+}
+
+/// Incarnation, epoch and generation of a record.
+pub(in crate::redis) fn record_of(value: Value) -> Result<(String, Epoch, Epoch), Failure> {
+    let [incarnation, epoch, generation] = reply::array(value)?;
+    if incarnation == Value::Nil {
+        return Err(Failure::Unverified);
+    }
+    Ok((
+        reply::text(incarnation)?,
+        reply::epoch(&reply::bytes(epoch)?)?,
+        reply::epoch(&reply::bytes(generation)?)?,
+    ))
+}
+
+/// What a marker says in a partition of this generation.
+pub(in crate::redis) fn marker_of(marker: Value, generation: Epoch) -> Result<Marker, Failure> {
+    let Some(text) = reply::maybe(marker)? else {
+        return Ok(Marker::Unknown);
+    };
+    match text.strip_prefix(b"-") {
+        // What came before a rewind tells nothing of what has landed (R14).
+        Some(of) if reply::epoch(of) == Ok(generation) || broken("R14-absent") => {
+            Ok(Marker::Absent)
+        }
+        Some(_) => Ok(Marker::Unknown),
+        None => reply::version(&text).map(Marker::At),
+    }
+}

@@ -1,0 +1,167 @@
+//! Calls about marks: snapshots, and what becomes of a snapshot's marks.
+
+use std::time::Duration;
+
+use storage_model::sabotage::broken;
+use storage_model::{Epoch, Owner, Partition, Version};
+
+use super::lock::lock_value;
+use super::{SCRIPTS, Space, micros, millis};
+use crate::key::{self, Keys};
+use crate::redis::connections::transport::Command;
+use crate::{Lock, Park, Parked, Settle};
+
+/// `snapshot.lua`.
+pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
+    let keys = &space.keys;
+    let mut cmd = SCRIPTS.snapshot.call(&[
+        keys.dirty(partition),
+        keys.saving(partition),
+        keys.part(partition),
+        keys.lock(partition),
+    ]);
+    cmd.arg(lock_value(lock));
+    SCRIPTS.snapshot.write(space.slot(partition), cmd)
+}
+
+/// What a script is told of a mark.
+#[derive(Debug, Clone)]
+pub(crate) struct MarkRef<'a> {
+    pub(crate) name: &'a [u8],
+    /// Whose hash may expire once no map names it any more; none for a mark that can't be read, or
+    /// was put aside.
+    pub(crate) owner: Option<&'a Owner>,
+}
+
+/// What `settle.lua` is told of a committed row.
+#[derive(Debug, Clone)]
+pub(crate) struct RowRef<'a> {
+    pub(crate) owner: &'a Owner,
+    pub(crate) field: String,
+    pub(crate) version: Version,
+}
+
+/// The head of a call about marks: which partition, under which lock and epoch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) partition: Partition,
+    pub(crate) lock: Option<&'a Lock>,
+    pub(crate) epoch: Epoch,
+    pub(crate) clean_ttl: Duration,
+}
+
+/// `settle.lua`, for some of a call's marks and rows.
+pub(crate) fn settle(
+    space: &Space,
+    head: Head<'_>,
+    settle: &Settle,
+    marks: &[MarkRef<'_>],
+    rows: &[RowRef<'_>],
+) -> Command {
+    let owners = marks
+        .iter()
+        .map(|mark| mark.owner)
+        .chain(rows.iter().map(|row| Some(row.owner)));
+    let keys = keys(space, head.partition, owners);
+    // A name behind its length, and as much for the end of both.
+    let bytes =
+        256 + marks.iter().map(|mark| mark.name.len() + 16).sum::<usize>() + 128 * rows.len();
+    let mut cmd = SCRIPTS
+        .settle
+        .call_with_room(&keys, 7 + marks.len() + 3 * rows.len(), bytes);
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default())
+        .arg(head.epoch.0)
+        .arg(settle.snapshot.0)
+        .arg(settle.landed.get());
+    cmd.arg(millis(head.clean_ttl))
+        .arg(u8::from(settle.probation && !broken("H33-forgotten")))
+        .arg(marks.len());
+    for mark in marks {
+        cmd.arg(mark.name);
+    }
+    for row in rows {
+        cmd.arg(key::owner_part(row.owner))
+            .arg(&row.field)
+            .arg(row.version.get());
+    }
+    SCRIPTS.settle.write(space.slot(head.partition), cmd)
+}
+
+/// `park.lua`, for some of a call's entries.
+pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked]) -> Command {
+    // Also of a mark that was put aside, so that the hash that its owner has now stays.
+    let keys = keys(
+        space,
+        head.partition,
+        chunk.iter().map(|parked| parked.owner.as_ref()),
+    );
+    let mut cmd = SCRIPTS.park.call(&keys);
+    cmd.arg(head.lock.map(lock_value).unwrap_or_default())
+        .arg(head.epoch.0)
+        .arg(park.snapshot.0);
+    cmd.arg(micros(park.retry_min))
+        .arg(micros(park.retry_max))
+        .arg(millis(head.clean_ttl));
+    for parked in chunk {
+        let source = parked.source.as_ref();
+        let raw = source.map_or(&[][..], |entry| &entry.raw);
+        cmd.arg(u8::from(source.is_some()) + u8::from(park.probation && parked.has_landed()))
+            .arg(raw);
+        match &parked.owner {
+            Some(owner) => {
+                cmd.arg(key::owner_part(owner)).arg(parked.faults.len());
+                for fault in &parked.faults {
+                    let field = key::stored(&fault.field);
+                    cmd.arg(&*field)
+                        .arg(fault.version.get())
+                        .arg(fault.code)
+                        .arg(one_line(&fault.message));
+                }
+            }
+            // What can't be read names no field; it keeps its own name, so that it is not lost.
+            None => {
+                let message = parked
+                    .faults
+                    .first()
+                    .map_or("unreadable mark", |fault| &fault.message);
+                cmd.arg(raw)
+                    .arg(1)
+                    .arg("")
+                    .arg(source.map_or(0, |entry| entry.version.get()))
+                    .arg(0)
+                    .arg(one_line(message));
+            }
+        }
+    }
+    SCRIPTS.park.write(space.slot(head.partition), cmd)
+}
+
+/// An error mark is a line of its owner's entry.
+fn one_line(message: &str) -> String {
+    message.replace(['\n', '\r'], " ")
+}
+
+/// The keys of a call about marks, as `marks.lua` names them; in place of an owner's hash, if there
+/// is none, that of the owners to be evicted.
+pub(super) fn keys<'a>(
+    space: &Space,
+    partition: Partition,
+    owners: impl Iterator<Item = Option<&'a Owner>>,
+) -> Vec<String> {
+    let keys: &Keys = &space.keys;
+    let nobody = keys.evict(partition);
+    let hash = |owner: Option<&Owner>| {
+        owner.map_or_else(|| nobody.clone(), |owner| keys.data(partition, owner))
+    };
+    let fixed = [
+        keys.part(partition),
+        keys.lock(partition),
+        nobody.clone(),
+        keys.sessions(partition),
+    ];
+    keys.maps(partition)
+        .into_iter()
+        .chain(fixed)
+        .chain(owners.map(hash))
+        .collect()
+}

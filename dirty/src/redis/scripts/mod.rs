@@ -1,0 +1,610 @@
+//! All scripts, and for each a function that makes its call.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::{Cmd, ToRedisArgs};
+use storage_model::sabotage::broken;
+use storage_model::{
+    Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version,
+};
+
+use crate::mark::SEPARATOR;
+use crate::redis::connections::barrier::Barrier;
+use crate::redis::connections::space::Space;
+use crate::redis::connections::transport::Command;
+use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
+
+mod landing;
+mod lock;
+mod probation;
+#[cfg(any(test, feature = "sabotage"))]
+mod sabotage;
+mod session;
+
+pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
+pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
+pub(crate) use probation::{acquit, probation, relive};
+pub(crate) use session::{
+    ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse,
+    open_session, scan_sessions, sessions_of,
+};
+
+/// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
+pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
+
+const PRELUDE: &str = include_str!("../../lua/shared/prelude.lua");
+const OWNER: &str = include_str!("../../lua/shared/owner.lua");
+const MARKS: &str = include_str!("../../lua/shared/marks.lua");
+const SESSION: &str = include_str!("../../lua/shared/session.lua");
+
+/// A constant script: its text never depends on data, so that a server keeps each once.
+pub(crate) struct Script {
+    pub(in crate::redis) name: &'static str,
+    source: String,
+    sha: String,
+}
+
+impl Script {
+    /// The script of a file, with the shared functions that it uses between its first line and the
+    /// rest.
+    fn new(name: &'static str, file: &str, shared: &[&str]) -> Self {
+        let (first, rest) = file.split_once('\n').unwrap_or((file, ""));
+        let source = format!("{first}\n{}{rest}", shared.concat());
+        #[cfg(any(test, feature = "sabotage"))]
+        let source = sabotage::spoil(name, source);
+        let sha = redis::Script::new(&source).get_hash().to_owned();
+        Self { name, source, sha }
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sha(&self) -> &str {
+        &self.sha
+    }
+
+    fn call(&self, keys: &[String]) -> Cmd {
+        self.call_with_room(keys, 16, 256)
+    }
+
+    /// A call with room for so many arguments after the keys, of so many bytes together.
+    fn call_with_room(&self, keys: &[String], arguments: usize, bytes: usize) -> Cmd {
+        let key_bytes: usize = keys.iter().map(String::len).sum();
+        let mut cmd = Cmd::with_capacity(
+            3 + keys.len() + arguments,
+            "EVALSHA".len() + self.sha.len() + 8 + key_bytes + bytes,
+        );
+        cmd.arg("EVALSHA").arg(&self.sha).arg(keys.len());
+        for key in keys {
+            cmd.arg(key);
+        }
+        cmd
+    }
+
+    fn read(&self, slot: u16, cmd: Cmd) -> Command {
+        Command::read(self.name, slot, cmd)
+    }
+
+    fn write(&self, slot: u16, cmd: Cmd) -> Command {
+        Command::write(self.name, slot, cmd)
+    }
+}
+
+macro_rules! scripts {
+    ($($folder:ident { $($name:ident $shared:expr;)* })*) => {
+        /// The scripts by name.
+        pub(crate) struct Scripts { $($($name: Script,)*)* }
+
+        impl Scripts {
+            fn new() -> Self {
+                Self { $($($name: Script::new(
+                    stringify!($name),
+                    include_str!(concat!("../../lua/", stringify!($folder), "/", stringify!($name), ".lua")),
+                    &$shared,
+                ),)*)* }
+            }
+
+            /// The text of a script that a server names by its hash.
+            pub(crate) fn source_of(&self, sha: &str) -> Option<&str> {
+                self.all().into_iter().find(|script| script.sha == sha).map(Script::source)
+            }
+
+            /// Every script, to be loaded.
+            pub(crate) fn all(&self) -> Vec<&Script> {
+                vec![$($(&self.$name,)*)*]
+            }
+        }
+    };
+}
+
+scripts! {
+    owner {
+        update [];
+        end_call [PRELUDE];
+        forget_calls [PRELUDE];
+        mutate [PRELUDE, OWNER, SESSION];
+        fill [PRELUDE, OWNER];
+        prove [PRELUDE, OWNER];
+        names [PRELUDE];
+        evict [PRELUDE];
+        marked [PRELUDE];
+    }
+    session {
+        open_session [PRELUDE, OWNER, SESSION];
+        claim_session [PRELUDE, SESSION];
+        close_session [PRELUDE, SESSION];
+        ask_session [PRELUDE, SESSION];
+        beat [PRELUDE, SESSION];
+        lapse [PRELUDE, SESSION];
+        forget_lapsed [PRELUDE, SESSION];
+        end_grace [PRELUDE];
+    }
+    partition {
+        rights [];
+        part_state [PRELUDE];
+        adopt [PRELUDE];
+        raise_landed [PRELUDE];
+        pairing [PRELUDE];
+        pair [PRELUDE];
+        announce [PRELUDE];
+        peek [PRELUDE];
+        lock [PRELUDE];
+        renew [PRELUDE];
+        unlock [PRELUDE];
+        sync [PRELUDE];
+    }
+    landing {
+        check_part [PRELUDE];
+        snapshot [PRELUDE];
+        settle [PRELUDE, MARKS];
+        park [PRELUDE, MARKS];
+        probation [PRELUDE];
+        acquit [PRELUDE, MARKS];
+        relive [PRELUDE, MARKS];
+    }
+}
+
+/// The registry.
+pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
+
+/// The most fields of a write that `update.lua` takes: values of one unpack.
+const UPDATE_FIELDS_MAX: usize = 2_000;
+
+/// Whether `update.lua` takes the write: one that sets, or only adds. Of a session, one that sets,
+/// and does not end it.
+pub(crate) fn takes_update(mutation: &Mutation) -> bool {
+    let all = |kind: fn(&Change) -> bool| mutation.changes.iter().all(|(_, change)| kind(change));
+    let sets = all(|change| matches!(change, Change::Set(_)));
+    let is_plain = mutation.fence.is_none();
+    let fits = match mutation.condition {
+        Condition::None if mutation.closes => false,
+        Condition::None => sets || is_plain && all(|change| matches!(change, Change::Incr(_))),
+        Condition::Version(_) => sets && is_plain,
+        Condition::Absent => false,
+    };
+    fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
+}
+
+/// `update.lua`: a call of a store, of this number, for writes of one partition that it takes and
+/// that wait for nothing.
+pub(crate) fn update<'a>(
+    space: &Space,
+    partition: Partition,
+    store: &str,
+    number: u64,
+    mutations: impl IntoIterator<Item = &'a Mutation>,
+) -> Command {
+    let mutations: Vec<_> = mutations.into_iter().collect();
+    let parts: Vec<String> = mutations
+        .iter()
+        .map(|mutation| key::owner_part(&mutation.owner))
+        .collect();
+    let apart = parts.len() == 1 || all_differ(&parts);
+    let [dirty, others @ ..] = space.keys.maps(partition);
+    let mut keys = vec![dirty, space.keys.part(partition)];
+    keys.extend(others);
+    keys.push(space.keys.sessions(partition));
+    keys.extend(
+        parts
+            .iter()
+            .flat_map(|part| space.keys.of_write(partition, part)),
+    );
+    let mut cmd = SCRIPTS.update.call(&keys);
+    let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
+    cmd.arg(micros(ID_WINDOW))
+        .arg(deadlines().min())
+        .arg(deadlines().max());
+    epoch(&mut cmd, mutations.first().copied())
+        .arg(u8::from(apart))
+        .arg(store)
+        .arg(number);
+    for part in &parts {
+        cmd.arg(part);
+    }
+    for mutation in mutations {
+        update_args(&mut cmd, mutation);
+    }
+    Command {
+        needs_policy: true,
+        ..SCRIPTS.update.write(space.slot(partition), cmd)
+    }
+}
+
+/// `end_call.lua`.
+pub(crate) fn end_call(space: &Space, partition: Partition, store: &str, number: u64) -> Command {
+    let mut cmd = SCRIPTS.end_call.call(&[space.keys.part(partition)]);
+    cmd.arg(store).arg(number);
+    SCRIPTS.end_call.write(space.slot(partition), cmd)
+}
+
+/// `forget_calls.lua`: `gone` are names of stores, and the numbers of their last calls.
+pub(crate) fn forget_calls(
+    space: &Space,
+    partition: Partition,
+    gone: &[(String, String)],
+) -> Command {
+    let mut cmd = SCRIPTS.forget_calls.call(&[space.keys.part(partition)]);
+    for (store, number) in gone {
+        cmd.arg(store).arg(number);
+    }
+    SCRIPTS.forget_calls.write(space.slot(partition), cmd)
+}
+
+fn all_differ<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> bool {
+    let mut seen = HashSet::new();
+    items.into_iter().all(|item| seen.insert(item))
+}
+
+fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
+    let fields = mutation.changes.len();
+    match (mutation.condition, mutation.changes.first()) {
+        (Condition::Version(version), _) => cmd.arg(format!("{fields}={version}")),
+        _ if mutation.fence.is_some() => cmd.arg(format!("{fields}@{}", fence_of(mutation))),
+        (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
+        _ => cmd.arg(fields),
+    };
+    if fields > 1 {
+        cmd.arg(names_in_mark(mutation));
+    }
+    for (field, change) in mutation.changes.iter() {
+        match change {
+            Change::Set(value) => cmd.arg(&*key::stored(field)).arg(&**value),
+            Change::Incr(step) => cmd.arg(&*key::stored(field)).arg(*step),
+            Change::Remove | Change::Restore | Change::Purge => continue,
+        };
+    }
+}
+
+/// The fields of a mutation as a mark names them.
+fn names_in_mark(mutation: &Mutation) -> String {
+    let mut names = String::with_capacity(16 * mutation.changes.len());
+    for (field, _) in mutation.changes.iter() {
+        if !names.is_empty() {
+            names.push(SEPARATOR);
+        }
+        names.push_str(&key::stored(field));
+    }
+    names
+}
+
+/// `mutate.lua`.
+pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+    let partition = space.partition(&mutation.owner);
+    let part = key::owner_part(&mutation.owner);
+    let [_, record, even, odd] = space.keys.of_writes(partition);
+    let [data, exist] = space.keys.of_write(partition, &part);
+    let all = &space.keys;
+    let sessions = [
+        all.sessions(partition),
+        all.lapsed(partition),
+        all.asked(partition),
+        all.beats(partition),
+    ];
+    let keys = [
+        &[data, exist, record, even, odd][..],
+        &all.maps(partition),
+        &sessions,
+    ]
+    .concat();
+    let mut cmd = SCRIPTS.mutate.call(&keys);
+    epoch(
+        cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)),
+        Some(mutation),
+    )
+    .arg(micros(ID_WINDOW))
+    .arg(part);
+    mutate_args(&mut cmd, mutation, load);
+    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    Command {
+        needs_policy: true,
+        barrier,
+        ..SCRIPTS.mutate.write(space.slot(partition), cmd)
+    }
+}
+
+/// Until when a copy of a mutation may be applied.
+fn deadline(mutation: &Mutation) -> u64 {
+    deadline_of(mutation.deadline)
+}
+
+/// Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+fn deadline_of(deadline: Timestamp) -> u64 {
+    deadline.0.min(Version::MAX.get())
+}
+
+/// The epoch in which a mutation may be applied.
+fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
+    match mutation
+        .and_then(|mutation| mutation.epoch)
+        .filter(|_| !broken("R11-outlived"))
+    {
+        Some(epoch) => cmd.arg(epoch.0),
+        None => cmd.arg(""),
+    }
+}
+
+/// The fence of the session that writes; empty for a plain write.
+fn fence_of(mutation: &Mutation) -> String {
+    mutation
+        .fence
+        .map(|fence| fence.to_string())
+        .unwrap_or_default()
+}
+
+fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
+    match mutation.condition {
+        Condition::None => cmd.arg("none"),
+        Condition::Absent => cmd.arg("absent"),
+        Condition::Version(version) => cmd.arg(version.get()),
+    };
+    cmd.arg(fence_of(mutation))
+        .arg(u8::from(mutation.closes))
+        .arg(mutation.changes.len());
+    for (field, change) in mutation.changes.iter() {
+        cmd.arg(&*key::stored(field));
+        match change {
+            Change::Set(value) => cmd.arg("set").arg(&**value),
+            Change::Incr(step) => cmd.arg("incr").arg(*step),
+            Change::Remove => cmd.arg("remove").arg(""),
+            Change::Restore => cmd.arg("restore").arg(""),
+            Change::Purge => cmd.arg("purge").arg(""),
+        };
+    }
+    if let Some(load) = load {
+        load_args(cmd, load);
+    }
+}
+
+fn load_args(cmd: &mut Cmd, load: &Load) {
+    match load.observed.marker {
+        Marker::Unknown => cmd.arg("?"),
+        Marker::Absent => cmd.arg("-"),
+        Marker::At(version) => cmd.arg(version.get()),
+    };
+    cmd.arg(u8::from(load.observed.present))
+        .arg(load.observed.epoch.0)
+        .arg(u8::from(load.complete))
+        .arg(load.rows.len());
+    for (field, cell, version) in &load.rows {
+        cmd.arg(&*key::stored(field));
+        match cell {
+            Cell::Live(value) => cmd.arg(&*key::stored(field)).arg(&**value),
+            Cell::Removed(value) => cmd
+                .arg(key::tombstone(field))
+                .arg([b"r", &**value].concat()),
+            Cell::Purged => cmd.arg(key::tombstone(field)).arg("p"),
+        };
+        cmd.arg(version.get());
+    }
+}
+
+fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
+    let partition = space.partition(owner);
+    let keys = [
+        space.keys.data(partition, owner),
+        space.keys.exist(partition, owner),
+        space.keys.part(partition),
+    ];
+    (space.slot(partition), keys)
+}
+
+/// `fill.lua`.
+pub(crate) fn fill(
+    space: &Space,
+    load: &Load,
+    clean_ttl: Duration,
+    absent_ttl: Duration,
+) -> Command {
+    let (slot, keys) = fill_keys(space, &load.owner);
+    let maps = space.keys.maps(space.partition(&load.owner));
+    let sessions = [space.keys.sessions(space.partition(&load.owner))];
+    let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps, &sessions].concat());
+    cmd.arg(millis(clean_ttl))
+        .arg(millis(absent_ttl))
+        .arg(key::owner_part(&load.owner));
+    load_args(&mut cmd, load);
+    SCRIPTS.fill.write(slot, cmd)
+}
+
+/// `prove.lua`.
+pub(crate) fn prove(space: &Space, load: &Load) -> Command {
+    let (slot, keys) = fill_keys(space, &load.owner);
+    let mut cmd = SCRIPTS.prove.call(&keys);
+    load_args(&mut cmd, load);
+    SCRIPTS.prove.read(slot, cmd)
+}
+
+/// `names.lua`.
+pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    SCRIPTS.names.read(
+        space.slot(partition),
+        SCRIPTS.names.call(&[space.keys.data(partition, owner)]),
+    )
+}
+
+/// `evict.lua`.
+pub(crate) fn evict(space: &Space, owner: &Owner) -> Command {
+    let partition = space.partition(owner);
+    let own = [
+        space.keys.data(partition, owner),
+        space.keys.evict(partition),
+    ];
+    let keys = [
+        &own[..],
+        &space.keys.maps(partition),
+        &[space.keys.sessions(partition)],
+    ]
+    .concat();
+    let mut cmd = SCRIPTS.evict.call(&keys);
+    cmd.arg(key::owner_part(owner));
+    SCRIPTS.evict.write(space.slot(partition), cmd)
+}
+
+/// `marked.lua`.
+pub(crate) fn marked(space: &Space, owner: &Owner, epoch: Option<Epoch>) -> Command {
+    let partition = space.partition(owner);
+    let keys = [
+        &space.keys.maps(partition)[..],
+        &[space.keys.part(partition)],
+    ]
+    .concat();
+    let mut cmd = SCRIPTS.marked.call(&keys);
+    cmd.arg(key::owner_part(owner))
+        .arg(epoch.map(|epoch| epoch.to_string()).unwrap_or_default());
+    SCRIPTS.marked.read(space.slot(partition), cmd)
+}
+
+/// `rights.lua`. On any node: no slot is asked for, since nothing is read that matters.
+pub(crate) fn rights(some_key: &str) -> Command {
+    let mut cmd = SCRIPTS.rights.call(&[]);
+    cmd.arg(some_key);
+    SCRIPTS.rights.read(0, cmd)
+}
+
+/// `part_state.lua`.
+pub(crate) fn part_state(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.part_state.read(
+        space.slot(partition),
+        SCRIPTS.part_state.call(&[space.keys.part(partition)]),
+    )
+}
+
+/// `adopt.lua`.
+pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
+    let (keys, partition) = (&space.keys, adopt.partition);
+    let mut cmd = SCRIPTS.adopt.call(&[
+        keys.part(partition),
+        keys.landed(partition),
+        keys.leaving(partition),
+    ]);
+    let recorded = adopt
+        .seen
+        .record
+        .as_ref()
+        .map_or("", |record| &record.incarnation);
+    cmd.arg(recorded)
+        .arg(&adopt.seen.incarnation)
+        .arg(adopt.epoch.0)
+        .arg(adopt.last_version.get());
+    cmd.arg(
+        adopt
+            .database
+            .map(|database| database.to_string())
+            .unwrap_or_default(),
+    )
+    .arg(u8::from(adopt.landed_here));
+    cmd.arg(u8::from(adopt.compare_all));
+    cmd.arg(Version::rewind_leap(adopt.epoch));
+    SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
+}
+
+/// `raise_landed.lua`.
+pub(crate) fn raise_landed(
+    space: &Space,
+    partition: Partition,
+    epoch: Epoch,
+    landed: Version,
+) -> Command {
+    let mut cmd = SCRIPTS.raise_landed.call(&[space.keys.part(partition)]);
+    cmd.arg(epoch.0).arg(landed.get());
+    SCRIPTS.raise_landed.write(space.slot(partition), cmd)
+}
+
+/// `check_part.lua`.
+pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.check_part.write(
+        space.slot(partition),
+        SCRIPTS.check_part.call(&[space.keys.part(partition)]),
+    )
+}
+
+/// `pairing.lua`.
+pub(crate) fn pairing(space: &Space) -> Command {
+    let key = space.keys.meta();
+    SCRIPTS.pairing.read(
+        crate::redis::connections::slot::slot_of(key.as_bytes()),
+        SCRIPTS.pairing.call(&[key]),
+    )
+}
+
+/// `pair.lua`.
+pub(crate) fn pair(space: &Space, seen: &HotPairing, paired: &HotPaired) -> Command {
+    let key = space.keys.meta();
+    let slot = crate::redis::connections::slot::slot_of(key.as_bytes());
+    let mut cmd = SCRIPTS.pair.call(&[key]);
+    cmd.arg(&seen.incarnation).arg(
+        seen.paired
+            .map(|paired| paired.token.to_string())
+            .unwrap_or_default(),
+    );
+    cmd.arg(paired.token.to_string())
+        .arg(paired.database.to_string());
+    cmd.arg(paired.partitions)
+        .arg(paired.layout)
+        .arg(paired.since.0);
+    SCRIPTS.pair.write(slot, cmd)
+}
+
+/// `peek.lua`.
+pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
+    let keys = &space.keys;
+    let keys = [
+        keys.maps(partition).as_slice(),
+        &[keys.part(partition), keys.lock(partition)],
+    ]
+    .concat();
+    SCRIPTS
+        .peek
+        .read(space.slot(partition), SCRIPTS.peek.call(&keys))
+}
+
+/// `sync.lua`.
+pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.sync.write(
+        space.slot(partition),
+        SCRIPTS.sync.call(&[space.keys.sync(partition)]),
+    )
+}
+
+/// Whole milliseconds, at least 1: Redis refuses a time to live of 0.
+pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
+    const CENTURY: u64 = 3_155_760_000_000; // keeps sums with the present time far below 2^53 microseconds
+    u64::try_from(duration.as_millis())
+        .unwrap_or(CENTURY)
+        .clamp(1, CENTURY)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros())
+        .unwrap_or(u64::MAX)
+        .min(Version::MAX.get() / 4)
+}
+
+#[cfg(test)]
+mod tests;

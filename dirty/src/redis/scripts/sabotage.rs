@@ -1,0 +1,688 @@
+//! Scripts that keep a rule no more, for `scripts/sabotage`.
+
+use storage_model::sabotage::broken;
+
+/// One change of one script: the switch, the script, a text that occurs in it exactly once, and
+/// what takes its place.
+type Break = (&'static str, &'static str, &'static str, &'static str);
+
+const BREAKS: &[Break] = &[
+    // Data changes without a mark; or before its mark, so that a failure between the two leaves it
+    // without.
+    (
+        "R1-unmarked",
+        "update",
+        "call('HSET', KEYS[1], unpack(marks))",
+        "0",
+    ),
+    (
+        "R1-unmarked",
+        "mutate",
+        "call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))",
+        "",
+    ),
+    (
+        "R1-apart",
+        "update",
+        "call('HSET', KEYS[1], unpack(marks))",
+        "1",
+    ),
+    (
+        "R1-apart",
+        "update",
+        "-- The answer comes last",
+        "call('HSET', KEYS[1], unpack(marks))\n-- The answer comes last",
+    ),
+    // A write forgets the fields that the owner's mark had.
+    (
+        "R1-list",
+        "update",
+        "local named = mark and sub(mark, 15) or ''",
+        "local named = ''",
+    ),
+    (
+        "R1-list",
+        "mutate",
+        "marked_with(mark_held, new",
+        "marked_with('', new",
+    ),
+    // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped
+    // on request.
+    ("R2-expires", "update", "call('PERSIST', hash)", ""),
+    ("R2-evicts", "evict", "is_named(3, ARGV[1])", "false"),
+    // A field that the database refused is no reason to keep the hash; a fill lets a hash with
+    // unlanded changes expire.
+    (
+        "R2-parked",
+        "park",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, LANDED, LEAVING, SESSIONS }",
+    ),
+    (
+        "R2-filled",
+        "fill",
+        "if not hash and not is_marked and not is_held then call('PEXPIRE'",
+        "if true then call('PEXPIRE'",
+    ),
+    // An owner that was written meanwhile may expire, since the dirty map is not looked at.
+    (
+        "R2-settled",
+        "settle",
+        "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors",
+        "{ ERRORS, LANDED, LEAVING, SESSIONS, errors",
+    ),
+    (
+        "R4-overwrite",
+        "snapshot",
+        "if call('EXISTS', KEYS[2]) == 1 then return { 'leftover', last } end",
+        "",
+    ),
+    (
+        "R4-whole",
+        "settle",
+        "local cleared = 0\nfor from",
+        "local cleared = call('DEL', KEYS[SNAPSHOT])\nfor from",
+    ),
+    // The number of the snapshot is not looked at.
+    (
+        "R5-number",
+        "settle",
+        "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted",
+        "return true",
+    ),
+    (
+        "R5-number",
+        "park",
+        "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted",
+        "return true",
+    ),
+    (
+        "R5-any-error",
+        "settle",
+        "if line and error_version(line) <= version then",
+        "if line then",
+    ),
+    // Marks are cleared by whoever asks, of whatever snapshot; an error mark outlives its landing,
+    // or loses to an older one; a flush settles marks, which it does without the lock.
+    (
+        "R5-unlocked",
+        "settle",
+        "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted",
+        "return true",
+    ),
+    (
+        "R5-unlocked",
+        "settle",
+        "if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end",
+        "",
+    ),
+    (
+        "R5-kept-error",
+        "settle",
+        "if line and error_version(line) <= version then",
+        "if false then",
+    ),
+    (
+        "R5-older-error",
+        "park",
+        "old_version and error_version(old_version) > version --",
+        "false --",
+    ),
+    (
+        "R5-flush",
+        "settle",
+        "(count == 0 or ARGV[1] ~= '')",
+        "true",
+    ),
+    // A hash that is made while a map names its owner does not say so, and joins the marks of the
+    // one before.
+    (
+        "R6-birth",
+        "mutate",
+        "not hash and is_named(6, ARGV[5]), call",
+        "false, call",
+    ),
+    (
+        "R6-birth",
+        "fill",
+        "not hash and is_named(at, name)",
+        "false",
+    ),
+    // A fill takes the marker for proof whatever it is, or does not ask whether the hash is there;
+    // or gives the hash that it makes no number.
+    (
+        "R7-marker",
+        "fill",
+        "if load.marker ~= mark then return false end",
+        "",
+    ),
+    (
+        "R7-presence",
+        "fill",
+        "return load.present == (hash ~= nil)",
+        "return true",
+    ),
+    (
+        "R7-refill",
+        "fill",
+        "call('SET', KEYS[2], digits(source))",
+        "if mark == '?' or mark == '-' then call('SET', KEYS[2], digits(source)) end",
+    ),
+    // A write that makes a hash does not give the marker another number.
+    (
+        "R7-unraised",
+        "update",
+        "if not is_there then\n",
+        "if not is_there and last == 0 then\n",
+    ),
+    (
+        "R7-unraised",
+        "mutate",
+        "if not hash then call('SET', KEYS[2]",
+        "if not hash and version == 0 then call('SET', KEYS[2]",
+    ),
+    // A row replaces what the hash holds.
+    (
+        "R7-row-wins",
+        "fill",
+        "if not known or (suspect",
+        "if true or (suspect",
+    ),
+    // An owner that nothing is known of counts as absent; an absent one is remembered for good.
+    (
+        "R8-complete",
+        "update",
+        "marker == format('-%s', r[2]) and all_of or part_of",
+        "all_of",
+    ),
+    // A negative answer outlives a first write.
+    (
+        "R8-kept",
+        "update",
+        "call('MSET', unpack(markers)) end",
+        "for w = 1, #markers, 2 do if string.sub(call('GET', markers[w]) or '', 1, 1) ~= '-' then call('SET', markers[w], markers[w + 1]) end end end",
+    ),
+    (
+        "R8-kept",
+        "mutate",
+        "if not hash then call('SET', KEYS[2]",
+        "if not hash and string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2]",
+    ),
+    (
+        "R8-forever",
+        "fill",
+        "absence(r), 'PX', digits(absent_ttl)",
+        "absence(r)",
+    ),
+    // The first counter is written before the second is looked at.
+    (
+        "R10-half",
+        "mutate",
+        "out.put(field, counters[#counters])",
+        "call('HSET', KEYS[1], field, counters[#counters])",
+    ),
+    // Counters are added as Lua adds.
+    (
+        "R10-rounded",
+        "mutate",
+        "text_of(new)",
+        "digits(tonumber(live or '0') + tonumber(argument))",
+    ),
+    // A call is carried out whatever its number; its end leaves no trace; the calls of a store that
+    // is not gone are forgotten.
+    (
+        "R11-number",
+        "update",
+        "if number == last_call then",
+        "if false then",
+    ),
+    (
+        "R11-number",
+        "update",
+        "if number <= last_call then",
+        "if false then",
+    ),
+    (
+        "R11-asked",
+        "end_call",
+        "call('HSET', KEYS[1], ARGV[1], table.concat({ ARGV[2], ' void' }))",
+        "",
+    ),
+    (
+        "R11-hasty",
+        "forget_calls",
+        "if stored and string.match(stored, '^%d+') == ARGV[i + 1] then",
+        "if stored then",
+    ),
+    // Ids are not looked up at all, or not those of the window before, or of one that the clock
+    // leapt over; a late copy is applied.
+    ("R11-ids", "mutate", "if before then return before end", ""),
+    (
+        "R11-void",
+        "mutate",
+        "  return remember(reply_of(base))\n",
+        "  return reply_of(base)\n",
+    ),
+    (
+        "R11-ids-set",
+        "mutate",
+        "if before then return before end",
+        "",
+    ),
+    (
+        "R11-ids-incr",
+        "mutate",
+        "if before then return before end",
+        "",
+    ),
+    (
+        "R11-leap",
+        "mutate",
+        "between ~= round - 1 and (leaps",
+        "false and (leaps",
+    ),
+    (
+        "R11-window",
+        "mutate",
+        "seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])",
+        "seen[2]",
+    ),
+    (
+        "R11-deadline",
+        "update",
+        "now >= tonumber(ARGV[2])",
+        "false",
+    ),
+    (
+        "R11-deadline",
+        "mutate",
+        "if now >= deadline then return { 'expired' } end",
+        "",
+    ),
+    // The worker needs memory to free memory.
+    ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
+    ("R13-denied", "settle", "#!lua flags=allow-oom", "#!lua"),
+    ("R13-denied", "park", "#!lua flags=allow-oom", "#!lua"),
+    // A lock is one of the keys that a full server evicts.
+    (
+        "R13-evicted",
+        "lock",
+        "digits(ends), ' ', holder }))",
+        "digits(ends), ' ', holder }), 'PX', '60000')",
+    ),
+    (
+        "R13-evicted",
+        "renew",
+        "digits(ends), ' ', holder }))",
+        "digits(ends), ' ', holder }), 'PX', '60000')",
+    ),
+    // A record of another incarnation is believed; versions start below what has landed; old hashes
+    // stay trusted.
+    (
+        "R14-incarnation",
+        "snapshot",
+        "if r.incarnation ~= incarnation() then",
+        "if false then",
+    ),
+    (
+        "R14-incarnation",
+        "settle",
+        "if r.incarnation ~= incarnation() then",
+        "if false then",
+    ),
+    (
+        "R14-incarnation",
+        "check_part",
+        "if r.incarnation ~= incarnation() then",
+        "if false then",
+    ),
+    (
+        "R14-source",
+        "adopt",
+        "suspect and leapt(from) or digits(from)",
+        "digits(source)",
+    ),
+    (
+        "R14-given-again",
+        "adopt",
+        "math.max(time(), from) + leap",
+        "from",
+    ),
+    (
+        "R14-generation",
+        "adopt",
+        "suspect and ARGV[3] or old[3]",
+        "old[3]",
+    ),
+    ("R14-early", "adopt", "last <= collected", "last <= source"),
+    (
+        "R14-unraised",
+        "settle",
+        "raise_landed(KEYS[PART], r, landed)",
+        "",
+    ),
+    (
+        "R14-adopted-blindly",
+        "adopt",
+        "if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end",
+        "",
+    ),
+    (
+        "R14-adopted-late",
+        "adopt",
+        "if epoch <= number(old[2], 'the epoch') then return 0 end",
+        "",
+    ),
+    (
+        "R14-suspect",
+        "update",
+        "elseif hash_generation < generation then",
+        "elseif false then",
+    ),
+    (
+        "R14-marker",
+        "mutate",
+        "and not hash then return needs_load end",
+        "and not hash and mark == '?' then return needs_load end",
+    ),
+    // What is on its way while the server's data are replaced is applied to what they became.
+    (
+        "R14-on-its-way",
+        "update",
+        "if not string.find(call('INFO', 'replication'), history, 1, true) then",
+        "if false then",
+    ),
+    (
+        "R14-on-its-way",
+        "mutate",
+        "string.match(r.incarnation, '/(%x+)$') ~= history() then",
+        "false then",
+    ),
+    // Sessions are changed under another incarnation than the recorded one.
+    ("R14-sessions", "close_session", "present(KEYS[11])\n", ""),
+    ("R14-sessions", "ask_session", "present(KEYS[3])\n", ""),
+    ("R14-sessions", "lapse", "present(KEYS[11])\n", ""),
+    // A negative answer counts whatever happened since.
+    (
+        "R14-absent",
+        "fill",
+        "return table.concat({ '-', digits(r.generation) })",
+        "return '-'",
+    ),
+    (
+        "R14-absent",
+        "prove",
+        "return table.concat({ '-', digits(r.generation) })",
+        "return '-'",
+    ),
+    (
+        "R14-absent",
+        "mutate",
+        "return table.concat({ '-', digits(r.generation) })",
+        "return '-'",
+    ),
+    ("R14-absent", "update", "format('-%s', r[2])", "'-'"),
+    // What the hash does not hold is taken as absent; what was read under another epoch is
+    // believed.
+    (
+        "R15-guess",
+        "mutate",
+        "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end",
+        "",
+    ),
+    (
+        "R15-version",
+        "mutate",
+        "and not hash then return needs_load end",
+        "and false then return needs_load end",
+    ),
+    (
+        "R15-fill-epoch",
+        "fill",
+        "if load.epoch ~= r.epoch then return false end",
+        "",
+    ),
+    (
+        "R15-settle-epoch",
+        "settle",
+        "if r.epoch ~= epoch then",
+        "if false then",
+    ),
+    (
+        "R15-park-epoch",
+        "park",
+        "if r.epoch ~= epoch then",
+        "if false then",
+    ),
+    (
+        "R15-mutate-epoch",
+        "mutate",
+        "if load.epoch ~= r.epoch then return false end",
+        "",
+    ),
+    // A former holder writes, or somebody who holds nothing; a fence is told by its version alone.
+    (
+        "S1-unfenced",
+        "update",
+        "fence and not (session and sub(session, 1, #fence) == fence) or session",
+        "session",
+    ),
+    (
+        "S1-unfenced",
+        "mutate",
+        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then return { 'fenced', session.text } end",
+        "",
+    ),
+    (
+        "S1-plain",
+        "update",
+        "== fence) or session and not fence then",
+        "== fence) then",
+    ),
+    (
+        "S1-plain",
+        "mutate",
+        "if session then return { 'held', session.text } end",
+        "",
+    ),
+    (
+        "S1-below",
+        "claim_session",
+        "if above > r.source then",
+        "if false then",
+    ),
+    (
+        "S1-token",
+        "mutate",
+        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then",
+        "if session.version ~= string.match(ARGV[7], '^%d+') then",
+    ),
+    // Any session is taken by whoever wants to take some; one is opened with a part of its owner;
+    // its hash may expire.
+    (
+        "S2-any",
+        "open_session",
+        "if table.concat({ current.version, ' ', current.token }) ~= ARGV[5] then",
+        "if ARGV[5] == '' then",
+    ),
+    (
+        "S2-part",
+        "open_session",
+        "if not whole then return",
+        "if false then return",
+    ),
+    (
+        "S2-unpinned",
+        "open_session",
+        "call('PERSIST', KEYS[1])\nreturn opened(fence)",
+        "return opened(fence)",
+    ),
+    // The hash of a held owner gets a time to live when a mark is settled, an error mark cleared,
+    // an entry parked or a probation ended, or when a fill makes it; it keeps the one that it has
+    // when its session is claimed; it is dropped on request.
+    (
+        "S2-settled",
+        "settle",
+        "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors",
+        "{ DIRTY, ERRORS, LANDED, LEAVING, errors",
+    ),
+    (
+        "S2-parked",
+        "park",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }",
+    ),
+    (
+        "S2-acquitted",
+        "acquit",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED }",
+    ),
+    (
+        "S2-filled",
+        "fill",
+        "and not is_marked and not is_held then",
+        "and not is_marked then",
+    ),
+    (
+        "S2-claimed",
+        "claim_session",
+        "  call('PERSIST', KEYS[1])\n",
+        "",
+    ),
+    (
+        "S2-confirmed",
+        "mutate",
+        "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end",
+        "",
+    ),
+    (
+        "S2-evicted",
+        "evict",
+        "(is_named(3, ARGV[1]) or call('HGET', KEYS[8], ARGV[1]))",
+        "is_named(3, ARGV[1])",
+    ),
+    // The last save leaves its session open.
+    (
+        "S3-kept",
+        "mutate",
+        "if ARGV[8] == '1' then",
+        "if false then",
+    ),
+    // A holder is called gone that has beaten since; the sessions of one that is gone stay.
+    (
+        "S5-hasty",
+        "lapse",
+        "if (call('HGET', KEYS[1], ARGV[1]) or '0') ~= ARGV[2] then return -1 end",
+        "",
+    ),
+    (
+        "S5-lowered",
+        "beat",
+        "number(last, 'the last beat') < beat then",
+        "true then",
+    ),
+    (
+        "S5-unheard",
+        "open_session",
+        "expect_beats(KEYS[12], ARGV[3])\n",
+        "",
+    ),
+    (
+        "S5-unheard",
+        "claim_session",
+        "  expect_beats(KEYS[6], ARGV[5])\n",
+        "",
+    ),
+    (
+        "S5-unheard",
+        "mutate",
+        "    expect_beats(KEYS[14], session.holder)\n",
+        "",
+    ),
+    ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
+    // A session that lapsed saves over whatever was written since; an earlier session keeps the
+    // owner; nobody waits for claims.
+    (
+        "S7-unconditional",
+        "mutate",
+        "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end",
+        "",
+    ),
+    (
+        "S8-late",
+        "claim_session",
+        "(ARGV[4] == r.epoch or is_graced(KEYS[2], r))",
+        "ARGV[4] == r.epoch",
+    ),
+    (
+        "S8-ended",
+        "close_session",
+        "if not is_graced(KEYS[11], r) then return 0 end",
+        "",
+    ),
+    (
+        "S8-greatest",
+        "claim_session",
+        "session.epoch == r.epoch or is_later(session, ARGV[2], ARGV[3])",
+        "session.epoch == r.epoch",
+    ),
+    (
+        "S8-grace",
+        "adopt",
+        "if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end",
+        "call('HSET', KEYS[1], 'graced', ARGV[3])",
+    ),
+    // Marks on probation are not landed again; one that is takes the place of a newer one.
+    (
+        "H33-kept",
+        "adopt",
+        "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then",
+        "if false then",
+    ),
+    (
+        "H33-lowered",
+        "relive",
+        "local version, more = math.max(mark_version(one), mark_version(other)), {}",
+        "local version, more = mark_version(other), {}",
+    ),
+];
+
+/// The script's text, with what the chosen switch changes in it.
+///
+/// # Panics
+/// The text to be changed is not there exactly once, so the switch would break something else, or
+/// nothing.
+pub(in crate::redis) fn spoil(script: &str, source: String) -> String {
+    let of_script = BREAKS
+        .iter()
+        .filter(|(switch, of, ..)| *of == script && broken(switch));
+    of_script.fold(source, |source, (switch, _, from, to)| {
+        assert_eq!(
+            source.matches(from).count(),
+            1,
+            "sabotage: {switch} is stale: {script}.lua must have {from:?} once"
+        );
+        source.replace(from, to)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::scripts::SCRIPTS;
+
+    #[test]
+    fn every_break_fits_its_script() {
+        let scripts = SCRIPTS.all();
+        for (switch, name, from, to) in BREAKS {
+            let script = scripts.iter().find(|script| script.name == *name).unwrap();
+            assert_eq!(
+                script.source().matches(from).count(),
+                1,
+                "{switch}: {name}.lua must have {from:?} once"
+            );
+            assert_ne!(from, to, "{switch}");
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Every script says what it takes, is called so, and keeps to the rules.
+
+use std::collections::BTreeSet;
+
+use redis::Arg;
+use storage_model::{Bytes, Fence, Field, OpId, RandomIds, Timestamp, Token};
+
+use super::*;
+use crate::{
+    ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession, Park, Parked,
+    PartitionState, Settle, SnapshotId, Window,
+};
+
+/// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
+fn declared(source: &str, what: &str) -> (usize, bool) {
+    let prefix = format!("-- {what}[");
+    let mut numbers = source.lines().filter_map(|line| {
+        line.strip_prefix(&prefix)?
+            .split_once(']')
+            .map(|(number, _)| number)
+    });
+    let mut fixed = 0;
+    for number in numbers.by_ref() {
+        match number.strip_suffix("..") {
+            Some(from) => {
+                assert_eq!(from.parse::<usize>().unwrap(), fixed + 1);
+                return (fixed, true);
+            }
+            None => assert_eq!(number.parse::<usize>().unwrap(), fixed + 1),
+        }
+        fixed += 1;
+    }
+    (fixed, false)
+}
+
+fn fits(count: usize, (fixed, more): (usize, bool)) -> bool {
+    if more { count > fixed } else { count == fixed }
+}
+
+fn words(command: &Command) -> Vec<Vec<u8>> {
+    let words = command.cmd.args_iter().map(|arg| match arg {
+        Arg::Simple(bytes) => bytes.to_vec(),
+        other => panic!("{:?}", std::mem::discriminant(&other)),
+    });
+    words.collect()
+}
+
+/// One call of every script.
+fn calls() -> Vec<Command> {
+    let (space, partition, version) = (
+        Space::new("slug", 4),
+        Partition(1),
+        Version::new(5).unwrap(),
+    );
+    let owner = Owner::new("game", "eu", "player", "ann").unwrap();
+    let (field, ttl) = (Field::new("gold").unwrap(), Duration::from_secs(9));
+    let lock_ = Lock {
+        holder: "w".into(),
+        token: "t".into(),
+    };
+    let observed = Observed {
+        marker: Marker::Unknown,
+        present: false,
+        epoch: Epoch(1),
+    };
+    let rows = vec![(
+        field.clone(),
+        Cell::Removed(Bytes::from_static(b"1")),
+        version,
+    )];
+    let load = Load {
+        owner: owner.clone(),
+        observed,
+        rows,
+        complete: true,
+    };
+    let of = |change| {
+        Mutation::new(
+            owner.clone(),
+            vec![(field.clone(), change)],
+            OpId::new([7; 16]),
+            Timestamp(1),
+        )
+    };
+    let seen = PartitionState {
+        incarnation: "a/b".into(),
+        record: None,
+    };
+    let adopted = Adopt {
+        partition,
+        seen,
+        epoch: Epoch(2),
+        last_version: version,
+        landed_here: false,
+        compare_all: false,
+        database: None,
+    };
+    let head = Head {
+        partition,
+        lock: Some(&lock_),
+        epoch: Epoch(1),
+        clean_ttl: ttl,
+    };
+    let mark = MarkRef {
+        name: b"m",
+        owner: Some(&owner),
+    };
+    let row = RowRef {
+        owner: &owner,
+        field: "gold".into(),
+        version,
+    };
+    let entry = Entry {
+        raw: Bytes::from_static(b"m"),
+        mark: None,
+        version,
+    };
+    let faults = vec![Fault {
+        field: field.clone(),
+        version,
+        code: 1,
+        message: "no".into(),
+    }];
+    let parked = vec![Parked {
+        source: Some(entry),
+        owner: Some(owner.clone()),
+        faults,
+    }];
+    let parking = Park {
+        partition,
+        lock: lock_.clone(),
+        epoch: Epoch(1),
+        snapshot: SnapshotId(1),
+        retry_min: ttl,
+        retry_max: ttl,
+        probation: true,
+        parked: parked.clone(),
+    };
+    let settling = Settle {
+        partition,
+        lock: None,
+        epoch: Epoch(1),
+        snapshot: SnapshotId(1),
+        landed: version,
+        marks: vec![],
+        rows: vec![],
+        probation: true,
+    };
+    let now = Timestamp(1);
+    let fence = Fence {
+        version,
+        token: OpId::new([7; 16]),
+    };
+    let (holder, name) = (fence.token, "game 1".to_owned());
+    let opening = OpenSession {
+        owner: owner.clone(),
+        token: holder,
+        holder,
+        name: name.clone(),
+        takes: Some(fence),
+        deadline: now,
+        load: Some(load.clone()),
+    };
+    let claim = ClaimSession {
+        owner: owner.clone(),
+        fence,
+        holder,
+        name,
+        epoch: Epoch(1),
+        acked: fence.version,
+    };
+    let (prefix, address) = ("slug".to_owned(), String::new());
+    let blank = HotPairing {
+        incarnation: "a/b".into(),
+        now,
+        number: 0,
+        prefix,
+        address,
+        paired: None,
+    };
+    let token = Token::draw(&RandomIds);
+    let paired = HotPaired {
+        token,
+        database: token,
+        partitions: 4,
+        layout: 1,
+        since: now,
+    };
+    vec![
+        update(
+            &space,
+            partition,
+            "w:1",
+            1,
+            &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))],
+        ),
+        end_call(&space, partition, "w:1", 1),
+        forget_calls(&space, partition, &[("w:1".into(), "1".into())]),
+        open_session(&space, &opening, ttl),
+        claim_session(&space, &claim),
+        close_session(&space, &owner, fence, ttl),
+        ask_session(&space, &owner, fence, "game 2"),
+        beat(&space, partition, Some((fence.token, 1))),
+        forget_lapsed(&space, partition, &[(owner.clone(), fence)]),
+        lapse(
+            &space,
+            partition,
+            fence.token,
+            1,
+            std::slice::from_ref(&owner),
+            (ttl, true),
+        ),
+        end_grace(&space, partition, Epoch(1)),
+        mutate(&space, &of(Change::Incr(1)), Some(&load)),
+        fill(&space, &load, ttl, ttl),
+        prove(&space, &load),
+        names(&space, &owner),
+        evict(&space, &owner),
+        marked(&space, &owner, Some(Epoch(1))),
+        rights("slug-part:{0}"),
+        part_state(&space, partition),
+        adopt(&space, &adopted),
+        raise_landed(&space, partition, Epoch(1), version),
+        check_part(&space, partition),
+        pairing(&space),
+        pair(&space, &blank, &paired),
+        announce(&space, "w", ttl),
+        peek(&space, partition),
+        lock(&space, partition, &lock_, ttl),
+        renew(&space, partition, &lock_, ttl),
+        unlock(&space, partition, &lock_),
+        snapshot(&space, partition, &lock_),
+        settle(
+            &space,
+            head,
+            &settling,
+            std::slice::from_ref(&mark),
+            std::slice::from_ref(&row),
+        ),
+        park(&space, head, &parking, &parked),
+        probation(&space, partition, &lock_),
+        acquit(
+            &space,
+            head,
+            Window {
+                epoch: Epoch(1),
+                number: 1,
+            },
+            std::slice::from_ref(&mark),
+        ),
+        relive(&space, head, std::slice::from_ref(&mark)),
+        sync(&space, partition),
+    ]
+}
+
+#[test]
+fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
+    let mut called = BTreeSet::new();
+    for command in calls() {
+        let script = SCRIPTS
+            .all()
+            .into_iter()
+            .find(|script| script.name == command.name)
+            .unwrap();
+        let words = words(&command);
+        assert_eq!(
+            (&words[0][..], &words[1][..]),
+            (&b"EVALSHA"[..], script.sha.as_bytes())
+        );
+        let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
+        assert!(
+            fits(keys, declared(&script.source, "KEYS")),
+            "{}: {keys} keys",
+            script.name
+        );
+        let arguments = words.len() - 3 - keys;
+        assert!(
+            fits(arguments, declared(&script.source, "ARGV")),
+            "{}: {arguments} arguments",
+            script.name
+        );
+        let slots: BTreeSet<u16> = words[3..3 + keys]
+            .iter()
+            .map(|key| crate::redis::connections::slot::slot_of(key))
+            .collect();
+        let is_anywhere = script.name == "rights"; // asked of any node, so it declares no key
+        assert_eq!(
+            slots,
+            if is_anywhere {
+                BTreeSet::new()
+            } else {
+                BTreeSet::from([command.slot])
+            },
+            "{}",
+            script.name
+        );
+        called.insert(script.name);
+    }
+    assert_eq!(called.len(), SCRIPTS.all().len());
+}
+
+#[test]
+fn headers_are_complete_and_scripts_say_what_they_may_do() {
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    for script in SCRIPTS.all() {
+        let name = script.name;
+        let first_input = if name == "rights" {
+            "\n-- ARGV[1] "
+        } else {
+            "\n-- KEYS[1] "
+        };
+        for line in ["\n-- Reply: ", "\n-- Invariant: ", first_input] {
+            assert!(script.source.contains(line), "{name} lacks {line:?}");
+        }
+        let first = script.source.lines().next().unwrap();
+        let expected = match name {
+            "update" | "mutate" | "fill" | "open_session" => "#!lua",
+            _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
+            _ => "#!lua flags=no-writes,allow-oom",
+        };
+        assert_eq!(first, expected, "{name}");
+    }
+}
+
+#[test]
+fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
+    for script in SCRIPTS.all() {
+        for line in script.source.lines() {
+            let code = line.split_once("--").map_or(line, |(code, _)| code);
+            // Lua's own conversion of numbers, in `..` too, keeps 14 digits (H7); a swallowed error
+            // leaves half (H2).
+            for banned in ["pcall", "tostring", "..", "%d"] {
+                let harmless = match banned {
+                    // Digits in a pattern; integers where they are wide enough.
+                    "%d" => code.contains("%d+") || code.contains("and '%d' or '%.0f'"),
+                    // A read leaves nothing half done, and a script that may not write neither.
+                    "pcall" => script.name == "rights",
+                    // Both are texts.
+                    ".." => [
+                        "base_text .. all_of, base_text .. part_of",
+                        "= digits14 .. named",
+                        "or v .. flags",
+                    ]
+                    .iter()
+                    .any(|texts| code.contains(texts)),
+                    _ => false,
+                };
+                assert!(
+                    !code.contains(banned) || harmless,
+                    "{}: {banned} in {line:?}",
+                    script.name
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Mutations.
+
+#[doc(hidden)]
+pub mod calls;
+mod completion;
+pub(in crate::redis) mod queue;
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition};
+
+use self::calls::Fate;
+use self::completion::replies;
+use self::queue::Waiting;
+use crate::redis::RedisStore;
+use crate::redis::connections::barrier::Barrier;
+use crate::redis::connections::transport::Answer;
+use crate::redis::error::{Failure, hot_error};
+use crate::redis::operations::session::session_of;
+use crate::redis::reply;
+use crate::redis::scripts;
+use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
+
+impl RedisStore {
+    pub(in crate::redis) async fn mutate_all(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>> {
+        match mutations {
+            [one] if goes_with_others(one) => vec![self.mutate_one(&one.0).await],
+            _ => Box::pin(self.mutate_several(mutations)).await,
+        }
+    }
+
+    /// Sends a write with the others of its partition that wait.
+    async fn mutate_one(&self, mutation: &Mutation) -> Result<Mutated, HotError> {
+        let partition = self.space.partition(&mutation.owner);
+        let mut answer = match mutation.attempt {
+            Attempt::Retry => Box::pin(self.send_again(partition, mutation)).await,
+            _ => self.send_queued(partition, mutation).await,
+        };
+        if is_left(&answer) {
+            answer = Box::pin(self.send_apart(partition, mutation)).await;
+        }
+        self.mutated(partition, mutation, answer)
+    }
+
+    /// Sends a write again whose call was lost, unless that was carried out.
+    async fn send_again(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        match self.fate(partition, mutation.id).await? {
+            Fate::Answered(answer) => answer,
+            Fate::Void => self.send_queued(partition, mutation).await,
+            Fate::Apart => self.send_apart(partition, mutation).await,
+        }
+    }
+
+    /// Sends a write by mutate.lua, under its id.
+    async fn send_apart(&self, partition: Partition, mutation: &Mutation) -> Answer {
+        let answers = self.send_each(&[(mutation, None)], &[partition]).await;
+        answers
+            .into_iter()
+            .next()
+            .unwrap_or(Err(Failure::Unverified))
+    }
+
+    async fn mutate_several(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>> {
+        let partitions: Vec<_> = mutations
+            .iter()
+            .map(|(mutation, _)| self.space.partition(&mutation.owner))
+            .collect();
+        let mut answers: Vec<Answer> = mutations.iter().map(|_| Err(Failure::Unverified)).collect();
+        let (shared, alone): (Vec<usize>, Vec<usize>) = (0..mutations.len())
+            .partition(|index| mutations.get(*index).is_some_and(goes_with_others));
+        let (again, shared): (Vec<usize>, Vec<usize>) = shared.into_iter().partition(|index| {
+            mutations
+                .get(*index)
+                .is_some_and(|(mutation, _)| mutation.attempt == Attempt::Retry)
+        });
+        let (together, each, repeated) = futures::join!(
+            self.mutate_together(mutations, &partitions, &shared),
+            self.mutate_apart(mutations, &partitions, &alone),
+            self.mutate_again(mutations, &partitions, &again)
+        );
+        for (index, answer) in together
+            .into_iter()
+            .chain(alone.into_iter().zip(each))
+            .chain(again.into_iter().zip(repeated))
+        {
+            if let Some(slot) = answers.get_mut(index) {
+                *slot = answer;
+            }
+        }
+        let left: Vec<usize> = (0..answers.len())
+            .filter(|index| answers.get(*index).is_some_and(is_left))
+            .collect();
+        if !left.is_empty() {
+            for (index, answer) in left
+                .iter()
+                .zip(self.mutate_left(mutations, &partitions, &left).await)
+            {
+                if let Some(slot) = answers.get_mut(*index) {
+                    *slot = answer;
+                }
+            }
+        }
+        let named = answers.into_iter().zip(&partitions).zip(mutations);
+        named
+            .map(|((answer, partition), (mutation, _))| self.mutated(*partition, mutation, answer))
+            .collect()
+    }
+
+    fn mutated(
+        &self,
+        partition: Partition,
+        mutation: &Mutation,
+        answer: Answer,
+    ) -> Result<Mutated, HotError> {
+        let mutated = answer.and_then(|value| decode(value, mutation.changes.len()));
+        let mutated =
+            mutated.map_err(|failure| hot_error(failure, "mutate", true, Some(partition)))?;
+        match &mutated {
+            Mutated::Load(observed) => self.answered(partition, observed.epoch),
+            Mutated::Refused(Refusal::Moved { epoch, .. }) => self.answered(partition, *epoch),
+            _ => {}
+        }
+        Ok(mutated)
+    }
+
+    /// Sends writes in the queues of their partitions, each partition's together; answers in the
+    /// order of the indices.
+    async fn mutate_together(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<(usize, Answer)> {
+        if indices.is_empty() {
+            return Vec::new();
+        }
+        let (replies, told) = replies(indices.len());
+        let mut by_partition: BTreeMap<Partition, Vec<Waiting>> = BTreeMap::new();
+        for (index, reply) in indices.iter().zip(replies) {
+            if let (Some(partition), Some((mutation, _))) =
+                (partitions.get(*index), mutations.get(*index))
+            {
+                let waiting = Waiting {
+                    mutation: mutation.clone(),
+                    reply,
+                };
+                by_partition.entry(*partition).or_default().push(waiting);
+            }
+        }
+        let waiting_in: Vec<Partition> = by_partition.keys().copied().collect();
+        let batches: Vec<_> = by_partition
+            .into_iter()
+            .filter_map(|(at, writes)| self.enqueue(at, writes))
+            .collect();
+        if !batches.is_empty() {
+            self.send_batches(batches).await;
+        }
+        // Each is answered, at the latest when its reply is dropped.
+        let answers = self.carried(&waiting_in, told).await.unwrap_or_default();
+        indices.iter().copied().zip(answers).collect()
+    }
+
+    /// Sends writes again whose calls were lost.
+    async fn mutate_again(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        let some = picked(mutations, partitions, indices);
+        futures::future::join_all(
+            some.map(|((mutation, _), partition)| self.send_again(partition, mutation)),
+        )
+        .await
+    }
+
+    /// Sends writes, each in a call of its own.
+    async fn mutate_apart(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        // Another owner's load proves nothing about this one.
+        let fits = |mutation: &Mutation, load: &Load| load.owner == mutation.owner;
+        let some = picked(mutations, partitions, indices);
+        let (writes, partitions): (Vec<_>, Vec<_>) = some
+            .map(|((mutation, load), partition)| {
+                (
+                    (mutation, load.as_ref().filter(|load| fits(mutation, load))),
+                    partition,
+                )
+            })
+            .unzip();
+        self.send_each(&writes, &partitions).await
+    }
+
+    /// Sends writes that `update.lua` left, each in a call of its own.
+    async fn mutate_left(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+        partitions: &[Partition],
+        indices: &[usize],
+    ) -> Vec<Answer> {
+        let some = picked(mutations, partitions, indices);
+        let (writes, partitions): (Vec<_>, Vec<_>) = some
+            .map(|((mutation, _), partition)| ((mutation, None), partition))
+            .unzip();
+        self.send_each(&writes, &partitions).await
+    }
+
+    /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says
+    /// what became of it.
+    pub(in crate::redis) async fn send_each(
+        &self,
+        writes: &[(&Mutation, Option<&Load>)],
+        partitions: &[Partition],
+    ) -> Vec<Answer> {
+        if writes.is_empty() {
+            return Vec::new();
+        }
+        let commands = writes
+            .iter()
+            .map(|(mutation, load)| scripts::mutate(&self.space, mutation, *load))
+            .collect();
+        let answers = self.send_verified(commands, partitions, false).await;
+        for ((answer, (mutation, _)), partition) in answers.iter().zip(writes).zip(partitions) {
+            if is_unknown(answer) && !mutation.attempt.is_named() {
+                self.sent_apart(*partition, mutation.id);
+            }
+        }
+        answers
+    }
+}
+
+/// The writes at these indices, each with its partition.
+fn picked<'a>(
+    mutations: &'a [(Mutation, Option<Load>)],
+    partitions: &'a [Partition],
+    indices: &'a [usize],
+) -> impl Iterator<Item = (&'a (Mutation, Option<Load>), Partition)> {
+    indices
+        .iter()
+        .filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
+}
+
+/// Whether a write that was answered so may have been applied.
+pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|failure| {
+        hot_error(failure.clone(), "mutate", true, None).outcome == Outcome::Unknown
+    })
+}
+
+/// Whether a write is sent together with others of its partition. What waits for replicas or the
+/// disk has groups of its own. What has an id that its caller keeps goes alone, since only
+/// mutate.lua looks ids up.
+fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
+    scripts::takes_update(mutation)
+        && !mutation.attempt.is_named()
+        && load.is_none()
+        && !Barrier::is_of(mutation.durability)
+}
+
+/// Whether `update.lua` left a write to `mutate.lua`.
+fn is_left(answer: &Answer) -> bool {
+    matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
+}
+
+/// The answer of `update.lua` and `mutate.lua` to a mutation with so many changes.
+pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
+    if !matches!(value, Value::Array(_)) {
+        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
+    }
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || reply::bytes(values.next().unwrap_or_default());
+    let refusal = match &*next()? {
+        b"load" => {
+            let marker = marker_of(&next()?)?;
+            let present = &*next()? == b"1";
+            return Ok(Mutated::Load(Observed {
+                marker,
+                present,
+                epoch: reply::epoch(&next()?)?,
+            }));
+        }
+        b"expired" => Refusal::Expired,
+        b"moved" => Refusal::Moved {
+            epoch: reply::epoch(&next()?)?,
+            generation: reply::epoch(&next()?)?,
+        },
+        b"version" => Refusal::Version(reply::version(&next()?)?),
+        b"exists" => Refusal::Exists(field_of(&next()?)?),
+        b"integer" => Refusal::NotInteger(field_of(&next()?)?),
+        b"overflow" => Refusal::Overflow(field_of(&next()?)?),
+        b"unlanded" => Refusal::NotLanded,
+        b"held" => Refusal::Held(Box::new(session_of(&next()?)?)),
+        b"fenced" => {
+            let text = next()?;
+            let session = (!text.is_empty()).then(|| session_of(&text)).transpose()?;
+            Refusal::Fenced(session.map(Box::new))
+        }
+        b"grace" => Refusal::Grace(reply::epoch(&next()?)?),
+        b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
+        b"failed" => return Err(Failure::of_script(&next()?)),
+        other => {
+            return Err(Failure::Nonsense(format!(
+                "unknown answer {:?}",
+                String::from_utf8_lossy(other)
+            )));
+        }
+    };
+    Ok(Mutated::Refused(refusal))
+}
+
+/// "version changed counters…", as it is remembered under the operation's id; of what only sets
+/// fields, "version" alone.
+pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+    let mut parts = text.split(|byte| *byte == b' ');
+    let version = reply::version(parts.next().unwrap_or_default())?;
+    let changed = parts.next().map_or_else(
+        || Ok(u32::try_from(changes).unwrap_or(u32::MAX)),
+        reply::digits,
+    )?;
+    let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
+    Ok(Applied {
+        version,
+        changed,
+        counters,
+    })
+}
+
+/// A marker as scripts name it.
+pub(in crate::redis) fn marker_of(text: &[u8]) -> Result<Marker, Failure> {
+    match text {
+        b"?" => Ok(Marker::Unknown),
+        b"-" => Ok(Marker::Absent),
+        version => reply::version(version).map(Marker::At),
+    }
+}
+
+fn field_of(name: &[u8]) -> Result<Field, Failure> {
+    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
+    field.ok_or_else(|| Failure::Nonsense("a refusal names no field".to_owned()))
+}
