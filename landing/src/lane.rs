@@ -11,10 +11,11 @@ use storage_dirty::{Map, Snapshot, SnapshotId};
 use tokio::task::JoinSet;
 
 use crate::batch::{self, Part};
-use crate::caught::caught;
 use crate::claim::Busy;
 use crate::pass::{Round, Worker};
-use crate::{LandingOptions, TierError, step};
+use crate::{LandingOptions, step};
+use storage_tiers::TierError;
+use storage_tiers::caught::caught;
 
 /// A partition that has work, and how far its snapshot was read.
 struct Open<'a> {

@@ -14,7 +14,8 @@ use crate::claim::Claims;
 use crate::metrics::Metrics;
 use crate::probation::Leaving;
 use crate::turn::Turns;
-use crate::{LandingOptions, TierError, Tiers, step};
+use crate::{LandingOptions, step};
+use storage_tiers::{TierError, Tiers};
 
 /// What is common to the lanes of one worker.
 #[derive(Debug)]

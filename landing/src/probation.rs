@@ -10,8 +10,8 @@ use storage_model::Partition;
 use storage_model::sabotage::broken;
 use tokio::time::Instant;
 
-use crate::TierError;
 use crate::pass::{Round, Worker};
+use storage_tiers::TierError;
 
 /// How often at most the database is looked at while marks are on probation. A part of the period,
 /// but not rarer than this.

@@ -11,8 +11,9 @@ use storage_dirty::{Fields, HotKind, HotRead, Map, Read};
 use storage_model::{Epoch, Field, Owner, Partition, Row};
 use storage_sql::{Fence, LandError, PartitionRecord};
 
-use crate::tiers::is_suspect;
-use crate::{TierError, Tiers, degrade};
+use storage_tiers::bisect;
+use storage_tiers::is_suspect;
+use storage_tiers::{TierError, Tiers};
 
 /// Marks that the hot tier is asked for at once.
 const MARKS: usize = 200;
@@ -159,7 +160,7 @@ async fn land(
         reaches,
         database: Some(record.database),
     };
-    match degrade::land(tiers.cold().as_ref(), vec![fence], rows).await {
+    match bisect::land(tiers.cold().as_ref(), vec![fence], rows).await {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),

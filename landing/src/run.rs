@@ -9,17 +9,18 @@ use storage_model::Ids;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::LandingOptions;
 use crate::backoff::Backoff;
-use crate::caught::caught;
 use crate::claim::Claims;
-use crate::leases::Lapsed;
 use crate::metrics::{Counts, Metrics};
 use crate::pace::{Limits, Pace};
 use crate::pass::Worker;
 use crate::probation::Leaving;
 use crate::rescue::{self, Rescued};
 use crate::turn::Turns;
-use crate::{LandingOptions, Leases, TierError, Tiers};
+use storage_tiers::caught::caught;
+use storage_tiers::leases::Lapsed;
+use storage_tiers::{Leases, TierError, Tiers};
 
 /// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes
 /// writes now and then, and none whenever a lock is to be kept, has new marks by then.

@@ -4,8 +4,8 @@ use storage_dirty::{Collected, Lock, Settle};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Partition, Row, Version};
 
-use crate::Tiers;
 use crate::batch::{Part, Rows};
+use storage_tiers::Tiers;
 
 /// What was collected, with versions that were read after the values.
 pub(crate) async fn collected(

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use crate::batch::{self, Faults, Part, Rows, Verdict};
 use crate::pace::Size;
 use crate::pass::Worker;
-use crate::{TierError, Tiers, degrade, is_suspect};
+use storage_tiers::bisect;
+use storage_tiers::{TierError, Tiers, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
@@ -209,7 +210,7 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError>
             .filter(|one| !one.rows.rows.is_empty())
             .map(fence)
             .collect();
-        for (row, fault) in degrade::land(tiers.cold().as_ref(), fences, rows).await? {
+        for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows).await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
     }
@@ -217,7 +218,7 @@ async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError>
 }
 
 fn fence(ready: &Ready<'_>) -> Fence {
-    degrade::fence(
+    bisect::fence(
         ready.part.partition,
         &ready.collected,
         ready.rows.rows.iter(),

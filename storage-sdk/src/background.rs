@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use storage_landing::{LandingWorker, Tiers};
+use storage_landing::LandingWorker;
+use storage_tiers::Tiers;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout_at};
@@ -241,7 +242,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     use storage_config::BackpressureSettings;
-    use storage_landing::Home;
+    use storage_tiers::Home;
 
     use super::*;
     use crate::Kind;

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use storage_config::BackpressureSettings;
 use storage_dirty::HotStore;
-use storage_landing::{Backlog, Home, Pressure};
+use storage_landing::{Backlog, Pressure};
 use storage_model::Outcome;
 use storage_model::sabotage::broken;
+use storage_tiers::Home;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::{Error, Kind, Result};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
-use storage_landing::{Home, LandingOptions, LandingWorker, Tiers};
+use storage_landing::{LandingOptions, LandingWorker};
 use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
 use storage_sql::{ColdOptions, ColdStore};
+use storage_tiers::{Home, Tiers};
 
 use crate::core::Core;
 use crate::storage::{Storage, random_ids};

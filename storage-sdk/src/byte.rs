@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_landing::Flushed;
 use storage_model::{Change, Durability, Field, Owner, Scope, Version};
+use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Core;

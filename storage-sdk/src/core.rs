@@ -13,8 +13,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use storage_config::Settings;
 use storage_dirty::{HotError, Load, Mutated};
-use storage_landing::{LandingWorker, Tiers};
+use storage_landing::LandingWorker;
 use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition};
+use storage_tiers::Tiers;
 use tokio::time::Instant;
 
 use self::finish::Unfinished;

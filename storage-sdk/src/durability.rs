@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use storage_config::DurabilitySettings;
-use storage_landing::Flushed;
 use storage_model::{Applied, Durability, Epoch, Outcome, Owner, Version};
+use storage_tiers::Flushed;
 
 use crate::core::Core;
 use crate::{Error, Kind, Result};

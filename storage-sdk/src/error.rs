@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Refusal};
-use storage_landing::TierError;
 use storage_model::{LimitError, NameError, Outcome, Owner, Retry};
 use storage_sql::{ColdError, ColdKind};
+use storage_tiers::TierError;
 
 use crate::codec::CodecError;
 

@@ -67,14 +67,14 @@ pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_dirty::{Evicted, HotStore};
-pub(crate) use storage_landing::Home;
-pub use storage_landing::{Flushed, Tiers};
 pub use storage_model::{
     Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry,
     Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;
+pub(crate) use storage_tiers::Home;
+pub use storage_tiers::{Flushed, Tiers};
 
 /// The examples of the README, compiled and run with the doc tests.
 #[cfg(doctest)]

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_landing::Flushed;
 use storage_model::{OpId, Outcome, Owner, Version};
+use storage_tiers::Flushed;
 
 use crate::{
     Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject,

@@ -4,9 +4,9 @@ use std::ops::Index;
 use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
-use storage_landing::is_suspect;
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Version};
+use storage_tiers::is_suspect;
 use tokio::time::{Instant, sleep};
 
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};

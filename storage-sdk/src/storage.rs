@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_config::Settings;
-use storage_landing::{Backlog, LandingWorker, Tiers};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::{Ids, OpId, Owner, Scope};
+use storage_tiers::Tiers;
 use tokio::time::{Instant, timeout_at};
 
 use crate::builder::StorageBuilder;

@@ -8,9 +8,10 @@ use anyhow::Result;
 use async_trait::async_trait;
 use storage_dirty::RedisOptions;
 use storage_dirty::redis::{Broken, Gate, RedisStore};
-use storage_landing::{Backlog, LandingOptions, LandingWorker, Tiers};
+use storage_landing::{Backlog, LandingOptions, LandingWorker};
 use storage_model::RandomIds;
 use storage_tests::{Stack, until};
+use storage_tiers::Tiers;
 
 /// Loses the first answer to a request for locks.
 #[derive(Debug, Default)]

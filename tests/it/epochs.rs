@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
-use storage_landing::Tiers;
-use storage_landing::tiers::landed_here;
 use storage_model::{Epoch, Field, ManualClock, Owner, Partition, Timestamp, Version};
 use storage_sql::{Batch, Fence, PartitionRecord as ColdRecord, Raise};
 use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::server::Lockable;
 use storage_tests::sim::database::transaction::Way;
 use storage_tests::sim::database::{Database, ModelStore};
+use storage_tiers::Tiers;
+use storage_tiers::landed_here;
 use tokio::time::sleep;
 
 const PARTITION: Partition = Partition(0);

@@ -9,12 +9,13 @@ use anyhow::Result;
 use async_trait::async_trait;
 use storage_dirty::RedisOptions;
 use storage_dirty::redis::{Broken, Gate, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
+use storage_landing::{LandingOptions, LandingWorker};
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{RedisServer, Reply};
 use storage_sql::ColdOptions;
 use storage_tests::{Stack, World, rows, stack, until};
+use storage_tiers::{TierError, Tiers};
 
 async fn blank_redis() -> Result<RedisServer> {
     RedisServer::start(storage_servers::RedisOptions::default()).await

@@ -2,10 +2,10 @@
 //! and nobody beside it.
 
 use anyhow::Result;
-use storage_landing::{Conflict, Difference};
 use storage_sdk::{ByteOwner, Kind, Outcome, Retry};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
+use storage_tiers::{Conflict, Difference};
 
 /// Puts a row there whose field is a control character, as no field of ours is.
 async fn spoil(stack: &Stack) -> Result<()> {

@@ -3,7 +3,8 @@
 use std::io::Write as _;
 
 use anyhow::Context as _;
-use storage_landing::{Backlog, TierError, Tiers};
+use storage_landing::Backlog;
+use storage_tiers::{TierError, Tiers};
 
 use crate::cli::ConfigArgs;
 use crate::exit::Exit;

@@ -105,7 +105,7 @@ pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
         .with_writer(crate::progress::writer);
     let _ = logs
         .with_env_filter(
-            filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info".into()),
+            filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info,storage_tiers=info".into()),
         )
         .try_init();
     let runtime = match tokio::runtime::Builder::new_multi_thread()

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use storage_dirty::{ErrorEntry, HotStore};
-use storage_landing::TierError;
 use storage_model::{Owner, Partition};
+use storage_tiers::TierError;
 
 use crate::cli::ConfigArgs;
 use crate::exit::Exit;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::process::ExitCode;
 
 use storage_dirty::{HotError, HotKind};
-use storage_landing::TierError;
 use storage_sdk::Kind;
 use storage_sql::{ColdError, ColdKind};
+use storage_tiers::TierError;
 
 /// The table, as `--help` shows it.
 pub const TABLE: &str = "\

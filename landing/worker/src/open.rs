@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, HotStore};
-use storage_landing::{LandingOptions, LandingWorker, TierError, Tiers};
+use storage_landing::{LandingOptions, LandingWorker};
 use storage_model::{Ids as _, RandomIds, SystemClock};
 use storage_sdk::Storage;
 use storage_sql::{ColdKind, ColdStore};
+use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
 use crate::cli::ConfigArgs;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use storage_landing::Compared;
+use storage_tiers::Compared;
 
 use crate::cli::ConfigArgs;
 use crate::exit::Exit;

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
-use storage_landing::TierError;
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition};
+use storage_tiers::TierError;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};

@@ -9,8 +9,8 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream;
 use storage_dirty::Beats;
-use storage_landing::Leases;
 use storage_model::{Ids, OpId, Partition};
+use storage_tiers::Leases;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::call::after;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{HotRead, Load, Observed, OpenSession, Opened, Session as Stored};
-use storage_landing::is_suspect;
 use storage_model::{Durability, Epoch, Fence, OpId, Owner};
+use storage_tiers::is_suspect;
 use tokio::time::{Instant, sleep};
 
 use super::call::after;

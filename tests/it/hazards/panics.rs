@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use storage_config::Settings;
 use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::{RedisStore, redis::RedisOptions};
-use storage_landing::{LandingOptions, LandingWorker, Tiers};
+use storage_landing::{LandingOptions, LandingWorker};
 use storage_model::RandomIds;
 use storage_sdk::{Kind, Storage};
 use storage_servers::RedisServer;
 use storage_sql::{ColdError, ColdOptions, Seam, Statement, open, open_through};
 use storage_tests::{Stack, World, rows, stack, until};
+use storage_tiers::Tiers;
 
 /// Panics the first time that it is asked at a place.
 #[derive(Debug, Default)]

@@ -1,11 +1,11 @@
 //! What an operator, or another program, does to Redis while it is in use (H55).
 
 use anyhow::Result;
-use storage_landing::Difference;
 use storage_model::Partition;
 use storage_sdk::ByteOwner;
 use storage_servers::{RedisOptions, RedisServer, Reply};
 use storage_tests::{Stack, World, stack};
+use storage_tiers::Difference;
 use tokio::process::Command;
 
 use super::own_redis;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{landing, record};
 use storage_dirty::{Collected, HotRead};
-use storage_landing::degrade;
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
 use storage_sql::Fence;
+use storage_tiers::bisect;
 
 use crate::names::PARTITION;
 use crate::world::World;
@@ -64,7 +64,7 @@ pub(super) fn is_suspect(collected: &Collected) -> bool {
 
 /// The fence of one batch.
 pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
-    degrade::fence(PARTITION, collected, rows.iter())
+    bisect::fence(PARTITION, collected, rows.iter())
 }
 
 /// Commits rows; answers whether the fence matched, or what must not be in the database.

@@ -6,9 +6,9 @@
 //! no step for that is needed.
 
 use storage_dirty::{HotPaired, HotPairing};
-use storage_landing::tiers::{PairingStep, judge, taking_over};
 use storage_model::{LAYOUT, SeededIds, Timestamp, Token};
 use storage_sql::ColdPairing;
+use storage_tiers::{PairingStep, judge, taking_over};
 
 use crate::search::{Model, Step};
 

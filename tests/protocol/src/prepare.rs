@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, read, record};
 use storage_dirty::{Adopt, PartitionState};
-use storage_landing::tiers::{Need, landed_here, need};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Version};
 use storage_sql::{PartitionRecord, Raise};
+use storage_tiers::{Need, landed_here, need};
 
 use crate::bounds::Bounds;
 use crate::cold::Cold;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, read, record};
 use storage_dirty::{Fields, HotRead};
-use storage_landing::tiers::{Need, need};
 use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
 use storage_sql::Raise;
+use storage_tiers::{Need, need};
 
 use crate::bounds::Bounds;
 use crate::client::Client;

@@ -7,12 +7,13 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 use anyhow::{Context as _, Result};
 use sqlx::Executor as _;
 use storage_config::Settings;
-use storage_landing::{Backlog, Tiers};
+use storage_landing::Backlog;
 use storage_model::SystemClock;
 use storage_servers::{
     ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer,
 };
 use storage_sql::ColdOptions;
+use storage_tiers::Tiers;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 

@@ -5,8 +5,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Row, Version};
 use storage_sql::LandError;
 
-use super::{TierError, Tiers, is_suspect};
-use crate::degrade;
+use crate::bisect;
+use crate::{TierError, Tiers, is_suspect};
 
 /// Each try fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 256;
@@ -101,8 +101,8 @@ impl Tiers {
             if !is_marked || rows.is_empty() {
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
-            let fence = degrade::fence(partition, &collected, rows.iter());
-            let outcome = match degrade::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
+            let fence = bisect::fence(partition, &collected, rows.iter());
+            let outcome = match bisect::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
                 Ok(outcome) => outcome,
                 Err(LandError::Fenced(_)) => {
                     self.prepare(&[partition]).await?;
@@ -190,7 +190,7 @@ impl Tiers {
         collected: &Collected,
         reaches: Version,
         rows: &[Row],
-        refused: &[degrade::Refused],
+        refused: &[bisect::Refused],
     ) {
         let landed = rows
             .iter()

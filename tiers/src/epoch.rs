@@ -9,7 +9,7 @@ use storage_model::{DatabaseId, Epoch, Partition};
 use storage_sql::{PartitionRecord, Raise};
 use tokio::time::sleep;
 
-use super::{TierError, Tiers};
+use crate::{TierError, Tiers};
 
 /// How often a partition whose epoch somebody has raised is looked at again before it is raised
 /// once more, and after how long: that somebody is about to adopt it. Several who prepare a
@@ -204,7 +204,7 @@ impl Tiers {
 
     /// Gives every partition a new epoch, above those of both tiers, in which each hash is compared
     /// with its rows before it is used.
-    pub(super) async fn begin_anew(&self) -> Result<(), TierError> {
+    pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
         for _ in 0..ROUNDS_MAX {
             let states = self

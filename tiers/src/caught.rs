@@ -12,7 +12,7 @@ use crate::TierError;
 
 /// The result of some work, a panic included. What the work shares with others are sets behind
 /// mutexes, whole after each operation.
-pub(crate) async fn caught<T>(
+pub async fn caught<T>(
     panics: &AtomicU64,
     work: impl Future<Output = Result<T, TierError>>,
 ) -> Result<T, TierError> {

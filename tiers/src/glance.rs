@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
 use storage_model::{Cell, Epoch, Field, Owner, Row, Version};
 
-use super::load::contended;
-use super::{TierError, Tiers};
+use crate::load::contended;
+use crate::{TierError, Tiers};
 
 /// Each try fails only if the owner was written in between.
 const TRIES_MAX: u32 = 64;

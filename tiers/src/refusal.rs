@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use storage_model::sabotage::broken;
 use storage_sql::ColdKind;
 
-use super::{TierError, Tiers};
+use crate::{TierError, Tiers};
 
 /// What was found last.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(crate) struct Refusals {
     /// Read by every write; set by whoever finds something.
     any: AtomicBool,
     /// Looks at the pairing that were begun.
@@ -20,7 +20,7 @@ pub(super) struct Refusals {
 
 /// A look at the pairing: of two that overlap, what the later one found counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Look(u64);
+pub(crate) struct Look(u64);
 
 /// Held for a look or a change, never across an await.
 #[derive(Debug, Default)]
@@ -35,12 +35,12 @@ struct Why {
 
 impl Refusals {
     /// Begins a look at the pairing, before anything is read.
-    pub(super) fn look(&self) -> Look {
+    pub(crate) fn look(&self) -> Look {
         Look(self.looks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// What a look found. One that was begun earlier than the last says nothing new.
-    pub(super) fn pairing(&self, look: Look, found: Option<TierError>) {
+    pub(crate) fn pairing(&self, look: Look, found: Option<TierError>) {
         let mut why = self.lock();
         if look >= why.look {
             why.look = look;
@@ -101,7 +101,7 @@ impl Tiers {
 
     /// Takes note of how a pass of a worker ended. Where the hot tier ends with this process,
     /// writes are refused while the database takes none, such as on a full disk.
-    pub(crate) fn note_landing(&self, ended: Result<(), &TierError>) {
+    pub fn note_landing(&self, ended: Result<(), &TierError>) {
         match ended {
             _ if !self.alone => {}
             Ok(()) => self.refusals.landing(None),

@@ -11,8 +11,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Ids, LAYOUT, Paired, Token};
 use storage_sql::{ColdPairing, Pair};
 
-use super::mismatch::Place;
-use super::{Mismatch, TierError, Tiers};
+use crate::mismatch::Place;
+use crate::{Mismatch, TierError, Tiers};
 
 /// More rounds than any sequence of concurrent take-overs needs.
 const ROUNDS_MAX: u32 = 32;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use storage_dirty::{Fields, Filled, Header, HotRead, Load, Read};
 use storage_model::{Cell, Field, Owner, Row, Version};
 
-use super::super::{TierError, Tiers, is_suspect};
 use super::{FullLoad, TRIES_MAX, contended, load_of};
+use crate::{TierError, Tiers, is_suspect};
 
 impl Tiers {
     /// Brings the named fields of an owner that has too many rows for [`Tiers::load`].

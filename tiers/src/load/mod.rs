@@ -21,9 +21,9 @@ use storage_model::{Owner, Row};
 use tokio::time::sleep;
 
 use self::queue::Carrier;
-pub(in crate::tiers) use self::queue::Loader;
-use super::{TierError, Tiers};
+pub(crate) use self::queue::Loader;
 use crate::caught::caught;
+use crate::{TierError, Tiers};
 
 /// Each try fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;
@@ -134,7 +134,7 @@ impl Tiers {
     }
 
     /// What to remember before the database is asked; prepares partitions that need it.
-    pub(super) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
+    pub(crate) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
         for _ in 0..TRIES_MAX {
             let mut unprepared = Vec::new();
             let mut observed = Vec::with_capacity(owners.len());
@@ -191,14 +191,14 @@ impl Tiers {
     }
 }
 
-pub(super) fn contended(owner: &Owner) -> TierError {
+pub(crate) fn contended(owner: &Owner) -> TierError {
     TierError::Contended {
         what: format!("load {owner}"),
         tries: TRIES_MAX,
     }
 }
 
-pub(super) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
+pub(crate) fn load_of(owner: &Owner, observed: Observed, rows: Vec<Row>, complete: bool) -> Load {
     let rows = rows
         .into_iter()
         .map(|row| (row.field, row.cell, row.version))

@@ -8,7 +8,7 @@ use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
 use storage_model::{Cell, Field, Owner, Row, Version};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
-use super::{TierError, Tiers};
+use crate::{TierError, Tiers};
 
 /// How often owners are looked at that are written meanwhile.
 const LOOKS_MAX: u32 = 5;

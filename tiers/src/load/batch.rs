@@ -8,8 +8,8 @@ use storage_model::Owner;
 use storage_model::sabotage::broken;
 use storage_sql::{ColdError, ColdKind, Loaded};
 
-use super::super::{TierError, Tiers};
 use super::{Answer, FullLoad, load_of};
+use crate::{TierError, Tiers};
 
 /// How long the right to load an owner outlives a process that died with it (R12). All tries
 /// together take longer.
@@ -131,7 +131,7 @@ impl Tiers {
 
     /// The rows of owners, read together; of each by itself if one has a row that can't be read, so
     /// that it fails no other.
-    pub(in crate::tiers) async fn rows_of_each(
+    pub(crate) async fn rows_of_each(
         &self,
         owners: &[Owner],
         rows_max: usize,

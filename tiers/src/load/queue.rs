@@ -43,7 +43,7 @@ struct Queue {
 /// The loads under way in this process. A plain mutex: it is held for map operations only, never
 /// across an await.
 #[derive(Debug, Clone)]
-pub(in crate::tiers) struct Loader {
+pub(crate) struct Loader {
     pub(super) rows_max: usize,
     queue: Arc<Mutex<Queue>>,
     carriers: Arc<Semaphore>,
@@ -53,7 +53,7 @@ pub(in crate::tiers) struct Loader {
 }
 
 impl Loader {
-    pub(in crate::tiers) fn new(rows_max: usize) -> Self {
+    pub(crate) fn new(rows_max: usize) -> Self {
         Self {
             rows_max,
             queue: Arc::default(),

@@ -1,120 +1,43 @@
-//! What needs both tiers: preparing partitions, loading cold owners, landing one owner at once,
-//! comparing both.
-
-mod epoch;
-mod flush;
-mod glance;
-mod load;
-mod mismatch;
-mod pairing;
-mod refusal;
-mod suspect;
-mod verify;
+//! [`Tiers`]: both tiers, and what this process knows of their partitions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use storage_dirty::{HotError, HotKind, HotStore};
+use storage_dirty::HotStore;
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Ids, Owner, Partition, RandomIds};
-use storage_sql::{ColdError, ColdKind, ColdStore, RowFault};
+use storage_model::{Epoch, Ids, Partition, RandomIds};
+use storage_sql::ColdStore;
 
-use crate::Home;
-
-pub use epoch::{Need, landed_here, need};
-pub use flush::Flushed;
-pub use load::{FullLoad, LoadCounts};
-pub use mismatch::{Mismatch, Place};
-pub use pairing::{PairingStep, judge, taking_over};
-pub use suspect::is_suspect;
-pub use verify::{Compared, Conflict, Difference};
+use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tiers {
-    hot: Arc<dyn HotStore>,
-    cold: Arc<dyn ColdStore>,
-    loader: load::Loader,
+    pub(crate) hot: Arc<dyn HotStore>,
+    pub(crate) cold: Arc<dyn ColdStore>,
+    pub(crate) loader: load::Loader,
     /// Where loads and preparations run, and all calls of the cold tier.
-    home: Home,
+    pub(crate) home: Home,
     /// Whether nothing is written to either tier.
-    read_only: bool,
+    pub(crate) read_only: bool,
     /// How long landed marks stay on probation at least; zero if they don't.
-    probation: Duration,
+    pub(crate) probation: Duration,
     /// By partition. Written by whoever finds one in order; see [`Tiers::generation`].
-    noted: Arc<[Noted]>,
+    pub(crate) noted: Arc<[Noted]>,
     /// Where tokens of take-overs come from.
-    ids: Arc<dyn Ids>,
+    pub(crate) ids: Arc<dyn Ids>,
     /// Whether the hot tier ends with this process.
-    alone: bool,
+    pub(crate) alone: bool,
     /// Why writes are refused, as this process found it last.
-    refusals: Arc<refusal::Refusals>,
+    pub(crate) refusals: Arc<refusal::Refusals>,
 }
 
 /// What this process last heard of a partition's record.
 #[derive(Debug, Default)]
-struct Noted {
-    epoch: AtomicU64,
-    generation: AtomicU64,
-}
-
-/// A failure of work that needs both tiers.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TierError {
-    /// The hot tier failed.
-    #[error(transparent)]
-    Hot(#[from] HotError),
-    /// The cold tier failed.
-    #[error(transparent)]
-    Cold(#[from] ColdError),
-    /// The database refuses a field of the owner; its value stays in the hot tier.
-    #[error("{owner}: the database refuses field {field:?}: {} (error {})", .fault.message, .fault.code)]
-    Refused {
-        /// Whose field.
-        owner: Owner,
-        /// Which field.
-        field: String,
-        /// The database's words.
-        fault: RowFault,
-    },
-    /// The tiers do not belong together. Nothing was written.
-    #[error("{0}")]
-    Unpaired(Box<Mismatch>),
-    /// Others changed the same owner or partition each time it was tried. Nothing is wrong with
-    /// either; try again.
-    #[error("{what}: others were faster {tries} times in a row")]
-    Contended {
-        /// What was attempted, and on which owner or partition.
-        what: String,
-        /// How often.
-        tries: u32,
-    },
-    /// The work panicked, which is a defect of this program. Nothing was settled that was not
-    /// committed.
-    #[error("a panic ended the work: {words}")]
-    Panicked {
-        /// What the panic said.
-        words: String,
-    },
-}
-
-impl TierError {
-    /// Whether waiting mends nothing: a tier refuses what only an operator can put right, such as a
-    /// password, a right or a full disk.
-    #[must_use]
-    pub fn is_for_operator(&self) -> bool {
-        match self {
-            Self::Unpaired(_) => true,
-            Self::Hot(error) => matches!(error.kind, HotKind::Denied | HotKind::Settings),
-            Self::Cold(error) => matches!(
-                error.kind,
-                ColdKind::Operator | ColdKind::Settings | ColdKind::Schema
-            ),
-            _ => false,
-        }
-    }
+pub(crate) struct Noted {
+    pub(crate) epoch: AtomicU64,
+    pub(crate) generation: AtomicU64,
 }
 
 impl Tiers {
@@ -216,7 +139,7 @@ impl Tiers {
         }
     }
 
-    fn noted(&self, partition: Partition) -> Option<&Noted> {
+    pub(crate) fn noted(&self, partition: Partition) -> Option<&Noted> {
         usize::try_from(partition.0)
             .ok()
             .and_then(|at| self.noted.get(at))
@@ -240,7 +163,9 @@ impl Tiers {
         self.probation
     }
 
-    pub(crate) fn has_probation(&self) -> bool {
+    /// Whether landed marks stay on probation.
+    #[must_use]
+    pub fn has_probation(&self) -> bool {
         !self.probation.is_zero()
     }
 

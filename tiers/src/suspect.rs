@@ -4,8 +4,8 @@
 use storage_dirty::{Filled, HotRead, Read};
 use storage_model::Owner;
 
-use super::load::{contended, load_of};
-use super::{TierError, Tiers};
+use crate::load::{contended, load_of};
+use crate::{TierError, Tiers};
 
 /// Each try fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;

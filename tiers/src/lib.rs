@@ -1,0 +1,43 @@
+//! Both tiers together: the operations that the SDK and the landing worker share.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`tiers`] | [`Tiers`]: the hot and the cold tier, and the last known epoch of each partition |
+//! | [`epoch`], [`pairing`] | preparing partitions: pairing both tiers, raising and adopting epochs |
+//! | [`load`] | hot-loads: an owner's rows into the hot tier, once for all callers |
+//! | [`suspect`] | owners from before a rewind are compared with their rows |
+//! | [`glance`] | reads that write to neither tier |
+//! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
+//! | [`verify`] | comparing both tiers |
+//! | [`leases`] | [`Leases`]: which sessions lapse, and when a grace ends |
+//! | [`refusal`](Tiers::refuses) | why writes fail at present |
+//! | [`error`], [`mismatch`] | [`TierError`]; [`Mismatch`]: tiers that do not belong together |
+//! | [`home`], [`caught`] | [`Home`]: the runtime of background work; panics as failures |
+
+pub mod bisect;
+pub mod caught;
+pub mod epoch;
+pub mod error;
+pub mod flush;
+pub mod glance;
+pub mod home;
+pub mod leases;
+pub mod load;
+pub mod mismatch;
+pub mod pairing;
+mod refusal;
+pub mod suspect;
+pub mod tiers;
+pub mod verify;
+
+pub use epoch::{Need, landed_here, need};
+pub use error::TierError;
+pub use flush::Flushed;
+pub use home::Home;
+pub use leases::Leases;
+pub use load::{FullLoad, LoadCounts};
+pub use mismatch::{Mismatch, Place};
+pub use pairing::{PairingStep, judge, taking_over};
+pub use suspect::is_suspect;
+pub use tiers::Tiers;
+pub use verify::{Compared, Conflict, Difference};
